@@ -1,0 +1,65 @@
+"""Errors that are the user's to mend: what happened, where, and what to do next."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One problem as it is shown on the command line and in the Problems pane.
+
+    Attributes
+    ----------
+    what
+        What happened, one line.
+    where
+        A file, ``file:line``, a node or an option; empty where there is no such place.
+    todo
+        What to do next, one line.
+    code
+        What a window can react to with more than text: ``"choose-entry"`` (``choices`` are the
+        entries to offer), ``"give-inputs"`` (``choices`` are the names of the inputs),
+        ``"try-export"`` (the other tracer may work), ``"trust"`` (the file runs code when it is
+        opened), ``"cancelled"``, ``"crashed"``; otherwise empty.
+    choices
+        See ``code``.
+    details
+        Further text, such as a traceback that has been cut down to the user's own frames.
+    """
+
+    what: str
+    where: str = ""
+    todo: str = ""
+    code: str = ""
+    choices: tuple[str, ...] = ()
+    details: str = ""
+
+    def line(self) -> str:
+        """Return the problem as one line: where, what, what to do."""
+        parts = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.todo:
+            parts.append(self.todo)
+        return " ".join(part if part.endswith((".", "?", "!")) else part + "." for part in parts)
+
+
+class LowerscopeError(Exception):
+    """An error that is the user's to mend, carried as a `Problem`."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        todo: str = "",
+        code: str = "",
+        choices: tuple[str, ...] = (),
+        details: str = "",
+    ) -> None:
+        self.problem = Problem(
+            what=what, where=where, todo=todo, code=code, choices=choices, details=details
+        )
+        super().__init__(self.problem.line())
+
+
+class Cancelled(Exception):
+    """The user asked for the work under way to stop."""

@@ -1,0 +1,134 @@
+"""The recipe: one frozen value that holds everything that the user decided, and nothing else.
+
+Everything that is shown is derived from it; undo is a list of recipes; recovery replays one.
+This module imports neither torch nor TVM, so that the window can hold a recipe.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+VERSION = 1
+
+Strategy = Literal["high-level", "te"]
+TracerName = Literal["fx", "export"]
+
+STRATEGIES: tuple[Strategy, ...] = ("high-level", "te")
+
+
+class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said of one input of the model.
+
+    Attributes
+    ----------
+    name
+        Name of the input; empty stands for the next one in order.
+    shape
+        Extents, or ``None`` to take them from the file.
+    dtype
+        ``"float32"``, ``"int64"``, …; ``None`` to take it from the file, or float32.
+    file
+        A ``.npy``, ``.npz``, ``.pt`` or image file with the value; empty for random values.
+    low, high
+        Range of random integers, ``low`` included and ``high`` excluded.
+    """
+
+    name: str = ""
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    file: str = ""
+    low: int | None = None
+    high: int | None = None
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What to open.
+
+    Attributes
+    ----------
+    spec
+        ``sample:NAME``, or the path of a ``.py`` or ``.pt2`` file.
+    entry
+        The class, instance or function in a Python file; empty for the only candidate.
+    args
+        Keyword arguments of the entry, as a JSON object.
+    params
+        A pickle or ``.npz`` of NumPy arrays to load into the model's parameters; empty for none.
+    trust
+        Open a ``.pt2`` even though it could run code.
+    """
+
+    spec: str
+    entry: str = ""
+    args: str = "{}"
+    params: str = ""
+    trust: bool = False
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of the transformation: a pass, by its name in `core.passes.catalogue`."""
+
+    name: str
+    on: bool = True
+
+
+class Tolerances(msgspec.Struct, frozen=True, kw_only=True):
+    """When two values count as equal: ``|a - b| <= atol + rtol * |b|``, elementwise."""
+
+    rtol: float = 1e-4
+    atol: float = 1e-5
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the user decided.
+
+    Attributes
+    ----------
+    source
+        What to open.
+    seed
+        Set before the entry is called, and before inputs are drawn.
+    inputs
+        What the user said of the inputs; empty to take the file's example inputs.
+    tracer
+        ``"fx"`` (``torch.fx.symbolic_trace``) or ``"export"`` (``torch.export``).
+    lowering
+        The strategy of nodes that have no choice of their own.
+    steps
+        The passes after lowering, in order.
+    tolerances
+        For the comparison with torch.
+    target
+        ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
+    threads
+        Of TVM and of torch; 0 for all that the machine has.
+    """
+
+    source: Source
+    version: int = VERSION
+    seed: int = 0
+    inputs: tuple[InputSpec, ...] = ()
+    tracer: TracerName = "fx"
+    lowering: Strategy = "high-level"
+    steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
+    tolerances: Tolerances = Tolerances()
+    target: str = "llvm"
+    threads: int = 0
+
+
+def to_json(recipe: Recipe) -> str:
+    """Return `recipe` as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(recipe), indent=2).decode()
+
+
+def from_json(text: str | bytes) -> Recipe:
+    """Read what `to_json` wrote.
+
+    Raises
+    ------
+    msgspec.ValidationError
+        If the text is not a recipe, with the field that is wrong.
+    """
+    return msgspec.json.decode(text, type=Recipe)

@@ -1,0 +1,274 @@
+"""What the stages tell the window and the command line: plain, frozen, serialisable values.
+
+Everything that can be pointed at has an id: ``fx:linear0`` (a node of the FX graph),
+``relax:main/lv1`` (a binding of a Relax function), ``tir:dense`` (a PrimFunc),
+``param:linear0.weight``, ``module:linear0``. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Extent = int | str
+"""An extent of a shape; a name or an expression where it is symbolic."""
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the user should know and that stops nothing."""
+
+    text: str
+    where: str = ""
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    """An 8-bit grey (``channels`` 1) or RGB (3) picture, row by row without padding."""
+
+    width: int
+    height: int
+    channels: int
+    pixels: bytes
+
+
+class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One input of the model as it is used: ``origin`` says where its values come from."""
+
+    name: str
+    shape: tuple[Extent, ...]
+    dtype: str
+    origin: str
+    picture: Picture | None = None
+
+
+class ParameterRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One parameter or buffer; ``size`` in bytes."""
+
+    id: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    size: int
+
+
+class ModuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One ``nn.Module`` of the model's tree; ``path`` is empty for the root.
+
+    ``parameters`` counts the scalars in the module and below it.
+    """
+
+    id: str
+    path: str
+    kind: str
+    parameters: int
+
+
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was opened. ``kind`` is ``"torch"``, or ``"relax"`` for a source without torch."""
+
+    title: str
+    path: str
+    kind: str
+    description: str
+    inputs: tuple[InputRecord, ...]
+    classes: tuple[str, ...] = ()
+    modules: tuple[ModuleRecord, ...] = ()
+    parameters: tuple[ParameterRecord, ...] = ()
+
+
+class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the user's own file, counted from 1."""
+
+    file: str
+    line: int
+    text: str = ""
+
+
+class FxNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of the FX graph.
+
+    Attributes
+    ----------
+    opcode
+        ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or
+        ``output``.
+    target, args, kwargs
+        As ``Graph.print_tabular`` prints them.
+    shape, dtype
+        Of a tensor; ``None`` and empty for other values. ``type`` describes both, or the
+        tuple, in words.
+    label
+        What the node is, in a few words: ``Linear · 784 → 128``.
+    module
+        Dotted path of the module that the node comes from.
+    line
+        Where in the user's file it comes from.
+    strategy
+        How it was lowered; empty for nodes that make no code.
+    rule
+        The rule that lowered it; empty for nodes that make no code.
+    bindings, functions
+        Ids of the Relax bindings that it made, and of the PrimFuncs that these call, at the end
+        of the passes.
+    """
+
+    id: str
+    name: str
+    opcode: str
+    target: str
+    args: str
+    kwargs: str
+    shape: tuple[Extent, ...] | None
+    dtype: str
+    type: str
+    label: str
+    module: str = ""
+    line: SourceLine | None = None
+    strategy: str = ""
+    rule: str = ""
+    bindings: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+
+
+class Box(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as it is drawn: a rectangle with its top left corner at ``x``, ``y``, in pixels.
+
+    ``kind`` is ``input``, ``constant``, ``call`` or ``output``; ``strategy`` as in `FxNode`, or
+    empty.
+    """
+
+    id: str
+    title: str
+    subtitle: str
+    kind: str
+    strategy: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that flows from one box to another, along ``points`` from bottom to top edge."""
+
+    source: str
+    target: str
+    label: str
+    points: tuple[tuple[float, float], ...]
+
+
+class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A graph with its layout, in pixels; the top left corner is at 0, 0."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    width: float
+    height: float
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines of a text that show an entity, ``first`` to ``last``, both included, from 1."""
+
+    entity: str
+    first: int
+    last: int
+
+
+class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with the entities that its lines show; spans may nest, outer ones first."""
+
+    text: str
+    language: str
+    spans: tuple[Span, ...] = ()
+
+
+class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One function of the module: ``kind`` is ``relax``, ``tensorir`` or ``external``.
+
+    ``calls`` are the ids of the Relax bindings that call it; ``blocks`` and ``loops`` count the
+    parts of a TensorIR function.
+    """
+
+    id: str
+    name: str
+    kind: str
+    calls: tuple[str, ...] = ()
+    blocks: int = 0
+    loops: int = 0
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the window shows of a recipe, but for the texts that are fetched when looked at.
+
+    Attributes
+    ----------
+    model
+        What was opened.
+    fx
+        The FX nodes in order; empty for a source without torch.
+    fx_graph, relax_graph
+        Both graphs, laid out.
+    relax
+        The Relax functions as they were lowered, before the passes.
+    functions
+        The functions after the passes.
+    links
+        Pairs of ids that belong together, as they were recorded when the second was made.
+    notes
+        What the user should know.
+    milliseconds
+        Time that each stage took, by name; 0 for those that were kept from before.
+    """
+
+    model: ModelRecord
+    fx: tuple[FxNode, ...]
+    fx_graph: GraphRecord | None
+    relax_graph: GraphRecord
+    relax: TextRecord
+    functions: tuple[FunctionRecord, ...]
+    links: tuple[tuple[str, str], ...]
+    notes: tuple[Note, ...] = ()
+    milliseconds: dict[str, float] = {}
+
+
+class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of the model: its shape, its dtype and how far it is from torch's."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """The class that each side predicts, by name; ``torch`` is empty without a torch side."""
+
+    torch: str
+    tvm: str
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of one run, times in milliseconds.
+
+    ``verdict`` is ``match``, ``differ`` or ``no-reference``. Errors are the largest over all
+    outputs; they are ``None`` without a reference.
+    """
+
+    verdict: str
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    rtol: float
+    atol: float
+    torch_ms: float | None
+    tvm_ms: float
+    build_ms: float
+    functions: int
+    outputs: tuple[OutputRecord, ...]
+    prediction: Prediction | None = None
+
+
+class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundled sample: its name and one line on what it shows."""
+
+    name: str
+    description: str
