@@ -63,3 +63,21 @@ class LowerscopeError(Exception):
 
 class Cancelled(Exception):
     """The user asked for the work under way to stop."""
+
+
+TVM_ERRORS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    AssertionError,
+)
+"""What TVM raises when it refuses something: its own errors derive from these built-in ones."""
+
+
+def last_line(error: BaseException) -> str:
+    """Return the last line of an error's message that is not empty: where TVM says the reason."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,67 @@
+"""The build stage: from a module to something that the virtual machine can run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax
+
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+
+
+@dataclass(frozen=True)
+class BuiltModel:
+    """An executable and the time that it took to make it, in milliseconds."""
+
+    executable: relax.VMExecutable
+    milliseconds: float
+
+
+def external_functions(module: tvm.IRModule) -> Iterator[str]:
+    """Yield the names of the functions outside of `module` that its Relax functions call."""
+    names: set[str] = set()
+
+    def note(expression: relax.Expr) -> None:
+        if isinstance(expression, relax.ExternFunc):
+            names.add(str(expression.global_symbol))
+
+    for function in module.functions.values():
+        if isinstance(function, relax.Function):
+            relax.analysis.post_order_visit(function, note)
+    yield from sorted(names)
+
+
+def build(module: tvm.IRModule, target: tvm.target.Target) -> BuiltModel:
+    """Compile `module` with TVM's default pipeline.
+
+    Raises
+    ------
+    LowerscopeError
+        If a library function that the module calls is not registered, or if TVM fails.
+    """
+    missing = [
+        name
+        for name in external_functions(module)
+        if not name.startswith("vm.builtin.")
+        and tvm.get_global_func(name, allow_missing=True) is None
+    ]
+    if missing:
+        raise LowerscopeError(
+            f"nothing is registered with TVM under {', '.join(missing)}",
+            where="library functions",
+            todo=f'Register it in the file: @tvm.register_global_func("{missing[0]}")',
+        )
+    start = time.perf_counter()
+    try:
+        executable = tvm.compile(module, target)
+    except TVM_ERRORS as error:
+        raise LowerscopeError(
+            f"TVM could not compile the module: {last_line(error)}",
+            where="build",
+            todo="Try the other lowering or the target llvm; the log has TVM's whole message",
+            details=str(error),
+        ) from error
+    return BuiltModel(executable, (time.perf_counter() - start) * 1000)

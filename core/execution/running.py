@@ -1,0 +1,167 @@
+"""The run stage: an executable's outputs on given inputs, and its time beside torch's."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import tvm
+from torch.utils import _pytree as pytree
+from tvm import relax
+
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+
+BUDGET = 1.0
+"""Seconds that all measurements of one run together should take."""
+
+REPEATS = 200
+"""Measurements of each side, at most."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Medians of one call, in milliseconds; ``torch_ms`` is ``None`` without a torch side."""
+
+    tvm_ms: float
+    torch_ms: float | None
+
+
+class Execution:
+    """An executable in a virtual machine, with its inputs set.
+
+    Parameters
+    ----------
+    entry
+        Name of the Relax function to call.
+    inputs
+        Contiguous tensors on the CPU; TVM reads a copy of them.
+    """
+
+    def __init__(
+        self, executable: relax.VMExecutable, entry: str, inputs: Sequence[torch.Tensor]
+    ) -> None:
+        machine = relax.VirtualMachine(executable, tvm.cpu())
+        self._function = machine[entry]
+        self._machine = machine  # the function does not keep it alive
+        self._inputs = [to_tvm(value) for value in inputs]
+
+    def call(self) -> Any:
+        """Run once and return what the virtual machine returns.
+
+        Raises
+        ------
+        LowerscopeError
+            If the run fails, with TVM's reason.
+        """
+        try:
+            return self._function(*self._inputs)
+        except TVM_ERRORS as error:
+            raise LowerscopeError(
+                f"the run failed: {last_line(error)}",
+                where="run",
+                todo="Try the other lowering; the log has TVM's whole message",
+                details=str(error),
+            ) from error
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Run once and return copies of the outputs, those in tuples one after the other."""
+        return tuple(to_torch(value) for value in _leaves(self.call()))
+
+
+def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
+    """Copy a tensor to TVM, whatever its dtype and its place in memory."""
+    # from_dlpack wants 64-byte alignment, which a copy of ours does not promise either.
+    result = tvm.runtime.empty(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+    if value.numel():
+        torch.from_dlpack(result).copy_(value.detach())
+    return result
+
+
+def to_torch(value: Any) -> torch.Tensor:
+    """Copy an output of the virtual machine to torch: a tensor, or a number."""
+    if isinstance(value, tvm.runtime.Tensor):
+        return torch.from_dlpack(value).clone()
+    return torch.tensor(value)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tvm.runtime.Tensor | bool | int | float):
+        yield value
+        return
+    for part in value:
+        yield from _leaves(part)
+
+
+class Reference:
+    """A copy of a torch model in eval mode, with its inputs."""
+
+    def __init__(self, model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int) -> None:
+        self._model = _in_eval_mode(copy.deepcopy(model))
+        self._inputs = tuple(inputs)
+        self._seed = seed
+
+    def call(self) -> Any:
+        """Run once and return what the model returns."""
+        with torch.inference_mode():
+            return self._model(*self._inputs)
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Run once on copies of the inputs; return the outputs, flattened in torch's order."""
+        torch.manual_seed(self._seed)
+        with torch.inference_mode():
+            result = self._model(*(value.clone() for value in self._inputs))
+        leaves = pytree.tree_leaves(result)
+        return tuple(
+            leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf)
+            for leaf in leaves
+            if leaf is not None
+        )
+
+
+def _in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
+    try:
+        return model.eval()
+    except NotImplementedError:
+        # The module of an exported program is already fixed to the mode of its export.
+        return model
+
+
+def measure(
+    execution: Execution, reference: Reference | None, check: Callable[[], None]
+) -> Times:
+    """Time both sides, alternately, so that a busy moment of the machine hits both.
+
+    Each side runs once unmeasured. The number of repeats follows from the first times and
+    `BUDGET`, and is at least three.
+
+    Parameters
+    ----------
+    check
+        Called between calls; may raise to cancel.
+    """
+    sides: list[Callable[[], Any]] = [execution.call]
+    if reference is not None:
+        sides.append(reference.call)
+    for side in sides:
+        side()
+        check()
+    once = sum(_seconds(side) for side in sides)
+    repeats = max(3, min(REPEATS, int(BUDGET / max(once, 1e-6))))
+    times: list[list[float]] = [[] for _ in sides]
+    for _ in range(repeats):
+        for side, taken in zip(sides, times, strict=True):
+            taken.append(_seconds(side))
+            check()
+    medians = [statistics.median(taken) * 1000 for taken in times]
+    return Times(tvm_ms=medians[0], torch_ms=medians[1] if reference is not None else None)
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

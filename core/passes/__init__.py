@@ -1,0 +1,1 @@
+"""Passes: what can be applied to a module, and what they did to it."""
