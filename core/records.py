@@ -147,12 +147,18 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that flows from one box to another, along ``points`` from bottom to top edge."""
+    """A value that flows from one box to another, along ``points`` from bottom to top edge.
+
+    A slanted segment lies between two rows of boxes; it may be drawn as a curve with vertical
+    ends. ``label_at`` is where the label is written: the left end of its text, at half its
+    height; ``None`` where it is not, as another edge with the same value has it already.
+    """
 
     source: str
     target: str
     label: str
     points: tuple[tuple[float, float], ...]
+    label_at: tuple[float, float] | None = None
 
 
 class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
