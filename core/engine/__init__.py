@@ -1,0 +1,1 @@
+"""The two children, engine and worker: what they say, and the program that they run."""

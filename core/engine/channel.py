@@ -1,0 +1,99 @@
+"""The child's end of the pipes, and the end of the child.
+
+The descriptors are taken before anything that might print is imported: what is then printed, by
+whomever, goes to stderr, which is the window's log.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import NoReturn
+
+from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
+
+_READ_SIZE = 2**20
+_GUARD_PERIOD_MS = 500
+
+
+class Channel:
+    """The pipes to and from the window. Messages may be sent from any thread."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._source = source
+        self._sink = sink
+        self._sending = threading.Lock()
+
+    @classmethod
+    def claim(cls) -> Channel:
+        """Take descriptors 0 and 1; leave the null device and stderr in their place."""
+        source, sink = os.dup(0), os.dup(1)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        return cls(source, sink)
+
+    def send(self, message: ToWindow) -> None:
+        """Write `message`; without a window to read it, end the process group.
+
+        Raises
+        ------
+        ProtocolError
+            If the message is too long. Nothing has been written then.
+        """
+        frame = memoryview(encode_frame(message))
+        with self._sending:
+            try:
+                while frame:
+                    frame = frame[os.write(self._sink, frame) :]
+            except BrokenPipeError:
+                end_group(0)
+
+    def messages(self) -> Iterator[ToChild]:
+        """Yield what the window says, until it closes the pipe.
+
+        Raises
+        ------
+        ProtocolError
+            If it says something that is no message.
+        """
+        reader = FrameReader(TO_CHILD)
+        while data := os.read(self._source, _READ_SIZE):
+            yield from reader.feed(data)
+
+    def start_guard(self) -> None:
+        """Fork a process that ends the group when the window or this process has gone.
+
+        A thread of this process can do so only while it gets the interpreter lock, which foreign
+        code may hold forever, and not at all after a crash. The process must not have threads yet.
+        Does nothing where this process does not lead its group, such as in a shell's pipeline.
+        """
+        if sys.platform == "win32" or not _leads_group():
+            return
+        leader = os.getpid()
+        if os.fork() != 0:
+            return
+        # A copy of the writing end would keep the window from seeing the end of the stream.
+        for descriptor in (0, 1, 2, self._sink):
+            os.close(descriptor)
+        window = select.poll()
+        window.register(self._source, 0)  # 0: only that the other end is closed, no data
+        while not window.poll(_GUARD_PERIOD_MS) and os.getppid() == leader:
+            pass
+        os.killpg(leader, signal.SIGKILL)
+
+
+def end_group(code: int) -> NoReturn:
+    """End this process, with all that it has started where it leads a group of its own."""
+    if sys.platform != "win32" and _leads_group():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(code)
+
+
+def _leads_group() -> bool:
+    return sys.platform != "win32" and os.getpgrp() == os.getpid()

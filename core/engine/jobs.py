@@ -1,0 +1,187 @@
+"""The child's work: jobs, the lanes that they run in, and what a job can say meanwhile."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import msgspec
+
+from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
+from lowerscope.core.errors import Cancelled, LowerscopeError, Problem
+
+PROGRESS_INTERVAL = 0.05
+"""Seconds between two messages on the progress of one job, at least."""
+
+Send = Callable[[Reply | Failure | Progress], None]
+
+CANCELLED = Problem(what="Cancelled", code="cancelled")
+
+
+class Context:
+    """What a method is given besides its parameters: a way to tell, and to hear of a cancel."""
+
+    def __init__(self, tell: Callable[[str, float | None], None], stop: threading.Event) -> None:
+        self._tell = tell
+        self._stop = stop
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        """Say what is being done, and how much of it is done, from 0 to 1 where that is known.
+
+        It may be called at any rate.
+
+        Raises
+        ------
+        Cancelled
+            If the answer is no longer wanted.
+        """
+        self.check()
+        self._tell(text, fraction)
+
+    def check(self) -> None:
+        """Raise `Cancelled` if the answer is no longer wanted."""
+        if self._stop.is_set():
+            raise Cancelled
+
+
+Call = Callable[[Any, Context], Any]
+"""A method: takes its parameter struct and a context, returns its result."""
+
+
+class ProgressPace:
+    """Sends the progress of jobs no faster than `PROGRESS_INTERVAL`, but always the latest."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._changed = threading.Condition()
+        self._sent_at: dict[int, float] = {}
+        self._waiting: dict[int, Progress] = {}
+        threading.Thread(target=self._send_late, name="progress", daemon=True).start()
+
+    def put(self, progress: Progress) -> None:
+        """Send `progress` now or, unless it is overtaken, when the interval is over."""
+        with self._changed:
+            if self._delay(progress.id) > 0:
+                self._waiting[progress.id] = progress
+                self._changed.notify()
+            else:
+                self._send_now(progress)
+
+    def finish(self, job: int) -> None:
+        """Send no more of `job`."""
+        with self._changed:
+            self._sent_at.pop(job, None)
+            self._waiting.pop(job, None)
+
+    def _delay(self, job: int) -> float:
+        return self._sent_at.get(job, 0.0) + PROGRESS_INTERVAL - time.monotonic()
+
+    def _send_now(self, progress: Progress) -> None:
+        self._waiting.pop(progress.id, None)
+        self._sent_at[progress.id] = time.monotonic()
+        self._send(progress)
+
+    def _send_late(self) -> NoReturn:
+        with self._changed:
+            while True:
+                delays = {job: self._delay(job) for job in self._waiting}
+                for job, delay in delays.items():
+                    if delay <= 0:
+                        self._send_now(self._waiting[job])
+                self._changed.wait(min((d for d in delays.values() if d > 0), default=None))
+
+
+@dataclass(eq=False)
+class Job:
+    """A request that has been accepted; ``stop`` is set when it is cancelled."""
+
+    id: int
+    method: str
+    params: msgspec.Struct
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+class Jobs:
+    """All jobs that have no answer yet. Every job gets one answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._pace = ProgressPace(send)
+        self._lock = threading.Lock()
+        self._waiting: dict[int, Job] = {}
+        self._running: dict[int, Job] = {}
+
+    def add(self, job: Job) -> None:
+        """Accept `job`, which some lane will run."""
+        with self._lock:
+            self._waiting[job.id] = job
+
+    def cancel(self, id: int) -> None:
+        """Answer a job that waits; tell one that runs to stop; ignore one that is done."""
+        with self._lock:
+            waiting = self._waiting.pop(id, None)
+            running = self._running.get(id)
+        if waiting is not None:
+            self._send(Failure(id, CANCELLED))
+        elif running is not None:
+            running.stop.set()
+
+    def run(self, job: Job, call: Call) -> None:
+        """Run `job` by `call` and answer it, unless it was cancelled before."""
+        with self._lock:
+            if self._waiting.pop(job.id, None) is None:
+                return
+            self._running[job.id] = job
+        answer = self._answer(job, call)
+        with self._lock:
+            del self._running[job.id]
+        self._pace.finish(job.id)
+        try:
+            self._send(answer)
+        except ProtocolError as error:
+            self._send(Failure(job.id, Problem(what=f"internal error: {error}", code="internal")))
+
+    def _answer(self, job: Job, call: Call) -> Reply | Failure:
+        def tell(text: str, fraction: float | None) -> None:
+            self._pace.put(Progress(job.id, text, fraction))
+
+        try:
+            return Reply(job.id, to_raw(call(job.params, Context(tell, job.stop))))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a model file may raise SystemExit or anything else
+            if job.stop.is_set() or isinstance(error, Cancelled):
+                return Failure(job.id, CANCELLED)
+            return Failure(job.id, problem_of(error))
+
+
+class Lane:
+    """Jobs that run one after the other."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
+
+    def put(self, job: Job) -> None:
+        """Add `job` at the end."""
+        self._queue.put(job)
+
+    def run(self, run: Callable[[Job], None]) -> NoReturn:
+        """Run the lane's jobs by `run`, for ever."""
+        while True:
+            run(self._queue.get())
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return the problem that `error` carries; anything else is an internal error, and logged."""
+    if isinstance(error, LowerscopeError):
+        return error.problem
+    text = "".join(traceback.format_exception(error))
+    print(text, file=sys.stderr, flush=True)
+    summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    return Problem(what=f"internal error: {summary}", code="internal", details=text)

@@ -1,0 +1,236 @@
+"""What the window and its children say to each other, and how it is framed.
+
+A frame is four bytes of magic, the length of the payload as four bytes (big-endian), and the
+payload: one message in MessagePack. No text starts with the magic's first byte, so that anything
+else that lands in the stream is found out at its first byte. This module imports neither torch nor
+TVM, so that the window can use it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records import RunRecord, Snapshot, TextRecord
+from lowerscope.core.rendering.metrics import TextMetrics
+
+VERSION = 1
+"""Of the messages below; the first message of a child carries it."""
+
+MAGIC = b"\x89LSF"
+FRAME_LIMIT = 256 * 2**20
+"""The longest payload that either side accepts, in bytes."""
+
+_HEADER = struct.Struct(">4sI")
+
+Role = Literal["engine", "worker"]
+LaneName = Literal["heavy", "light"]
+
+
+class ProtocolError(Exception):
+    """The stream holds something that is no frame, or a frame that is no message."""
+
+
+# --- messages -----------------------------------------------------------------------------------
+
+
+class Request(msgspec.Struct, frozen=True, tag="request"):
+    """The window asks for `method`; ``params`` is the method's parameter struct, encoded."""
+
+    id: int
+    method: str
+    params: msgspec.Raw
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    """The window no longer wants the answer to request `id`."""
+
+    id: int
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """First message of a child, before it imports anything heavy."""
+
+    version: int
+    pid: int
+    role: str
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The child has imported all that it needs, which took ``milliseconds``."""
+
+    milliseconds: float
+
+
+class Reply(msgspec.Struct, frozen=True, tag="reply"):
+    """The result of request `id`, encoded."""
+
+    id: int
+    result: msgspec.Raw
+
+
+class Failure(msgspec.Struct, frozen=True, tag="failure"):
+    """Request `id` has no result; with the id 0, the child cannot become ready and ends."""
+
+    id: int
+    problem: Problem
+
+
+class Progress(msgspec.Struct, frozen=True, tag="progress"):
+    """What request `id` is at; ``fraction`` from 0 to 1, or ``None`` where it is not known."""
+
+    id: int
+    text: str
+    fraction: float | None
+
+
+ToChild = Request | Cancel
+ToWindow = Hello | Ready | Reply | Failure | Progress
+
+TO_CHILD: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)
+TO_WINDOW: msgspec.msgpack.Decoder[ToWindow] = msgspec.msgpack.Decoder(ToWindow)
+
+_Message = TypeVar("_Message")
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+
+def to_raw(value: Any) -> msgspec.Raw:
+    """Return `value`, encoded, as it stands inside a message."""
+    return msgspec.Raw(msgspec.msgpack.encode(value))
+
+
+def encode_frame(message: ToChild | ToWindow) -> bytes:
+    """Return `message` as one frame.
+
+    Raises
+    ------
+    ProtocolError
+        If it is longer than `FRAME_LIMIT`.
+    """
+    payload = msgspec.msgpack.encode(message)
+    if len(payload) > FRAME_LIMIT:
+        raise ProtocolError(
+            f"a message of {len(payload) / 2**20:.0f} MB is longer than"
+            f" the {FRAME_LIMIT / 2**20:.0f} MB that a frame can hold"
+        )
+    return _HEADER.pack(MAGIC, len(payload)) + payload
+
+
+class FrameReader(Generic[_Message]):
+    """Cuts a stream of bytes, however it is split, into messages.
+
+    Parameters
+    ----------
+    decoder
+        `TO_CHILD` or `TO_WINDOW`.
+    """
+
+    def __init__(self, decoder: msgspec.msgpack.Decoder[_Message]) -> None:
+        self._decoder = decoder
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[_Message]:
+        """Take `data`, and return an iterator over the messages that are now complete.
+
+        Messages that are not fetched stay for the next call.
+
+        Raises
+        ------
+        ProtocolError
+            While iterating, where the stream is no longer frames. It cannot be read further.
+        """
+        self._buffer += data
+        return self._messages()
+
+    def _messages(self) -> Iterator[_Message]:
+        while (length := self._payload_length()) is not None:
+            end = _HEADER.size + length
+            if len(self._buffer) < end:
+                return
+            with memoryview(self._buffer) as view:
+                payload = bytes(view[_HEADER.size : end])
+            try:
+                message = self._decoder.decode(payload)
+            except msgspec.MsgspecError as error:
+                raise ProtocolError(f"a frame holds no message: {error}") from error
+            del self._buffer[:end]
+            yield message
+
+    def _payload_length(self) -> int | None:
+        """Return the length of the frame at the start of the buffer, ``None`` if not yet known."""
+        start = bytes(self._buffer[: _HEADER.size])
+        if start[: len(MAGIC)] != MAGIC[: len(start)]:
+            excerpt = bytes(self._buffer[:60])
+            raise ProtocolError(f"expected a frame, found {excerpt!r}")
+        if len(start) < _HEADER.size:
+            return None
+        length: int = _HEADER.unpack(start)[1]
+        if length > FRAME_LIMIT:
+            raise ProtocolError(f"a frame says that it is {length} bytes long")
+        return length
+
+
+# --- methods ------------------------------------------------------------------------------------
+
+
+class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the window shows of ``recipe``, with graphs laid out for fonts of ``metrics``."""
+
+    recipe: Recipe
+    metrics: TextMetrics
+
+
+class FunctionTextParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The script of function ``name`` after the passes."""
+
+    recipe: Recipe
+    name: str
+
+
+class RunParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Build and run, and compare with torch."""
+
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class MethodType:
+    """The types of a method, and where it runs.
+
+    Attributes
+    ----------
+    params, result
+        The struct that it takes and the value that it returns.
+    lane
+        ``"light"`` methods are answered while a ``"heavy"`` one runs; within a lane, one runs after
+        the other.
+    doing
+        What the child is doing then, in words that follow "while".
+    roles
+        The children that offer it.
+    """
+
+    params: type[msgspec.Struct]
+    result: type[Any]
+    lane: LaneName
+    doing: str
+    roles: tuple[Role, ...] = ("engine", "worker")
+
+
+METHODS: Mapping[str, MethodType] = MappingProxyType(
+    {
+        "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
+        "function_text": MethodType(FunctionTextParams, TextRecord, "light", "printing a function"),
+        "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
+    }
+)
+"""What a child can be asked for."""

@@ -1,0 +1,150 @@
+"""The program that both children run: reads requests, runs them in two lanes, answers.
+
+The heavy lane runs in the main thread, since a model file may do what is allowed only there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NoReturn, get_args
+
+import msgspec
+
+from lowerscope.core.engine.channel import Channel, end_group
+from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
+from lowerscope.core.engine.protocol import (
+    METHODS,
+    VERSION,
+    Cancel,
+    Failure,
+    Hello,
+    LaneName,
+    MethodType,
+    ProtocolError,
+    Ready,
+    Request,
+    Role,
+)
+from lowerscope.core.errors import Problem
+
+Warm = Callable[[], Mapping[str, Call]]
+"""Imports all that the methods need, and returns them by name."""
+
+
+def serve(role: Role, types: Mapping[str, MethodType], warm: Warm) -> NoReturn:
+    """Serve the methods of `types` on descriptors 0 and 1 until the window closes the pipe.
+
+    Parameters
+    ----------
+    role
+        Which child this is.
+    types
+        The methods that can be asked for.
+    warm
+        Called when the window has been greeted; returns the functions behind `types`.
+    """
+    channel = Channel.claim()
+    faulthandler.enable(file=2)
+    channel.start_guard()
+    # A model file that reads the command line must not see this program's.
+    sys.argv[1:] = []
+
+    jobs = Jobs(channel.send)
+    lanes: dict[LaneName, Lane] = {"heavy": Lane(), "light": Lane()}
+    _start("reader", partial(_read, channel, types, jobs, lanes))
+
+    channel.send(Hello(VERSION, os.getpid(), role))
+    began = time.monotonic()
+    try:
+        calls = warm()
+    except Exception as error:
+        channel.send(Failure(0, problem_of(error)))
+        end_group(1)
+    channel.send(Ready((time.monotonic() - began) * 1000))
+
+    def run(job: Job) -> None:
+        jobs.run(job, calls[job.method])
+
+    _start("light lane", partial(lanes["light"].run, run))
+    lanes["heavy"].run(run)
+
+
+def _start(name: str, target: Callable[[], None]) -> None:
+    threading.Thread(target=target, name=name, daemon=True).start()
+
+
+def _read(
+    channel: Channel, types: Mapping[str, MethodType], jobs: Jobs, lanes: Mapping[LaneName, Lane]
+) -> NoReturn:
+    """Put requests into their lanes, until the window has gone."""
+    try:
+        for message in channel.messages():
+            match message:
+                case Cancel():
+                    jobs.cancel(message.id)
+                case Request():
+                    try:
+                        job = _accept(message, types)
+                    except ProtocolError as error:
+                        problem = Problem(what=f"internal error: {error}", code="internal")
+                        channel.send(Failure(message.id, problem))
+                    else:
+                        jobs.add(job)
+                        lanes[types[job.method].lane].put(job)
+    except ProtocolError as error:
+        print(f"The window sent something else than a message: {error}", file=sys.stderr)
+        end_group(1)
+    end_group(0)
+
+
+def _accept(request: Request, types: Mapping[str, MethodType]) -> Job:
+    """Return the job that `request` asks for.
+
+    Raises
+    ------
+    ProtocolError
+        If there is no such method, or its parameters are of another type.
+    """
+    method = types.get(request.method)
+    if method is None:
+        raise ProtocolError(f"there is no method {request.method!r}")
+    try:
+        params = msgspec.msgpack.decode(request.params, type=method.params)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"parameters of {request.method}: {error}") from error
+    return Job(request.id, request.method, params)
+
+
+def _open_pipeline() -> Mapping[str, Call]:
+    """Import torch and TVM, and return the methods of a pipeline."""
+    import torch  # noqa: F401
+    import tvm  # noqa: F401
+
+    from lowerscope.core.pipeline import Pipeline
+
+    pipeline = Pipeline()
+    return {
+        "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
+        "function_text": lambda p, context: pipeline.function_text(p.recipe, p.name, context),
+        "run": lambda p, context: pipeline.run(p.recipe, context),
+    }
+
+
+def main() -> NoReturn:
+    """Run as ``python -m lowerscope.core.engine.server --role engine|worker``."""
+    parser = argparse.ArgumentParser(prog="lowerscope.core.engine.server", description=__doc__)
+    parser.add_argument("--role", choices=get_args(Role), required=True)
+    role: Role = parser.parse_args().role
+    types = {name: method for name, method in METHODS.items() if role in method.roles}
+    serve(role, types, _open_pipeline)
+
+
+if __name__ == "__main__":
+    main()
