@@ -1,0 +1,422 @@
+"""The engine, or the worker, as the window knows it: requests with answers by callback.
+
+Nothing here waits for the child: a call sends or queues, and what comes of it comes later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.child_process import QUEUED, ChildProcess, Ending
+from lowerscope.core.engine.protocol import (
+    METHODS,
+    Cancel,
+    Failure,
+    Hello,
+    MethodType,
+    Progress,
+    ProtocolError,
+    Ready,
+    Reply,
+    Request,
+    Role,
+    ToWindow,
+    to_raw,
+)
+from lowerscope.core.errors import Problem
+
+CANCEL_MS = 700
+"""A child that has not answered a cancel by then is killed."""
+
+FAILED_STARTS = 3
+FAILED_STARTS_SECONDS = 30.0
+"""After so many deaths within so many seconds, none of which was ready before, it is given up."""
+
+RESTART_DELAYS_MS = (0, 500, 1500)
+"""Before a restart, by the number of deaths since it was last ready."""
+
+State = Literal["starting", "ready", "busy", "stopped", "failed"]
+
+OnResult = Callable[[Any], None]
+OnProblem = Callable[[Problem], None]
+OnProgress = Callable[[str, float | None], None]
+
+_CANCELLED = Problem(what="Cancelled", code="cancelled")
+
+
+@dataclass
+class _Outstanding:
+    """A request that has no answer yet; it is `settled` when its problem is about to be told."""
+
+    id: int
+    method: str
+    params: msgspec.Struct
+    on_result: OnResult
+    on_problem: OnProblem
+    on_progress: OnProgress | None
+    sent: bool = False
+    cancelled: bool = False
+    dropped: bool = False
+    settled: bool = False
+    at: str = ""
+
+
+class EngineClient(QObject):
+    """One child of the window, started anew whenever it dies.
+
+    Signals
+    -------
+    state_changed(str)
+        The new `state`.
+    log(str)
+        Text that the child printed.
+    crashed(object)
+        The `Ending` of a child that died by itself. It is being started anew, unless the state is
+        ``"failed"``.
+
+    Attributes
+    ----------
+    role
+        ``"engine"`` or ``"worker"``.
+    state
+        ``"starting"``: not yet ready for requests; ``"ready"``: idle; ``"busy"``: at work;
+        ``"stopped"``: not started, or stopped; ``"failed"``: died so often that it was given up,
+        `failure` says why and `restart` tries again.
+    failure
+        Why the state is ``"failed"``; ``None`` otherwise.
+
+    Parameters
+    ----------
+    role
+        Which child.
+    command
+        Program and arguments; by default this installation's own server.
+    methods
+        What the child can be asked for.
+    """
+
+    state_changed = Signal(str)
+    log = Signal(str)
+    crashed = Signal(object)
+
+    def __init__(
+        self,
+        role: Role,
+        *,
+        command: Sequence[str] | None = None,
+        methods: Mapping[str, MethodType] = METHODS,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.role = role
+        self.state: State = "stopped"
+        self.failure: Problem | None = None
+        self._command = tuple(command or server_command(role))
+        self._methods = methods
+        self._child: ChildProcess | None = None
+        self._children = 0
+        self._ready = False
+        self._fatal: Problem | None = None
+        self._outstanding: dict[int, _Outstanding] = {}
+        self._last_id = 0
+        self._deaths: list[float] = []
+        self._restart_timer = QTimer(self, singleShot=True)
+        self._restart_timer.timeout.connect(self._start_child)
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process, which is also its process group; ``None`` when there is none."""
+        return None if self._child is None else self._child.pid
+
+    # --- the child ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the child, unless it runs."""
+        if self.state in ("stopped", "failed"):
+            self._deaths.clear()
+            self._start_child()
+
+    def stop(self) -> None:
+        """End the child and all that it started, within half a second; forget all requests."""
+        self._restart_timer.stop()
+        self._outstanding.clear()
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+        self._ready = False
+        self._set_state("stopped")
+
+    def restart(self) -> None:
+        """Kill the child and start anew; requests that were sent are reported as cancelled."""
+        self._restart_timer.stop()
+        self._deaths.clear()
+        self._abandon_child()
+        sent = [each for each in self._outstanding.values() if each.sent]
+        for each in sent:
+            self._fail_soon(each, _CANCELLED)
+        self._start_child()
+
+    def _start_child(self) -> None:
+        self._abandon_child()
+        self._children += 1
+        self._fatal = None
+        self.failure = None
+        child = ChildProcess(self.role, self._command, self._children, self)
+        child.log.connect(self.log)
+        child.received.connect(self._receive, QUEUED)
+        child.ended.connect(self._account_for_end, QUEUED)
+        self._child = child
+        self._set_state("starting")
+        child.start()
+
+    def _abandon_child(self) -> None:
+        self._ready = False
+        if self._child is not None:
+            self._child.abandon()
+            self._child = None
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def request(
+        self,
+        method: str,
+        params: msgspec.Struct,
+        on_result: OnResult,
+        on_problem: OnProblem,
+        on_progress: OnProgress | None = None,
+    ) -> int:
+        """Ask for `method`; it waits until there is a child that is ready for it.
+
+        Parameters
+        ----------
+        method, params
+            A name in the table of methods, and the struct that it takes.
+        on_result
+            Called with the result.
+        on_problem
+            Called instead, with the problem; its code is ``"cancelled"`` after a cancel and
+            ``"crashed"`` when the child died. Neither is ever called before this returns.
+        on_progress
+            Called with what is being done and the share of it that is done, or ``None``.
+
+        Returns
+        -------
+        int
+            The request's id, for `cancel` and `drop`.
+        """
+        assert isinstance(params, self._methods[method].params)
+        self._last_id += 1
+        request = _Outstanding(self._last_id, method, params, on_result, on_problem, on_progress)
+        self._outstanding[request.id] = request
+        if self.failure is not None:
+            self._fail_soon(request, self.failure)
+        elif self._ready:
+            self._send(request)
+        return request.id
+
+    def cancel(self, request_id: int) -> None:
+        """Stop a request: its problem, with the code ``"cancelled"``, comes within a second.
+
+        A child that does not stop by itself is killed; the other requests are sent to the next.
+        Nothing happens if the request has been answered, cancelled or dropped.
+        """
+        request = self._outstanding.get(request_id)
+        if request is None or request.cancelled or request.dropped:
+            return
+        request.cancelled = True
+        if not request.sent:
+            self._fail_soon(request, _CANCELLED)
+            return
+        self._ask_to_stop(request)
+        QTimer.singleShot(CANCEL_MS, self, lambda: self._kill_for(request))
+
+    def drop(self, request_id: int) -> None:
+        """Forget a request: none of its callbacks is called any more.
+
+        The child is asked to stop it, and is not killed if it does not.
+        """
+        request = self._outstanding.get(request_id)
+        if request is None or request.dropped:
+            return
+        request.dropped = True
+        if not request.sent:
+            del self._outstanding[request_id]
+        elif not request.cancelled:
+            self._ask_to_stop(request)
+
+    def _send_waiting(self) -> None:
+        for request in list(self._outstanding.values()):
+            # A slot that hears of the new state may have sent some, or stopped the child.
+            if self._ready and not (request.sent or request.settled):
+                self._send(request)
+        self._update_state()
+
+    def _send(self, request: _Outstanding) -> None:
+        assert self._child is not None
+        request.at = ""
+        try:
+            self._child.send(Request(request.id, request.method, to_raw(request.params)))
+        except ProtocolError as error:
+            self._fail_soon(request, Problem(what=f"The request is too large: {error}"))
+            return
+        request.sent = True
+        self._set_state("busy")
+
+    def _ask_to_stop(self, request: _Outstanding) -> None:
+        assert self._child is not None
+        self._child.send(Cancel(request.id))
+
+    def _kill_for(self, request: _Outstanding) -> None:
+        """Kill the child, if it is still at work on what was cancelled."""
+        if self._outstanding.get(request.id) is not request or not request.sent:
+            return
+        for each in self._outstanding.values():
+            if each.sent and (each.cancelled or each.dropped):
+                self._fail_soon(each, _CANCELLED)
+            each.sent = False  # what was not cancelled is sent again, to the next child
+        self._start_child()
+
+    # --- answers --------------------------------------------------------------------------------
+
+    def _receive(self, child: int, message: ToWindow) -> None:
+        if self._child is None or child != self._children:
+            return
+        match message:
+            case Hello():
+                pass
+            case Ready():
+                self._ready = True
+                self._deaths.clear()
+                self._send_waiting()
+            case Progress():
+                self._tell_progress(message)
+            case Reply():
+                self._take_reply(message)
+            case Failure(id=0):
+                self._fatal = message.problem
+            case Failure():
+                failed = self._outstanding.get(message.id)
+                if failed is not None:
+                    self._fail(failed, message.problem)
+
+    def _tell_progress(self, progress: Progress) -> None:
+        request = self._outstanding.get(progress.id)
+        if request is None:
+            return
+        request.at = progress.text
+        if request.on_progress is not None and not (request.cancelled or request.dropped):
+            request.on_progress(progress.text, progress.fraction)
+
+    def _take_reply(self, reply: Reply) -> None:
+        request = self._outstanding.get(reply.id)
+        if request is None:
+            return
+        if request.cancelled or request.dropped:
+            self._fail(request, _CANCELLED)
+            return
+        try:
+            result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
+        except msgspec.MsgspecError as error:
+            what = f"The {self.role}'s answer to {request.method} cannot be read: {error}"
+            self._fail(request, Problem(what=what, code="internal"))
+            return
+        self._forget(request)
+        request.on_result(result)
+
+    def _fail(self, request: _Outstanding, problem: Problem) -> None:
+        """Answer `request` with `problem`, unless it has been answered meanwhile."""
+        if self._outstanding.get(request.id) is not request:
+            return
+        self._forget(request)
+        if not request.dropped:
+            request.on_problem(_CANCELLED if request.cancelled else problem)
+
+    def _fail_soon(self, request: _Outstanding, problem: Problem) -> None:
+        """Answer `request` with `problem` from the event loop: its callback may do anything."""
+        request.settled = True
+        request.sent = False
+        QTimer.singleShot(0, self, lambda: self._fail(request, problem))
+
+    def _forget(self, request: _Outstanding) -> None:
+        del self._outstanding[request.id]
+        self._update_state()
+
+    def _update_state(self) -> None:
+        if self._ready:
+            sent = any(each.sent for each in self._outstanding.values())
+            self._set_state("busy" if sent else "ready")
+
+    # --- its end --------------------------------------------------------------------------------
+
+    def _account_for_end(self, child: int, ending: Ending) -> None:
+        if self._child is None or child != self._children:
+            return
+        ending = dataclasses.replace(ending, during=self._doing())
+        was_ready = self._ready
+        self._abandon_child()
+        lost = [each for each in self._outstanding.values() if each.sent]
+
+        now = time.monotonic()
+        self._deaths = [each for each in self._deaths if now - each < FAILED_STARTS_SECONDS]
+        if not was_ready:
+            self._deaths.append(now)
+        if self._fatal is not None or len(self._deaths) >= FAILED_STARTS:
+            self.failure = self._fatal or _cannot_start(ending)
+            lost = list(self._outstanding.values())
+        for request in lost:
+            self._fail_soon(request, self.failure or _crash(ending))
+
+        if self.failure is not None:
+            self._set_state("failed")
+        else:
+            self._restart_timer.start(RESTART_DELAYS_MS[len(self._deaths)])
+            self._set_state("starting")
+        self.crashed.emit(ending)
+
+    def _doing(self) -> str:
+        """Return what the child is at, in words that follow "while"; empty when it is idle."""
+        sent = [each for each in self._outstanding.values() if each.sent]
+        if not sent:
+            return "" if self._ready else "starting"
+        told = [each for each in sent if each.at]
+        first = (told or sent)[0]
+        if first.at:
+            return first.at[0].lower() + first.at[1:]
+        return self._methods[first.method].doing
+
+    def _set_state(self, state: State) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit(state)
+
+
+def server_command(role: Role) -> tuple[str, ...]:
+    """Return the command that starts a child on this machine."""
+    # -P: a model's folder, where the window may have been started, must not shadow packages.
+    return (sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", role)
+
+
+def _crash(ending: Ending) -> Problem:
+    return Problem(
+        what=str(ending),
+        todo=f"The {ending.role} is being started anew; undo what led to this, or try it again",
+        code="crashed",
+        details=ending.log_tail,
+    )
+
+
+def _cannot_start(ending: Ending) -> Problem:
+    return Problem(
+        what=f"The {ending.role} does not start. {ending}",
+        todo="Look into the log, mend what it says, and restart it",
+        code="crashed",
+        details=ending.log_tail,
+    )
