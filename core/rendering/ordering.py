@@ -1,0 +1,149 @@
+"""The order of the vertices within each layer, with few crossings.
+
+Barycentre sweeps down and up (Sugiyama, Tagawa and Toda 1981), each followed by swaps of
+neighbours; the best order that was seen is taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
+
+from lowerscope.core.rendering.layering import Layering
+
+_SWEEPS = 24
+_PATIENCE = 4
+_LARGE = 3000
+
+
+def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
+    """Return the vertices of each layer from left to right."""
+    layers = _depth_first(graph)
+    position = [0] * len(graph.layer_of)
+    for layer in layers:
+        _number(layer, position)
+    swap_rounds = 8 if len(graph.layer_of) < _LARGE else 2
+    best = [list(layer) for layer in layers]
+    fewest = _crossings(graph, layers, position)
+    patience = _PATIENCE
+    for sweep in range(_SWEEPS):
+        if fewest == 0 or patience == 0:
+            break
+        _sweep(graph, layers, position, downward=sweep % 2 == 0, to_right=sweep % 4 >= 2)
+        check()
+        _swap_neighbours(graph, layers, position, swap_rounds)
+        check()
+        number = _crossings(graph, layers, position)
+        if number < fewest:
+            best, fewest, patience = [list(layer) for layer in layers], number, _PATIENCE
+        else:
+            patience -= 1
+    return best
+
+
+def _number(layer: list[int], position: list[int]) -> None:
+    for index, vertex in enumerate(layer):
+        position[vertex] = index
+
+
+def _depth_first(graph: Layering) -> list[list[int]]:
+    """Return a first order, in which every branch stays together; the longest one comes first."""
+    layers: list[list[int]] = [[] for _ in range(max(graph.layer_of, default=-1) + 1)]
+    seen = [False] * len(graph.layer_of)
+
+    def longest_first(vertex: int) -> tuple[bool, int]:
+        dummy = vertex >= graph.real
+        return dummy, 0 if dummy else -graph.height[vertex]
+
+    starts = sorted(range(graph.real), key=lambda vertex: (graph.layer_of[vertex], vertex))
+    for start in starts:
+        if seen[start]:
+            continue
+        stack = [start]
+        while stack:
+            vertex = stack.pop()
+            if seen[vertex]:
+                continue
+            seen[vertex] = True
+            layers[graph.layer_of[vertex]].append(vertex)
+            stack.extend(sorted(graph.down[vertex], key=longest_first, reverse=True))
+    return layers
+
+
+def _sweep(
+    graph: Layering,
+    layers: list[list[int]],
+    position: list[int],
+    *,
+    downward: bool,
+    to_right: bool,
+) -> None:
+    """Sort each layer by the mean position of its neighbours in the layer before it."""
+    neighbours = graph.up if downward else graph.down
+    for layer in layers[1:] if downward else layers[-2::-1]:
+        if len(layer) == 1:
+            continue
+        keyed: list[tuple[float, int, int]] = []
+        fixed: list[tuple[int, int]] = []
+        for index, vertex in enumerate(layer):
+            near = neighbours[vertex]
+            if near:
+                mean = sum([position[other] for other in near]) / len(near)
+                keyed.append((mean, -index if to_right else index, vertex))
+            else:
+                fixed.append((index, vertex))
+        keyed.sort()
+        layer[:] = [vertex for _, _, vertex in keyed]
+        for index, vertex in fixed:
+            layer.insert(index, vertex)
+        _number(layer, position)
+
+
+def _swap_neighbours(
+    graph: Layering, layers: list[list[int]], position: list[int], rounds: int
+) -> None:
+    """Swap vertices that stand side by side as long as that removes crossings."""
+    for _ in range(rounds):
+        swapped = False
+        for layer in layers:
+            for index in range(len(layer) - 1):
+                left, right = layer[index], layer[index + 1]
+                gain = 0
+                for neighbours in (graph.up, graph.down):
+                    ours, theirs = neighbours[left], neighbours[right]
+                    if ours and theirs:
+                        gain += _gain(
+                            [position[other] for other in ours],
+                            [position[other] for other in theirs],
+                        )
+                if gain > 0:
+                    layer[index], layer[index + 1] = right, left
+                    position[left], position[right] = index + 1, index
+                    swapped = True
+        if not swapped:
+            return
+
+
+def _gain(left: list[int], right: list[int]) -> int:
+    """Return how many crossings go when the vertices with these neighbours change places."""
+    if len(left) == 1 and len(right) == 1:
+        return (left[0] > right[0]) - (left[0] < right[0])
+    right.sort()
+    return sum(
+        bisect_left(right, other) - (len(right) - bisect_right(right, other)) for other in left
+    )
+
+
+def _crossings(graph: Layering, layers: list[list[int]], position: list[int]) -> int:
+    total = 0
+    for layer in layers[:-1]:
+        if len(layer) == 1:
+            continue
+        ends: list[int] = []
+        for vertex in layer:
+            targets = [position[other] for other in graph.down[vertex]]
+            for target in targets:
+                total += len(ends) - bisect_right(ends, target)
+            for target in targets:
+                insort(ends, target)
+    return total
