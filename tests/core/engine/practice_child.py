@@ -1,0 +1,233 @@
+"""A child for the tests: the real server with methods that misbehave on purpose, and no torch.
+
+Run as a program, ``practice_child.py ROLE [WARM]``, it serves; imported, it gives the table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import NoReturn
+
+import msgspec
+
+from lowerscope.core.engine.jobs import Call, Context
+from lowerscope.core.engine.protocol import MethodType, Reply, encode_frame, to_raw
+from lowerscope.core.engine.server import serve
+from lowerscope.core.errors import LowerscopeError
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """No parameters."""
+
+
+class Text(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Count(msgspec.Struct, frozen=True):
+    count: int
+
+
+class Whereabouts(msgspec.Struct, frozen=True):
+    folder: str
+    path: list[str]
+    arguments: list[str]
+    main_thread: bool
+    read: str
+
+
+def echo(params: Text, context: Context) -> str:
+    return params.text
+
+
+def big(params: Count, context: Context) -> bytes:
+    return bytes(params.count)
+
+
+def wrong_type(params: Nothing, context: Context) -> str:
+    return "not a number"
+
+
+def report(params: Count, context: Context) -> int:
+    for number in range(params.count):
+        context.report(f"Number {number}", number / params.count)
+    threading.Event().wait(0.2)  # a job goes on after its last report
+    return params.count
+
+
+def wait(params: Text, context: Context) -> NoReturn:
+    """Run until cancelled."""
+    context.report(params.text)
+    pause = threading.Event()
+    while True:
+        context.check()
+        pause.wait(0.005)
+
+
+def swallow(params: Nothing, context: Context) -> NoReturn:
+    """Turn the cancel into an error of its own, as foreign code between may do."""
+    context.report("Waiting")
+    pause = threading.Event()
+    try:
+        while True:
+            context.check()
+            pause.wait(0.005)
+    except Exception as error:
+        raise RuntimeError("a callback failed") from error
+
+
+def spin(params: Nothing, context: Context) -> NoReturn:
+    context.report("Spinning")
+    while True:
+        pass
+
+
+def hold_lock(params: Nothing, context: Context) -> None:
+    """Hold the interpreter lock in C, for ever as far as a test can tell."""
+    context.report("Matching")
+    re.match("(a+)+$", "a" * 60 + "b")
+
+
+def abort(params: Nothing, context: Context) -> None:
+    context.report("Tracing")
+    os.abort()
+
+
+def segfault(params: Nothing, context: Context) -> None:
+    ctypes.string_at(0)
+
+
+def leave(params: Count, context: Context) -> None:
+    os._exit(params.count)
+
+
+def call_exit(params: Nothing, context: Context) -> None:
+    sys.exit("bye")
+
+
+def err(params: Text, context: Context) -> None:
+    raise LowerscopeError(params.text, where="model.py:3", todo="Write it anew")
+
+
+def fail(params: Text, context: Context) -> None:
+    raise ZeroDivisionError(params.text)
+
+
+def say(params: Text, context: Context) -> None:
+    """Print in every way that there is."""
+    print(f"print {params.text}")
+    print(f"stderr {params.text}", file=sys.stderr)
+    os.write(1, f"write {params.text}\n".encode())
+    libc = ctypes.CDLL(None)
+    libc.printf(b"printf %s\n", params.text.encode())
+    libc.fflush(None)
+    subprocess.run(["echo", f"child {params.text}"], check=True)
+
+
+def flood(params: Count, context: Context) -> None:
+    sys.stderr.write("x" * params.count)
+
+
+def utter(params: Text, context: Context) -> NoReturn:
+    """Write to the window's pipe itself."""
+    os.write(_pipe_to_window(), params.text.encode())
+    threading.Event().wait()
+    raise AssertionError
+
+
+def die_in_reply(params: Nothing, context: Context) -> None:
+    frame = encode_frame(Reply(1, to_raw("x" * 100_000)))
+    os.write(_pipe_to_window(), frame[:50_000])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def start_sleeper(params: Nothing, context: Context) -> int:
+    return subprocess.Popen(["sleep", "1000"]).pid
+
+
+def start_fork(params: Nothing, context: Context) -> int:
+    """Fork without exec, so that the copy holds all pipes."""
+    pid = os.fork()
+    if pid == 0:
+        while True:
+            signal.pause()
+    return pid
+
+
+def whereabouts(params: Nothing, context: Context) -> Whereabouts:
+    return Whereabouts(
+        os.getcwd(),
+        sys.path,
+        sys.argv,
+        threading.current_thread() is threading.main_thread(),
+        sys.stdin.read(),
+    )
+
+
+def _pipe_to_window() -> int:
+    log = os.fstat(2)
+    for descriptor in range(3, 20):
+        try:
+            status = os.fstat(descriptor)
+        except OSError:
+            continue
+        writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+        if stat.S_ISFIFO(status.st_mode) and writable and status.st_ino != log.st_ino:
+            return descriptor
+    raise AssertionError
+
+
+METHODS: Mapping[str, MethodType] = {
+    "echo": MethodType(Text, str, "light", "echoing"),
+    "heavy_echo": MethodType(Text, str, "heavy", "echoing"),
+    "big": MethodType(Count, bytes, "heavy", "counting"),
+    "wrong_type": MethodType(Nothing, int, "heavy", "answering"),
+    "report": MethodType(Count, int, "heavy", "counting"),
+    "wait": MethodType(Text, str, "heavy", "waiting"),
+    "wait_light": MethodType(Text, str, "light", "waiting"),
+    "swallow": MethodType(Nothing, str, "heavy", "waiting"),
+    "spin": MethodType(Nothing, str, "heavy", "spinning"),
+    "hold_lock": MethodType(Nothing, None, "heavy", "matching"),
+    "abort": MethodType(Nothing, None, "heavy", "aborting"),
+    "segfault": MethodType(Nothing, None, "heavy", "reading a string"),
+    "leave": MethodType(Count, None, "heavy", "leaving"),
+    "call_exit": MethodType(Nothing, None, "heavy", "leaving"),
+    "err": MethodType(Text, None, "heavy", "erring"),
+    "fail": MethodType(Text, None, "heavy", "failing"),
+    "say": MethodType(Text, None, "heavy", "talking"),
+    "flood": MethodType(Count, None, "heavy", "talking"),
+    "utter": MethodType(Text, None, "heavy", "talking"),
+    "die_in_reply": MethodType(Nothing, str, "heavy", "answering"),
+    "start_sleeper": MethodType(Nothing, int, "light", "starting a process"),
+    "start_fork": MethodType(Nothing, int, "light", "starting a process"),
+    "whereabouts": MethodType(Nothing, Whereabouts, "heavy", "looking around"),
+}
+
+
+def _warm(manner: str) -> Mapping[str, Call]:
+    match manner:
+        case "missing":
+            import no_such_package  # noqa: F401
+        case "abort":
+            os.abort()
+        case "hold":
+            threading.Event().wait()
+        case "chat":
+            os.write(_pipe_to_window(), b"Welcome!\n")
+    functions = {name: globals()[name] for name in METHODS if name in globals()}
+    return {**functions, "heavy_echo": echo, "wait_light": wait}
+
+
+if __name__ == "__main__":
+    role, manner = sys.argv[1], " ".join(sys.argv[2:])
+    assert role in ("engine", "worker")
+    serve(role, METHODS, lambda: _warm(manner))

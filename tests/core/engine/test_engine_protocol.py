@@ -1,0 +1,145 @@
+"""Frames and messages: whatever way a stream is split, and whatever else is in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowerscope.core.engine.protocol import (
+    FRAME_LIMIT,
+    MAGIC,
+    METHODS,
+    TO_CHILD,
+    TO_WINDOW,
+    Cancel,
+    Failure,
+    FrameReader,
+    Hello,
+    Progress,
+    ProtocolError,
+    Ready,
+    Reply,
+    Request,
+    RunParams,
+    ToWindow,
+    encode_frame,
+    to_raw,
+)
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe, Source
+
+IDS = st.integers(min_value=0, max_value=2**53)
+VALUES = st.recursive(
+    st.none() | st.text() | st.binary() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=5,
+)
+MESSAGES = st.one_of(
+    st.builds(Hello, st.integers(0, 9), IDS, st.text()),
+    st.builds(Ready, st.floats(allow_nan=False)),
+    st.builds(Reply, IDS, VALUES.map(to_raw)),
+    st.builds(Failure, IDS, st.builds(lambda text: Problem(what=text), st.text())),
+    st.builds(Progress, IDS, st.text(), st.none() | st.floats(0, 1)),
+)
+
+
+def plain(message: ToWindow) -> object:
+    """Return `message` as something that compares by content; `Raw` compares by identity."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(message))
+
+
+def read_in_pieces(stream: bytes, cuts: list[int]) -> list[ToWindow]:
+    reader = FrameReader(TO_WINDOW)
+    borders = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    messages = []
+    for first, last in zip(borders, borders[1:], strict=False):
+        messages += reader.feed(stream[first:last])
+    return messages
+
+
+@given(st.lists(MESSAGES, max_size=6), st.lists(st.integers(0, 2**16), max_size=12))
+def test_messages_arrive_however_the_stream_is_split(
+    messages: list[ToWindow], cuts: list[int]
+) -> None:
+    stream = b"".join(map(encode_frame, messages))
+    arrived = read_in_pieces(stream, cuts)
+    assert [plain(each) for each in arrived] == [plain(each) for each in messages]
+
+
+@given(MESSAGES, st.lists(st.integers(0, 2**16), max_size=8))
+def test_no_message_before_its_last_byte(message: ToWindow, cuts: list[int]) -> None:
+    assert read_in_pieces(encode_frame(message)[:-1], cuts) == []
+
+
+@given(st.lists(MESSAGES, max_size=3), st.text(min_size=1))
+def test_text_in_the_stream_is_found_at_once(messages: list[ToWindow], text: str) -> None:
+    reader = FrameReader(TO_WINDOW)
+    arrived = []
+    with pytest.raises(ProtocolError, match="expected a frame"):
+        for message in reader.feed(b"".join(map(encode_frame, messages)) + text.encode()[:1]):
+            arrived.append(plain(message))
+    assert arrived == [plain(each) for each in messages]
+    with pytest.raises(ProtocolError):
+        list(reader.feed(encode_frame(Ready(1.0))))
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_any_bytes_are_messages_or_an_error(start: bytes, rest: bytes) -> None:
+    for stream in (start + rest, MAGIC + len(start).to_bytes(4, "big") + start + rest):
+        try:
+            read_in_pieces(stream, [len(start)])
+        except ProtocolError as error:
+            assert str(error)
+
+
+def test_a_frame_of_another_direction_is_an_error() -> None:
+    with pytest.raises(ProtocolError, match="no message"):
+        list(FrameReader(TO_CHILD).feed(encode_frame(Ready(1.0))))
+
+
+def test_a_frame_that_claims_too_much_is_an_error() -> None:
+    with pytest.raises(ProtocolError, match="bytes long"):
+        list(FrameReader(TO_WINDOW).feed(MAGIC + (FRAME_LIMIT + 1).to_bytes(4, "big")))
+
+
+def test_a_message_that_is_too_long_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowerscope.core.engine.protocol.FRAME_LIMIT", 1000)
+    with pytest.raises(ProtocolError, match="longer than"):
+        encode_frame(Reply(1, to_raw("x" * 1001)))
+
+
+def test_messages_that_are_not_fetched_stay() -> None:
+    reader = FrameReader(TO_WINDOW)
+    messages = reader.feed(b"".join(encode_frame(Ready(float(n))) for n in range(3)))
+    assert next(messages) == Ready(0.0)
+    assert list(reader.feed(b"")) == [Ready(1.0), Ready(2.0)]
+
+
+def test_requests_to_the_child() -> None:
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), seed=3)
+    request = Request(7, "run", to_raw(RunParams(recipe=recipe)))
+    arrived, cancel = FrameReader(TO_CHILD).feed(encode_frame(request) + encode_frame(Cancel(7)))
+    assert isinstance(arrived, Request)
+    params = msgspec.msgpack.decode(arrived.params, type=METHODS["run"].params)
+    assert params == RunParams(recipe=recipe)
+    assert cancel == Cancel(7)
+
+
+def test_only_the_worker_runs_code() -> None:
+    assert METHODS["run"].roles == ("worker",)
+
+
+def test_the_protocol_and_the_server_import_neither_torch_nor_tvm() -> None:
+    code = (
+        "import sys, lowerscope.core.engine.protocol, lowerscope.core.engine.server;"
+        "print(*(name for name in ('torch', 'tvm', 'PySide6') if name in sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.strip() == ""

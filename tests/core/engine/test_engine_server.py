@@ -1,0 +1,415 @@
+"""The server as a process: its pipes, lanes, cancels, errors, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from lowerscope.core.engine.protocol import (
+    TO_WINDOW,
+    VERSION,
+    Cancel,
+    Failure,
+    FrameReader,
+    Hello,
+    Progress,
+    Ready,
+    Reply,
+    Request,
+    ToWindow,
+    encode_frame,
+    to_raw,
+)
+
+PRACTICE_FILE = Path(__file__).with_name("practice_child.py")
+TIMEOUT = 20
+
+
+def load_practice() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("practice_child", PRACTICE_FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+practice = load_practice()
+NOTHING = practice.Nothing()
+
+
+class Child:
+    """A server, spoken to by plain pipes."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = arguments or (sys.executable, str(PRACTICE_FILE), "engine")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._watchdog = threading.Timer(TIMEOUT, self.kill)
+        self._watchdog.start()
+        self._log = b""
+        self._log_thread = threading.Thread(target=self._read_log)
+        self._log_thread.start()
+        self._messages = self._read()
+
+    def _read(self) -> Iterator[ToWindow]:
+        assert self.process.stdout is not None
+        reader = FrameReader(TO_WINDOW)
+        while data := os.read(self.process.stdout.fileno(), 2**20):
+            yield from reader.feed(data)
+
+    def _read_log(self) -> None:
+        assert self.process.stderr is not None
+        while data := os.read(self.process.stderr.fileno(), 2**16):
+            self._log += data
+
+    def next(self) -> ToWindow | None:
+        """Return the next message; `None` at the end of the stream."""
+        return next(self._messages, None)
+
+    def answer(self) -> Reply | Failure:
+        """Return the next message that is an answer."""
+        while isinstance(message := self.next(), Progress):
+            pass
+        assert isinstance(message, Reply | Failure)
+        return message
+
+    def result(self) -> Any:
+        answer = self.answer()
+        assert isinstance(answer, Reply), answer
+        return msgspec.msgpack.decode(answer.result)
+
+    def ask(self, id: int, method: str, params: msgspec.Struct = NOTHING) -> None:
+        self.write(encode_frame(Request(id, method, to_raw(params))))
+
+    def cancel(self, id: int) -> None:
+        self.write(encode_frame(Cancel(id)))
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def family(self) -> list[psutil.Process]:
+        """Return the child and all that it has started."""
+        leader = psutil.Process(self.process.pid)
+        return [leader, *leader.children(recursive=True)]
+
+    def log(self) -> str:
+        """Return all that it has written to stderr, once it has ended."""
+        self.process.wait(TIMEOUT)
+        self._log_thread.join(TIMEOUT)
+        return self._log.decode()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self._watchdog.cancel()
+        self.kill()
+        self.process.wait(TIMEOUT)
+        self._log_thread.join(TIMEOUT)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+@pytest.fixture
+def child() -> Iterator[Child]:
+    """Return a child that is ready."""
+    child = Child()
+    assert isinstance(child.next(), Hello)
+    assert isinstance(child.next(), Ready)
+    yield child
+    child.close()
+
+
+def assert_gone(family: list[psutil.Process]) -> None:
+    """Wait until all have ended; a zombie that nobody has collected yet has ended too."""
+    deadline = time.monotonic() + TIMEOUT
+    while family := [each for each in family if is_alive(each)]:
+        assert time.monotonic() < deadline, family
+        psutil.wait_procs(family, timeout=0.02)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_greets_before_it_is_warm_and_takes_requests_meanwhile() -> None:
+    child = Child(sys.executable, str(PRACTICE_FILE), "worker", "hold")
+    try:
+        assert child.next() == Hello(VERSION, child.process.pid, "worker")
+        child.ask(1, "no_such_method")
+        answer = child.answer()
+        assert isinstance(answer, Failure)
+        assert "no method 'no_such_method'" in answer.problem.what
+    finally:
+        child.close()
+
+
+def test_answers(child: Child) -> None:
+    child.ask(4, "echo", practice.Text("grüße"))
+    answer = child.answer()
+    assert answer.id == 4
+    assert isinstance(answer, Reply)
+    assert msgspec.msgpack.decode(answer.result, type=str) == "grüße"
+
+
+def test_small_requests_are_answered_while_a_long_job_runs(child: Child) -> None:
+    child.ask(1, "wait", practice.Text("Waiting"))
+    child.ask(2, "heavy_echo", practice.Text("later"))
+    child.ask(3, "echo", practice.Text("now"))
+    assert child.answer().id == 3
+    child.cancel(1)
+    assert child.answer().id == 1
+    assert child.answer().id == 2
+
+
+def test_a_running_job_hears_of_its_cancel(child: Child) -> None:
+    child.ask(1, "wait", practice.Text("Waiting"))
+    assert child.next() == Progress(1, "Waiting", None)
+    child.cancel(1)
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert answer.problem.code == "cancelled"
+
+
+def test_a_cancel_that_foreign_code_turned_into_an_error_is_a_cancel(child: Child) -> None:
+    child.ask(1, "swallow")
+    assert isinstance(child.next(), Progress)
+    child.cancel(1)
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert answer.problem.code == "cancelled"
+
+
+def test_a_waiting_job_is_cancelled_at_once_and_never_run(child: Child) -> None:
+    child.ask(1, "wait", practice.Text("Waiting"))
+    child.ask(2, "abort")
+    child.ask(3, "heavy_echo", practice.Text("after"))
+    child.cancel(2)
+    answer = child.answer()
+    assert answer.id == 2
+    assert isinstance(answer, Failure)
+    assert answer.problem.code == "cancelled"
+    child.cancel(1)
+    assert child.answer().id == 1
+    assert child.result() == "after"
+
+
+def test_cancel_of_something_that_is_over_is_ignored(child: Child) -> None:
+    child.ask(1, "echo", practice.Text("a"))
+    assert child.result() == "a"
+    child.cancel(1)
+    child.cancel(99)
+    child.ask(2, "echo", practice.Text("b"))
+    assert child.result() == "b"
+
+
+def test_progress_is_paced_and_ends_with_the_latest(child: Child) -> None:
+    began = time.monotonic()
+    child.ask(1, "report", practice.Count(20_000))
+    told = []
+    while isinstance(message := child.next(), Progress):
+        told.append(message)
+    seconds = time.monotonic() - began
+    assert isinstance(message, Reply)
+    assert told[0] == Progress(1, "Number 0", 0.0)
+    assert told[-1] == Progress(1, "Number 19999", 19999 / 20_000)
+    assert len(told) <= 20 * seconds + 2
+
+
+def test_a_users_error_arrives_whole(child: Child) -> None:
+    child.ask(1, "err", practice.Text("The shape is wrong"))
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert answer.problem.line() == "model.py:3: The shape is wrong. Write it anew."
+    assert answer.problem.code == ""
+
+
+def test_our_own_mistake_is_internal_with_its_traceback_and_in_the_log(child: Child) -> None:
+    child.ask(1, "fail", practice.Text("oops"))
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert answer.problem.what == "internal error: ZeroDivisionError: oops"
+    assert answer.problem.code == "internal"
+    assert "in fail" in answer.problem.details
+    child.ask(2, "echo", practice.Text("still here"))
+    assert child.result() == "still here"
+    child.kill()
+    assert "ZeroDivisionError: oops" in child.log()
+
+
+def test_code_that_calls_exit_does_not_end_the_child(child: Child) -> None:
+    child.ask(1, "call_exit")
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert "SystemExit" in answer.problem.what
+    child.ask(2, "heavy_echo", practice.Text("still here"))
+    assert child.result() == "still here"
+
+
+def test_parameters_of_another_type_are_refused(child: Child) -> None:
+    child.ask(1, "echo", practice.Count(3))
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert "parameters of echo" in answer.problem.what
+
+
+def test_whatever_prints_prints_to_the_log(child: Child) -> None:
+    child.ask(1, "say", practice.Text("hello"))
+    assert child.result() is None
+    child.kill()
+    lines = child.log().splitlines()
+    for way in ("print", "stderr", "write", "printf", "child"):
+        assert f"{way} hello" in lines
+
+
+def test_a_model_file_finds_main_thread_empty_stdin_and_no_arguments(child: Child) -> None:
+    child.ask(1, "whereabouts")
+    found = msgspec.convert(child.result(), practice.Whereabouts)
+    assert found.main_thread
+    assert found.read == ""
+    assert len(found.arguments) == 1
+
+
+def test_large_results(child: Child) -> None:
+    child.ask(1, "big", practice.Count(50_000_000))
+    assert child.result() == bytes(50_000_000)
+
+
+def test_a_result_that_is_too_large_is_a_failure(child: Child) -> None:
+    child.ask(1, "big", practice.Count(300_000_000))
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert "286 MB" in answer.problem.what
+
+
+def test_a_crash_leaves_a_trace_in_the_log_and_no_process(child: Child) -> None:
+    child.ask(1, "start_sleeper")
+    sleeper = child.result()
+    family = child.family()
+    assert sleeper in [each.pid for each in family]
+    child.ask(2, "segfault")
+    assert child.next() is None
+    assert child.process.wait(TIMEOUT) == -signal.SIGSEGV
+    assert_gone(family)
+    log = child.log()
+    assert "Segmentation fault" in log
+    assert "in segfault" in log
+
+
+@pytest.mark.parametrize("start", ["start_sleeper", "start_fork"])
+def test_nothing_is_left_when_the_window_closes_the_pipe(child: Child, start: str) -> None:
+    child.ask(1, start)
+    child.result()
+    child.ask(2, "spin")
+    assert child.next() == Progress(2, "Spinning", None)
+    family = child.family()
+    assert len(family) == 3  # the server, its guard, and what it started
+    assert child.process.stdin is not None
+    child.process.stdin.close()
+    assert_gone(family)
+
+
+def test_nothing_is_left_even_if_foreign_code_holds_the_interpreter(child: Child) -> None:
+    child.ask(1, "start_sleeper")
+    child.result()
+    child.ask(2, "hold_lock")
+    assert child.next() == Progress(2, "Matching", None)
+    family = child.family()
+    assert child.process.stdin is not None
+    child.process.stdin.close()
+    assert_gone(family)
+
+
+def test_nothing_is_left_when_the_window_is_killed() -> None:
+    # The window of this test starts a child, has it start a sleeper, and says who they are.
+    window = f"""
+import sys; sys.path.insert(0, {str(PRACTICE_FILE.parent)!r})
+from test_engine_server import Child, practice
+child = Child()
+child.next(), child.next()
+child.ask(1, "start_sleeper")
+child.result()
+print(*(each.pid for each in child.family()), flush=True)
+child._watchdog.join()
+"""
+    process = subprocess.Popen([sys.executable, "-c", window], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process, process.stdout:
+        family = [psutil.Process(int(pid)) for pid in process.stdout.readline().split()]
+        assert len(family) == 3
+        process.kill()
+    assert_gone(family)
+
+
+def test_it_ends_itself_alone_where_it_does_not_lead_its_group() -> None:
+    script = 'true | "$0" "$1" engine | cat > /dev/null; echo survived'
+    result = subprocess.run(
+        ["sh", "-c", script, sys.executable, str(PRACTICE_FILE)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=True,
+        start_new_session=True,
+    )
+    assert result.stdout == "survived\n"
+
+
+def test_something_else_than_a_message_ends_the_child_and_says_so(child: Child) -> None:
+    family = child.family()
+    child.write(b"GET / HTTP/1.1\r\n")
+    assert child.next() is None
+    assert "The window sent something else than a message" in child.log()
+    assert_gone(family)
+
+
+def test_a_child_that_cannot_warm_up_says_why_and_ends() -> None:
+    child = Child(sys.executable, str(PRACTICE_FILE), "engine", "missing")
+    try:
+        assert isinstance(child.next(), Hello)
+        failure = child.next()
+        assert isinstance(failure, Failure)
+        assert failure.id == 0
+        assert "No module named 'no_such_package'" in failure.problem.what
+        assert child.next() is None
+        assert "no_such_package" in child.log()
+    finally:
+        child.close()
+
+
+def test_the_engine_of_the_product_does_not_run_code() -> None:
+    child = Child(sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", "engine")
+    try:
+        assert child.next() == Hello(VERSION, child.process.pid, "engine")
+        child.ask(1, "run")
+        answer = child.next()
+        assert isinstance(answer, Failure)
+        assert "no method 'run'" in answer.problem.what
+    finally:
+        child.close()
