@@ -236,11 +236,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One output of the model: its shape, its dtype and how far it is from torch's."""
+    """One output of the model: its shape, its dtype and how far it is from torch's.
+
+    ``matches`` is ``None`` without a reference.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    matches: bool | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
 

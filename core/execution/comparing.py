@@ -128,6 +128,7 @@ def _record(name: str, value: torch.Tensor, found: Difference | None = None) -> 
         name=name,
         shape=tuple(value.shape),
         dtype=str(value.dtype).removeprefix("torch."),
+        matches=found.matches if found else None,
         max_abs_error=found.max_abs if found else None,
         max_rel_error=found.max_rel if found else None,
     )

@@ -131,9 +131,7 @@ def _in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
         return model
 
 
-def measure(
-    execution: Execution, reference: Reference | None, check: Callable[[], None]
-) -> Times:
+def measure(execution: Execution, reference: Reference | None, check: Callable[[], None]) -> Times:
     """Time both sides, alternately, so that a busy moment of the machine hits both.
 
     Each side runs once unmeasured. The number of repeats follows from the first times and

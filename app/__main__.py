@@ -1,0 +1,22 @@
+"""The ``lowerscope`` command: it opens the window, or hands over to `lowerscope.core.cli`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in ("samples", "show", "run", "export"):
+        from lowerscope.core import cli
+
+        return cli.main(given)
+    from lowerscope.app.start import open_window
+
+    return open_window(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""One registry of commands: the menus, the shortcuts and the palette read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing that the user can do.
+
+    Attributes
+    ----------
+    key
+        Name in the code.
+    menu
+        Title of the menu that it stands in.
+    text
+        As it is read in the menu, with an ampersand before the letter to press.
+    run
+        What it does. Of a command with `checkable`, called with the new state.
+    shortcut
+        In Qt's portable notation; empty for none.
+    checkable
+        Whether it is a switch.
+    group
+        Commands of one group are choices, one of which is on.
+    separated
+        Whether a line stands above it in the menu.
+    """
+
+    key: str
+    menu: str
+    text: str
+    run: Callable[..., None]
+    shortcut: str = ""
+    checkable: bool = False
+    group: str = ""
+    separated: bool = False
+
+
+class Commands(QObject):
+    """The registry: each command with its action, in the order of the menus."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._commands: dict[str, Command] = {}
+        self._actions: dict[str, QAction] = {}
+        self._groups: dict[str, QActionGroup] = {}
+
+    def add(self, command: Command) -> QAction:
+        """Register a command and return its action."""
+        assert command.key not in self._commands, command.key
+        action = QAction(command.text, self)
+        action.setObjectName(command.key)
+        if command.shortcut:
+            action.setShortcut(QKeySequence(command.shortcut))
+        action.setCheckable(command.checkable or bool(command.group))
+        if command.group:
+            group = self._groups.setdefault(command.group, QActionGroup(self))
+            group.addAction(action)
+        if command.checkable:
+            action.triggered.connect(command.run)
+        else:
+            action.triggered.connect(lambda _checked=False: command.run())
+        self._commands[command.key] = command
+        self._actions[command.key] = action
+        return action
+
+    def action(self, key: str) -> QAction:
+        """Return the action of a command."""
+        return self._actions[key]
+
+    def enable(self, key: str, enabled: bool) -> None:
+        """Let a command be available, or not."""
+        self._actions[key].setEnabled(enabled)
+
+    def check(self, key: str, checked: bool = True) -> None:
+        """Show a switch or a choice as on, without carrying it out."""
+        self._actions[key].setChecked(checked)
+
+    def __iter__(self) -> Iterator[tuple[Command, QAction]]:
+        """Yield each command with its action."""
+        for key, command in self._commands.items():
+            yield command, self._actions[key]

@@ -1,0 +1,35 @@
+"""Ctrl+C in the terminal closes the window, as it does with other programs."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+from PySide6.QtCore import QSocketNotifier
+from PySide6.QtWidgets import QApplication
+
+
+def end_on_interrupt(application: QApplication) -> None:
+    """Close the windows when the process gets SIGINT or SIGTERM.
+
+    Python runs its signal handlers between two steps of its own, and there are none while Qt
+    waits. So the signal also writes to a socket that Qt watches.
+    """
+    reader, writer = socket.socketpair()
+    reader.setblocking(False)
+    writer.setblocking(False)
+    notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read, application)
+
+    def wake() -> None:
+        reader.recv(64)
+
+    notifier.activated.connect(wake)
+    # Both ends live as long as the notifier.
+    notifier.setProperty("sockets", (reader, writer))
+    signal.set_wakeup_fd(writer.fileno())
+
+    def end(_number: int, _frame: object) -> None:
+        application.closeAllWindows()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)

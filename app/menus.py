@@ -1,0 +1,122 @@
+"""All commands of the window, in the order of the menus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QMenu, QMenuBar
+
+from lowerscope.app.actions import Command, Commands
+from lowerscope.app.views.about import show_about
+from lowerscope.app.views.palette import open_palette
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+
+def add_commands(commands: Commands, window: MainWindow) -> None:
+    """Register every command of the window."""
+    workspace, tr = window.workspace, window.tr
+    file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
+    lowering, run, help_ = tr("&Lowering"), tr("&Run"), tr("&Help")
+
+    def change(**fields: object) -> Callable[[], None]:
+        return partial(window.change, **fields)
+
+    for command in (
+        Command("open", file, tr("&Open…"), window.choose_file, "Ctrl+O"),
+        Command("reload", file, tr("&Reload"), workspace.reload, "Ctrl+R"),
+        Command("welcome", file, tr("&Welcome page"), window.show_welcome, "Ctrl+Home"),
+        Command("document", file, tr("&Back to the model"), window.show_panes, "Ctrl+End"),
+        Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
+        Command("undo", edit, tr("&Undo"), workspace.undo, "Ctrl+Z"),
+        Command("redo", edit, tr("&Redo"), workspace.redo, "Ctrl+Shift+Z"),
+        Command(
+            "next-node",
+            edit,
+            tr("&Next node"),
+            partial(window.select_node, 1),
+            "Alt+Down",
+            separated=True,
+        ),
+        Command(
+            "previous-node", edit, tr("&Previous node"), partial(window.select_node, -1), "Alt+Up"
+        ),
+        Command(
+            "clear-selection",
+            edit,
+            tr("&Clear selection"),
+            partial(workspace.select, ()),
+            "Ctrl+Shift+A",
+        ),
+        Command(
+            "system",
+            view,
+            tr("&System colours"),
+            partial(window.set_scheme, "system"),
+            group="scheme",
+        ),
+        Command("light", view, tr("&Light"), partial(window.set_scheme, "light"), group="scheme"),
+        Command("dark", view, tr("&Dark"), partial(window.set_scheme, "dark"), group="scheme"),
+        Command(
+            "reset-layout",
+            view,
+            tr("&Reset layout"),
+            lambda: window.panes.arrange(),
+            separated=True,
+        ),
+        Command(
+            "high-level",
+            lowering,
+            tr("&High-level"),
+            change(lowering="high-level"),
+            "Ctrl+1",
+            group="lowering",
+        ),
+        Command("te", lowering, tr("&TE"), change(lowering="te"), "Ctrl+2", group="lowering"),
+        Command(
+            "fx",
+            lowering,
+            tr("Trace with torch.&fx"),
+            change(tracer="fx"),
+            group="tracer",
+            separated=True,
+        ),
+        Command(
+            "export",
+            lowering,
+            tr("Trace with torch.&export"),
+            change(tracer="export"),
+            group="tracer",
+        ),
+        Command(
+            "inputs", lowering, tr("&Inputs…"), window.opening.edit_inputs, "Ctrl+I", separated=True
+        ),
+        Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
+        Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
+        Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),
+        Command("target-native", run, tr("Target: this &machine"), change(target="native")),
+        Command("target-other", run, tr("&Other target…"), window.type_target),
+        Command(
+            "palette", help_, tr("&All commands…"), partial(open_palette, window), "Ctrl+Shift+P"
+        ),
+        Command("about", help_, tr("A&bout Lowerscope"), partial(show_about, window)),
+    ):
+        commands.add(command)
+    commands.check(window.settings.scheme())
+    for key in ("target-llvm", "target-native"):
+        commands.action(key).setCheckable(True)
+
+
+def fill_menus(bar: QMenuBar, commands: Commands) -> None:
+    """Put the commands into menus; the panes follow in View when they are there."""
+    menus: dict[str, QMenu] = {}
+    for command, action in commands:
+        menu = menus.get(command.menu)
+        if menu is None:
+            menu = menus[command.menu] = bar.addMenu(command.menu)
+        if command.separated:
+            menu.addSeparator()
+        menu.addAction(action)

@@ -1,0 +1,127 @@
+"""Opening a source from the window: files, samples, and the questions that come with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
+
+from lowerscope.app.workspace import Workspace, with_source
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.sources.spec import parse_spec
+
+SUFFIXES = (".py", ".pt2")
+
+
+def source_text(recipe: Recipe) -> str:
+    """Return a recipe's source as it is written on the command line, its path made absolute."""
+    spec = recipe.source.spec
+    path = spec if spec.startswith("sample:") else str(Path(spec).resolve())
+    return f"{path}:{recipe.source.entry}" if recipe.source.entry else path
+
+
+def dropped_file(data: QMimeData) -> str:
+    """Return the path of a file that is being dropped and can be opened; empty otherwise."""
+    paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
+    return next((path for path in paths if path.endswith(SUFFIXES)), "")
+
+
+class Opening(QObject):
+    """Opens sources, and asks the user what a problem with one leaves open."""
+
+    def __init__(self, workspace: Workspace, window: QWidget) -> None:
+        super().__init__(window)
+        self._workspace = workspace
+        self._window = window
+        self._folder = ""
+        workspace.problems_changed.connect(self._ask)
+
+    def choose_file(self) -> bool:
+        """Ask for a file and open it; return whether one was chosen."""
+        path, _ = QFileDialog.getOpenFileName(
+            self._window,
+            self.tr("Open a model"),
+            self._folder,
+            self.tr("Models (*.py *.pt2);;All files (*)"),
+        )
+        if path:
+            self._folder = str(Path(path).parent)
+            self.open_source(path)
+        return bool(path)
+
+    def open_source(self, text: str) -> None:
+        """Open ``sample:NAME`` or ``FILE[:ENTRY]``; the lowering and the target stay."""
+        try:
+            spec, entry = parse_spec(text)
+        except LowerscopeError as error:
+            self._workspace.report(error.problem)
+            return
+        recipe = Recipe(source=Source(spec=spec, entry=entry))
+        current = self._workspace.recipe
+        if current is not None:
+            recipe = msgspec.structs.replace(
+                recipe, lowering=current.lowering, target=current.target, threads=current.threads
+            )
+        self._workspace.open(recipe)
+
+    def edit_inputs(self) -> None:
+        """Show the form for the inputs, and use what is filled in."""
+        recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
+        if recipe is None or snapshot is None:
+            return
+        from lowerscope.app.views.inputs_dialog import InputsDialog
+
+        known = snapshot.model.inputs
+        names = [record.name for record in known]
+        dialog = InputsDialog(names, known, recipe.inputs, recipe.seed, self._window)
+        if dialog.exec() == QDialog.DialogCode.Accepted:
+            self._workspace.change(
+                msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.seed.value())
+            )
+
+    def trace_by_export(self) -> None:
+        """Try what was refused with the other tracer."""
+        refused = self._workspace.refused
+        if refused is not None:
+            self._workspace.retry(msgspec.structs.replace(refused, tracer="export"))
+
+    def trust(self) -> None:
+        """Open what was refused although it can run code."""
+        refused = self._workspace.refused
+        if refused is not None:
+            self._workspace.retry(with_source(refused, trust=True))
+
+    def _ask(self) -> None:
+        refused = self._workspace.refused
+        problems = self._workspace.problems
+        if refused is None or not problems:
+            return
+        problem: Problem = problems[0]
+        if problem.code == "choose-entry":
+            self._ask_entry(refused, problem.choices)
+        elif problem.code == "give-inputs":
+            self._ask_inputs(refused, problem.choices)
+
+    def _ask_entry(self, refused: Recipe, choices: Sequence[str]) -> None:
+        from lowerscope.app.views.entry_dialog import EntryDialog
+
+        dialog = EntryDialog(Path(refused.source.spec).name, choices, self._window)
+        dialog.accepted.connect(
+            lambda: self._workspace.retry(with_source(refused, entry=dialog.choice()))
+        )
+        dialog.open()
+
+    def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
+        from lowerscope.app.views.inputs_dialog import InputsDialog
+
+        dialog = InputsDialog(names, (), refused.inputs, refused.seed, self._window)
+        dialog.accepted.connect(
+            lambda: self._workspace.retry(
+                msgspec.structs.replace(refused, inputs=dialog.specs(), seed=dialog.seed.value())
+            )
+        )
+        dialog.open()

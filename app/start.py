@@ -1,0 +1,66 @@
+"""The start of the window: options, what the system lacks, fonts, and the first paint."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from lowerscope.core.errors import LowerscopeError
+
+if TYPE_CHECKING:
+    from lowerscope.core.recipe import Recipe
+
+
+def open_window(arguments: Sequence[str]) -> int:
+    """Open the window and stay until it is closed; return the exit code."""
+    try:
+        recipe = _recipe_of(arguments)
+    except LowerscopeError as error:
+        print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+        return 2
+    from lowerscope.app.system_libraries import explain_missing_libraries
+
+    missing = explain_missing_libraries()
+    if missing:
+        print(f"lowerscope: {missing}", file=sys.stderr)
+        return 2
+
+    from PySide6.QtCore import QTimer
+    from PySide6.QtWidgets import QApplication
+
+    from lowerscope.app import theme
+    from lowerscope.app.interrupt import end_on_interrupt
+    from lowerscope.app.window import MainWindow
+
+    application = QApplication(["lowerscope"])
+    application.setApplicationName("Lowerscope")
+    application.setOrganizationName("lowerscope")
+    application.setApplicationVersion(version("lowerscope"))
+    theme.start(application)
+    end_on_interrupt(application)
+    window = MainWindow()
+    window.show()
+    # After the first paint, so that nothing that takes time comes before it.
+    QTimer.singleShot(0, lambda: window.begin(recipe))
+    return application.exec()
+
+
+def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
+    if not arguments:
+        return None
+    from lowerscope.core import cli
+
+    parser = cli.OneLineParser(
+        prog="lowerscope",
+        description="A debugger for lowering: see and steer how a PyTorch model becomes machine"
+        " code in Apache TVM.",
+        epilog="Without a window: lowerscope samples | show | run | export (each has --help).",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
+    parser.add_argument("source", nargs="?", default=None, help=cli.SOURCE_HELP)
+    cli.add_recipe_options(parser)
+    options: argparse.Namespace = parser.parse_args(arguments)
+    return None if options.source is None else cli.recipe_from(options)

@@ -1,0 +1,94 @@
+"""What an entity is, in words: for tool tips, the Details pane and the status bar."""
+
+from __future__ import annotations
+
+from lowerscope.app.views.formats import (
+    STRATEGY_NAMES,
+    bytes_text,
+    count_text,
+    shape_text,
+)
+from lowerscope.core.records import FxNode, Snapshot
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def name_of(entity: str) -> str:
+    """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
+    kind, _, name = entity.partition(":")
+    return name.partition("/")[2] or name if kind == "relax" else name
+
+
+def names_of(entities: tuple[str, ...], most: int = 4) -> str:
+    """Return the names of entities with commas, the first few and a count of the others."""
+    names = ", ".join(name_of(entity) for entity in entities[:most])
+    return f"{names} and {len(entities) - most} more" if len(entities) > most else names
+
+
+def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
+    """Return the FX node with an id."""
+    return next((node for node in snapshot.fx if node.id == entity), None)
+
+
+def node_facts(node: FxNode) -> Facts:
+    """Return what is known of an FX node, as labels and values."""
+    facts = [
+        ("opcode", node.opcode),
+        ("target", node.target),
+        ("args", node.args),
+        ("kwargs", "" if node.kwargs == "{}" else node.kwargs),
+        ("value", node.type),
+        ("module", node.module),
+        ("source", f"{node.line.file}:{node.line.line}" if node.line else ""),
+        ("code", node.line.text if node.line else ""),
+        ("strategy", STRATEGY_NAMES.get(node.strategy, "")),
+        ("rule", node.rule),
+        ("bindings", names_of(node.bindings, most=12)),
+        ("functions", names_of(node.functions, most=12)),
+    ]
+    return tuple((label, value) for label, value in facts if value)
+
+
+def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
+    """Return what is known of an entity, as labels and values."""
+    node = find_node(snapshot, entity)
+    if node is not None:
+        return node_facts(node)
+    for function in snapshot.functions:
+        if function.id == entity:
+            loops = f"{function.loops} loops in {function.blocks} blocks"
+            return (
+                ("kind", {"tensorir": "TensorIR function"}.get(function.kind, function.kind)),
+                *((("size", loops),) if function.kind == "tensorir" else ()),
+                ("called by", names_of(function.calls, most=12) or "nothing"),
+                *_linked_facts(linked, ("fx",)),
+            )
+    for parameter in snapshot.model.parameters:
+        if parameter.id == entity:
+            return (
+                ("kind", "parameter"),
+                ("shape", shape_text(parameter.shape)),
+                ("dtype", parameter.dtype),
+                ("size", bytes_text(parameter.size)),
+                *_linked_facts(linked, ("fx",)),
+            )
+    for module in snapshot.model.modules:
+        if module.id == entity:
+            return (
+                ("kind", module.kind),
+                ("parameters", count_text(module.parameters)),
+                *_linked_facts(linked, ("fx",)),
+            )
+    if entity.startswith("relax:"):
+        return (("kind", "Relax binding"), *_linked_facts(linked, ("fx", "tir", "ext")))
+    return ()
+
+
+def _linked_facts(linked: frozenset[str], kinds: tuple[str, ...]) -> Facts:
+    labels = {"fx": "FX nodes", "tir": "functions", "ext": "library"}
+    facts = []
+    for kind in kinds:
+        names = tuple(sorted(entity for entity in linked if entity.startswith(kind + ":")))
+        if names:
+            facts.append((labels[kind], names_of(names, most=12)))
+    return tuple(facts)

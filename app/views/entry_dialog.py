@@ -1,0 +1,40 @@
+"""The question which class, instance or function of a file to open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QListWidget, QVBoxLayout, QWidget
+
+
+class EntryDialog(QDialog):
+    """A list of candidates, one of which can be chosen with Enter or a double click."""
+
+    def __init__(self, file: str, choices: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Choose what to open"))
+        self.list = QListWidget()
+        self.list.setAccessibleName(self.tr("Candidates"))
+        self.list.addItems(list(choices))
+        self.list.setCurrentRow(0)
+        self.list.itemActivated.connect(lambda _item: self.accept())
+        buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
+        )
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        question = QLabel(self.tr("{0} has several models.").format(file))
+        question.setWordWrap(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(question)
+        column.addWidget(self.list, 1)
+        column.addWidget(buttons)
+        self.resize(380, 280)
+        self.list.setFocus()
+
+    def choice(self) -> str:
+        """Return the candidate that is marked."""
+        item = self.list.currentItem()
+        return "" if item is None else item.text()

@@ -1,0 +1,49 @@
+"""Figures and shapes, as the window writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
+STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+
+
+def shape_text(shape: Sequence[int | str] | None) -> str:
+    """Return ``1×784``; ``scalar`` for no dimensions, nothing where there is no shape."""
+    if shape is None:
+        return ""
+    return "×".join(str(extent) for extent in shape) or "scalar"
+
+
+def milliseconds_text(value: float) -> str:
+    """Return a time in ms with three significant digits or so."""
+    digits = 3 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{digits}f} ms"
+
+
+def error_text(value: float | None) -> str:
+    """Return an error such as ``2.1e-7``; a dash where there is none."""
+    if value is None:
+        return "–"
+    if math.isinf(value) or math.isnan(value):
+        return "∞"
+    if value == 0:
+        return "0"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def bytes_text(count: int) -> str:
+    """Return a size such as ``401 kB``."""
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
+
+
+def count_text(count: int) -> str:
+    """Return a count with thousands apart."""
+    return f"{count:,}"

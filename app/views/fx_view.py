@@ -1,0 +1,106 @@
+"""The FX pane: the graph of the traced model, and its table."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.views.descriptions import find_node
+from lowerscope.app.views.formats import STRATEGY_NAMES, shape_text
+from lowerscope.app.views.graph_page import EXTENDING, GraphPage
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import FxNode
+
+TRACERS = {"fx": "symbolic_trace", "export": "torch.export"}
+
+
+class FxView(Pane):
+    """The pane with the FX graph."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("FX"), parent)
+        self._workspace = workspace
+        self.graph = GraphPage(workspace, self.tr("FX graph"), self._tooltip)
+        self.table = Table(
+            self.tr("FX nodes"),
+            (
+                Column(self.tr("opcode")),
+                Column(self.tr("name")),
+                Column(self.tr("target"), width=180),
+                Column(self.tr("args"), width=180),
+                Column(self.tr("kwargs"), width=100),
+                Column(self.tr("shape"), numeric=True),
+                Column(self.tr("dtype")),
+                Column(self.tr("lowered"), stretch=True),
+            ),
+        )
+        self.add_page("graph", self.tr("Graph"), self.graph)
+        self.add_page("table", self.tr("Table"), self.table)
+        self.table.row_clicked.connect(self._select)
+        self.page_changed.connect(lambda _page: self._show_selection())
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot, recipe = self._workspace.snapshot, self._workspace.recipe
+        if snapshot is None or recipe is None:
+            self.graph.show_graph(None, "")
+            self.table.set_rows(())
+            self.set_context("")
+            return
+        if snapshot.fx_graph is None:
+            title = self.tr("No FX graph")
+            hint = self.tr("This source builds an IRModule: it starts in the Relax pane.")
+            self.graph.canvas.set_empty(title, hint)
+            self.table.set_empty(title, hint)
+            self.set_context("")
+        else:
+            self.set_context(f"{len(snapshot.fx)} nodes · {TRACERS[recipe.tracer]}")
+        self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + recipe.tracer)
+        self.table.set_rows([_row(node) for node in snapshot.fx])
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        selection = self._workspace.selection
+        marked = selection.of_kind("fx")
+        self.table.set_selection(marked)
+        if marked and self.current() == "table":
+            chosen = [entity for entity in selection.chosen if entity in marked]
+            self.table.reveal((chosen or list(marked))[0])
+        elif self.current() == "graph":
+            self.graph.show_selection()
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+
+    def _tooltip(self, entity: str) -> str:
+        snapshot = self._workspace.snapshot
+        node = None if snapshot is None else find_node(snapshot, entity)
+        if node is None:
+            return ""
+        parts = [f"{node.name}: {node.label}", node.type]
+        if node.strategy:
+            parts.append(f"{STRATEGY_NAMES[node.strategy]} · {node.rule}")
+        if node.line is not None:
+            parts.append(f"{node.line.file}:{node.line.line}  {node.line.text}")
+        return "\n".join(part for part in parts if part)
+
+
+def _row(node: FxNode) -> Row:
+    lowered = f"{STRATEGY_NAMES[node.strategy]} · {node.rule}" if node.strategy else ""
+    return Row(
+        node.id,
+        (
+            Cell(node.opcode, role="quiet"),
+            Cell(node.name, bold=True),
+            Cell(node.target, code=True, tooltip=node.target),
+            Cell(node.args, code=True, tooltip=node.args),
+            Cell(node.kwargs, code=True, tooltip=node.kwargs),
+            shape_text(node.shape),
+            Cell(node.dtype, role="quiet"),
+            Cell(lowered, role=node.strategy, tooltip=lowered),
+        ),
+    )

@@ -1,0 +1,83 @@
+"""A graph of the document on a canvas, tied to the selection. The FX and Relax panes have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+
+from lowerscope.app.views.canvas_records import canvas_graph
+from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import GraphRecord
+
+EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+
+
+class GraphPage(QWidget):
+    """A canvas that shows one graph of the snapshot.
+
+    Parameters
+    ----------
+    name
+        Accessible name of the canvas.
+    tooltip
+        Text for the id of a box.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str,
+        tooltip: Callable[[str], str],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._record: GraphRecord | None = None
+        self._title = ""
+        self.canvas = GraphCanvas(name)
+        self.canvas.tooltip = tooltip
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.canvas)
+        self.canvas.node_clicked.connect(self._select)
+        self.canvas.background_clicked.connect(lambda: workspace.select(()))
+        self.canvas.menu_requested.connect(self._open_menu)
+        workspace.selection_changed.connect(self.show_selection)
+
+    def show_graph(self, record: GraphRecord | None, title: str) -> None:
+        """Show a graph; the view stays where it is while `title` does."""
+        if record is not None and record != self._record:
+            self.canvas.set_graph(canvas_graph(record), keep_view=title == self._title)
+        elif record is None:
+            self.canvas.set_graph(canvas_graph(GraphRecord(boxes=(), edges=(), width=0, height=0)))
+        self._record, self._title = record, title
+        self.show_selection()
+
+    def show_selection(self) -> None:
+        """Mark what is selected, and bring the first of it into view."""
+        selection = self._workspace.selection
+        boxes = () if self._record is None else self._record.boxes
+        marked = [box.id for box in boxes if box.id in selection.linked]
+        self.canvas.set_selection(marked)
+        chosen = [box for box in marked if box in selection.chosen]
+        if marked and self.isVisible():
+            self.canvas.reveal((chosen or marked)[0])
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+
+    def _open_menu(self, entity: str, position: QPoint) -> None:
+        menu = QMenu(self)
+        if entity:
+            menu.addAction(self.tr("Select"), lambda: self._workspace.select((entity,)))
+            menu.addAction(self.tr("Add to selection"), lambda: self._extend(entity))
+            menu.addSeparator()
+        menu.addAction(self.tr("Fit"), self.canvas.fit)
+        menu.addAction(self.tr("Actual size"), lambda: self.canvas.set_zoom(1.0))
+        menu.exec(position)
+
+    def _extend(self, entity: str) -> None:
+        self._workspace.select((entity,), extend=True)

@@ -1,0 +1,205 @@
+"""The form for a model's inputs: a row for each, with shape, dtype and where its values come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.formats import shape_text
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import InputSpec
+from lowerscope.core.records import InputRecord
+from lowerscope.core.sources.input_option import DTYPES, parse_input
+
+FILES = "*.npy *.npz *.pt *.png *.jpg *.jpeg *.bmp"
+
+
+@dataclass
+class _Row:
+    name: str
+    shape: QLineEdit
+    dtype: QComboBox
+    low: QLineEdit
+    high: QLineEdit
+    file: QLineEdit
+
+
+class InputsDialog(QDialog):
+    """A form with a row for each input.
+
+    Parameters
+    ----------
+    names
+        Names of the inputs, in order.
+    known
+        What the inputs are now; may be empty.
+    specs
+        What the user said of them before.
+    seed
+        The seed as it is now.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        known: Sequence[InputRecord],
+        specs: Sequence[InputSpec],
+        seed: int,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Inputs"))
+        self._rows: list[_Row] = []
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(8)
+        titles = ("Input", "Shape", "Dtype", "Integers from", "up to", "File")
+        for column, title in enumerate(titles):
+            label = QLabel(self.tr(title))
+            label.setProperty("role", "quiet")
+            grid.addWidget(label, 0, column)
+        by_name = {record.name: record for record in known}
+        said = {spec.name or name: spec for name, spec in zip(names, specs, strict=False)}
+        said.update({spec.name: spec for spec in specs if spec.name})
+        for index, name in enumerate(names, start=1):
+            self._add_row(grid, index, name, by_name.get(name), said.get(name))
+        grid.setColumnStretch(5, 1)
+        self.seed = QSpinBox()
+        self.seed.setRange(0, 2**31 - 1)
+        self.seed.setValue(seed)
+        self.seed.setAccessibleName(self.tr("Seed"))
+        self.error = QLabel()
+        self.error.setProperty("role", "wrong")
+        self.error.setWordWrap(True)
+        self.error.hide()
+        self.examples = QPushButton(self.tr("Use the file's own"))
+        self.examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
+        self.examples.clicked.connect(self._use_examples)
+        self.examples.setVisible(bool(known))
+        buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
+        )
+        buttons.addButton(self.examples, QDialogButtonBox.ButtonRole.ResetRole)
+        buttons.accepted.connect(self._check)
+        buttons.rejected.connect(self.reject)
+        hint = QLabel(self.tr("Values are random, drawn with the seed, unless a file is given."))
+        hint.setProperty("role", "quiet")
+        seeds = QHBoxLayout()
+        seeds.addWidget(QLabel(self.tr("Seed")))
+        seeds.addWidget(self.seed)
+        seeds.addWidget(hint, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(grid)
+        column.addLayout(seeds)
+        column.addWidget(self.error)
+        column.addStretch(1)
+        column.addWidget(buttons)
+        self.resize(720, 0)
+        self._specs: tuple[InputSpec, ...] = ()
+
+    def specs(self) -> tuple[InputSpec, ...]:
+        """Return what was filled in, once the dialog is accepted; empty for the file's own."""
+        return self._specs
+
+    def _add_row(
+        self,
+        grid: QGridLayout,
+        index: int,
+        name: str,
+        record: InputRecord | None,
+        spec: InputSpec | None,
+    ) -> None:
+        shape = QLineEdit()
+        shape.setPlaceholderText("1,784")
+        dtype = QComboBox()
+        dtype.addItems(list(DTYPES))
+        dtype.setCurrentText("float32")
+        if record is not None:
+            shape.setText(shape_text(record.shape).replace("×", ",").replace("scalar", ""))
+            dtype.setCurrentText(record.dtype)
+        if spec is not None and spec.shape is not None:
+            shape.setText(",".join(str(extent) for extent in spec.shape))
+        if spec is not None and spec.dtype is not None:
+            dtype.setCurrentText(spec.dtype)
+        low, high, file = QLineEdit(), QLineEdit(), QLineEdit()
+        for edit in (low, high):
+            edit.setFixedWidth(72)
+        if spec is not None:
+            low.setText("" if spec.low is None else str(spec.low))
+            high.setText("" if spec.high is None else str(spec.high))
+            file.setText(spec.file)
+        row = _Row(name, shape, dtype, low, high, file)
+        label = QLabel(name)
+        label.setProperty("role", "title")
+        grid.addWidget(label, index, 0)
+        fields = (
+            (shape, self.tr("Shape of {0}")),
+            (dtype, self.tr("Dtype of {0}")),
+            (low, self.tr("Smallest integer of {0}")),
+            (high, self.tr("End of the integers of {0}")),
+        )
+        for column, (field, title) in enumerate(fields, start=1):
+            field.setAccessibleName(title.format(name))
+            grid.addWidget(field, index, column)
+        grid.addLayout(self._file_field(row), index, 5)
+        self._rows.append(row)
+
+    def _file_field(self, row: _Row) -> QHBoxLayout:
+        row.file.setPlaceholderText(self.tr("random values"))
+        row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
+        browse = QPushButton(self.tr("Browse…"))
+        browse.clicked.connect(lambda: self._browse(row))
+        layout = QHBoxLayout()
+        layout.setSpacing(4)
+        layout.addWidget(row.file, 1)
+        layout.addWidget(browse)
+        return layout
+
+    def _browse(self, row: _Row) -> None:
+        title = self.tr("Values of {0}").format(row.name)
+        path, _ = QFileDialog.getOpenFileName(self, title, row.file.text(), f"Values ({FILES})")
+        if path:
+            row.file.setText(path)
+
+    def _use_examples(self) -> None:
+        self._specs = ()
+        self.accept()
+
+    def _check(self) -> None:
+        try:
+            self._specs = tuple(_spec_of(row) for row in self._rows)
+        except LowerscopeError as error:
+            self.error.setText(error.problem.line())
+            self.error.show()
+            return
+        self.accept()
+
+
+def _spec_of(row: _Row) -> InputSpec:
+    """Read a row through the option's own parser, so that both say the same of what is wrong."""
+    shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
+    dtype = row.dtype.currentText()
+    file = row.file.text().strip()
+    if file:
+        return InputSpec(name=row.name, file=file)
+    text = f"{row.name}={shape or '()'}:{dtype}"
+    if row.low.text().strip() or row.high.text().strip():
+        text += f"[{row.low.text().strip() or 0},{row.high.text().strip()})"
+    return parse_input(text)

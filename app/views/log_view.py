@@ -1,0 +1,35 @@
+"""The log: what torch, TVM and the user's file printed in the children."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QTextCursor
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.workspace import Workspace
+
+MOST_LINES = 5000
+
+
+class LogView(QPlainTextEdit):
+    """A read-only text that grows at its end; it scrolls along unless the user scrolled up."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        self.setAccessibleName(self.tr("Log"))
+        self.setFont(theme.code_font())
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setMaximumBlockCount(MOST_LINES)
+        self.setPlaceholderText(self.tr("What torch, TVM and your file print appears here."))
+        workspace.logged.connect(self.append_text)
+
+    def append_text(self, text: str) -> None:
+        """Add text as it came, whole lines or not."""
+        bar = self.verticalScrollBar()
+        follows = bar.value() == bar.maximum()
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText(text)
+        if follows:
+            bar.setValue(bar.maximum())

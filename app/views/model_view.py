@@ -1,0 +1,139 @@
+"""The Model pane: modules, functions and parameters, as three lists."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QFont, QGuiApplication
+from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.views.formats import count_text, shape_text
+from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import FunctionRecord, ModuleRecord, Snapshot
+
+ENTITY = Qt.ItemDataRole.UserRole
+
+
+class ModelView(Pane):
+    """The pane with the parts of the model."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("Model"), parent)
+        self._workspace = workspace
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName(self.tr("Parts of the model"))
+        self.tree.setColumnCount(2)
+        self.tree.setHeaderHidden(True)
+        self.tree.setIndentation(12)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setRootIsDecorated(False)
+        self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
+        self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.add_page("model", self.tr("Model"), self.tree)
+        self.tree.itemSelectionChanged.connect(self._select)
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        theme.notifier().changed.connect(lambda _theme: self._show_snapshot())
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        self.tree.blockSignals(True)
+        self.tree.clear()
+        self._items = {}
+        snapshot = self._workspace.snapshot
+        if snapshot is not None:
+            self._add_modules(snapshot)
+            self._add_section(
+                self.tr("Functions"),
+                [(each.id, each.name, _calls(each)) for each in snapshot.functions],
+            )
+            self._add_section(
+                self.tr("Parameters"),
+                [
+                    (each.id, each.name, shape_text(each.shape))
+                    for each in snapshot.model.parameters
+                ],
+            )
+        self.tree.blockSignals(False)
+        self._show_selection()
+
+    def _add_modules(self, snapshot: Snapshot) -> None:
+        modules = snapshot.model.modules
+        if not modules:
+            return
+        section = self._section(self.tr("Modules"))
+        parents = {"": section}
+        for module in modules:
+            parent = parents.get(module.path.rpartition(".")[0], section)
+            item = self._item(parent, module.id, _module_name(module), _module_size(module))
+            item.setToolTip(0, f"{module.path or snapshot.model.title}: {module.kind}")
+            parents[module.path] = item
+            item.setExpanded(module.path.count(".") < 1)
+
+    def _add_section(self, title: str, rows: list[tuple[str, str, str]]) -> None:
+        if not rows:
+            return
+        section = self._section(title)
+        for entity, name, note in rows:
+            self._item(section, entity, name, note)
+
+    def _section(self, title: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(self.tree, [title])
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
+        item.setForeground(0, QColor(theme.current().quiet))
+        item.setSizeHint(0, QSize(0, 34))
+        item.setFirstColumnSpanned(True)
+        item.setExpanded(True)
+        return item
+
+    def _item(self, parent: QTreeWidgetItem, entity: str, name: str, note: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(parent, [name, note])
+        item.setData(0, ENTITY, entity)
+        item.setToolTip(0, name)
+        item.setForeground(1, QColor(theme.current().quiet))
+        item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._items[entity] = item
+        return item
+
+    def _show_selection(self) -> None:
+        selection = self._workspace.selection
+        self.tree.blockSignals(True)
+        self.tree.clearSelection()
+        for entity in selection.linked:
+            if entity in self._items:
+                self._items[entity].setSelected(True)
+        chosen = [entity for entity in selection.chosen if entity in self._items]
+        if chosen:
+            self.tree.scrollToItem(self._items[chosen[0]])
+        self.tree.blockSignals(False)
+
+    def _select(self) -> None:
+        current = self.tree.currentItem()
+        entity = current.data(0, ENTITY) if current is not None else None
+        if entity:
+            extend = bool(QGuiApplication.keyboardModifiers() & EXTENDING)
+            self._workspace.select((entity,), extend=extend)
+
+
+def _calls(function: FunctionRecord) -> str:
+    if function.kind == "relax":
+        return "Relax"
+    if function.kind == "external":
+        return "library"
+    return "1 call" if len(function.calls) == 1 else f"{len(function.calls)} calls"
+
+
+def _module_name(module: ModuleRecord) -> str:
+    return module.path.rpartition(".")[2] or module.kind
+
+
+def _module_size(module: ModuleRecord) -> str:
+    return count_text(module.parameters) if module.parameters else ""

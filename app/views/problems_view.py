@@ -1,0 +1,121 @@
+"""The list of what went wrong, each with what to do about it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
+
+
+class ProblemsView(QWidget):
+    """The page with the problems of the last change or run.
+
+    Signals
+    -------
+    export_wanted
+        The user wants to trace with ``torch.export`` instead.
+    trust_wanted
+        The user wants to open the file although it can run code.
+    """
+
+    export_wanted = Signal()
+    trust_wanted = Signal()
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._content: QWidget | None = None
+        workspace.problems_changed.connect(self._show_problems)
+        self._show_problems()
+
+    def _show_problems(self) -> None:
+        if self._content is not None:
+            self._column.removeWidget(self._content)
+            self._content.deleteLater()
+        problems = self._workspace.problems
+        self._content = self._list(problems) if problems else self._nothing()
+        self._column.addWidget(self._content)
+
+    def _nothing(self) -> QWidget:
+        return EmptyState(
+            self.tr("No problems"), self.tr("What goes wrong is listed here, with what to do.")
+        )
+
+    def _list(self, problems: tuple[Problem, ...]) -> QWidget:
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(8)
+        for problem in problems:
+            column.addWidget(self._card(problem))
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setWidgetResizable(True)
+        area.setWidget(inside)
+        return area
+
+    def _card(self, problem: Problem) -> QWidget:
+        card = QWidget()
+        column = QVBoxLayout(card)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        what = _text(f"✕ {problem.what}", "title")
+        what.setStyleSheet(f"color: {theme.current().wrong}")
+        column.addWidget(what)
+        if problem.where:
+            column.addWidget(_text(problem.where, "quiet"))
+        if problem.todo:
+            column.addWidget(_text(problem.todo))
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        for label, act in self._remedies(problem):
+            button = QPushButton(label)
+            button.clicked.connect(act)
+            row.addWidget(button)
+        row.addStretch(1)
+        column.addLayout(row)
+        if problem.details:
+            details = QPlainTextEdit(problem.details)
+            details.setReadOnly(True)
+            details.setFont(theme.code_font())
+            details.setAccessibleName(self.tr("Details of the problem"))
+            details.setMinimumHeight(120)
+            column.addWidget(details)
+        return card
+
+    def _remedies(self, problem: Problem) -> list[tuple[str, Signal]]:
+        remedies = []
+        if problem.code == "try-export":
+            remedies.append((self.tr("Trace with torch.export"), self.export_wanted))
+        if problem.code == "trust":
+            remedies.append((self.tr("Open anyway"), self.trust_wanted))
+        return remedies
+
+
+def _text(text: str, role: str = "") -> QLabel:
+    label = QLabel(text)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse
+        | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    if role:
+        label.setProperty("role", role)
+    return label

@@ -1,0 +1,67 @@
+"""The Relax pane: the module as it was lowered, as script and as graph."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.graph_page import GraphPage
+from lowerscope.app.views.script_page import ScriptPage
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.workspace import Workspace
+
+
+class RelaxView(Pane):
+    """The pane with the Relax functions."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("Relax"), parent)
+        self._workspace = workspace
+        self.graph = GraphPage(workspace, self.tr("Relax graph"), self._tooltip)
+        self.script = ScriptPage(workspace, self.tr("Relax script"))
+        self.add_page("graph", self.tr("Graph"), self.graph)
+        self.add_page("script", self.tr("Script"), self.script)
+        self.set_current("script")
+        self.page_changed.connect(lambda _page: self._show_selection())
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_context)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._workspace.snapshot
+        if snapshot is None:
+            self.graph.show_graph(None, "")
+            self.script.show_text(None)
+            self.set_context("")
+            return
+        self.graph.show_graph(snapshot.relax_graph, snapshot.model.title)
+        self.script.show_text(snapshot.relax)
+        self._show_context()
+
+    def _show_selection(self) -> None:
+        self.graph.show_selection()
+        self.script.show_selection()
+
+    def _show_context(self) -> None:
+        snapshot, selection = self._workspace.snapshot, self._workspace.selection
+        if snapshot is None:
+            return
+        bindings = tuple(entity for entity in selection.of_kind("relax") if "/" in entity)
+        if bindings:
+            self.set_context(names_of(bindings))
+        elif selection.chosen:
+            name = selection.chosen[0].partition(":")[2]
+            self.set_context(self.tr("nothing here for {0}").format(name))
+        else:
+            count = sum("/" in span.entity for span in snapshot.relax.spans)
+            self.set_context(self.tr("{0} bindings").format(count))
+
+    def _tooltip(self, entity: str) -> str:
+        snapshot = self._workspace.snapshot
+        if snapshot is None:
+            return ""
+        lines = snapshot.relax.text.splitlines()
+        for span in snapshot.relax.spans:
+            if span.entity == entity:
+                return "\n".join(line.strip() for line in lines[span.first - 1 : span.last])
+        return ""

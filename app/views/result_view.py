@@ -1,0 +1,143 @@
+"""The outcome of a run: the outputs against torch, the times, the input and the prediction."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.views.formats import (
+    count_text,
+    error_text,
+    milliseconds_text,
+    shape_text,
+)
+from lowerscope.app.widgets.picture_view import PictureView
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import OutputRecord, RunRecord
+
+STATUS = {
+    True: ("✓ matches", "right"),
+    False: ("✕ differs", "wrong"),
+    None: ("no reference", "quiet"),
+}
+
+
+class ResultView(QWidget):
+    """The page with the outcome of the last run."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.outputs = Table(
+            self.tr("Outputs"),
+            (
+                Column(self.tr("output"), width=120),
+                Column(self.tr("shape"), numeric=True, width=110),
+                Column(self.tr("dtype"), width=80),
+                Column(self.tr("max abs error"), numeric=True, width=110),
+                Column(self.tr("max rel error"), numeric=True, width=110),
+                Column(self.tr("status"), stretch=True),
+            ),
+        )
+        self.outputs.set_empty(
+            self.tr("Not run yet"),
+            self.tr("Run (F5) compiles the module, runs it, and compares it with torch."),
+        )
+        self.picture = PictureView(self.tr("Input picture"))
+        self.prediction = QLabel()
+        self.prediction.setTextFormat(Qt.TextFormat.RichText)
+        self.summary = QLabel()
+        self.summary.setProperty("role", "quiet")
+        self._side = QWidget()
+        side = QVBoxLayout(self._side)
+        side.setContentsMargins(12, 12, 12, 8)
+        side.setSpacing(8)
+        side.addWidget(self.picture, 1)
+        side.addWidget(self.prediction)
+        right = QVBoxLayout()
+        right.setContentsMargins(0, 0, 0, 0)
+        right.setSpacing(0)
+        right.addWidget(self.outputs, 1)
+        self.summary.setContentsMargins(12, 6, 12, 8)
+        right.addWidget(self.summary)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self._side)
+        row.addLayout(right, 1)
+        workspace.snapshot_changed.connect(self._show_input)
+        workspace.run_changed.connect(self._show_run)
+        theme.notifier().changed.connect(lambda _theme: self._show_run())
+        self._show_input()
+        self._show_run()
+
+    def _show_input(self) -> None:
+        snapshot = self._workspace.snapshot
+        shown = next(
+            (each for each in snapshot.model.inputs if each.picture is not None)
+            if snapshot is not None
+            else iter(()),
+            None,
+        )
+        self._side.setVisible(shown is not None)
+        if shown is not None and shown.picture is not None:
+            picture = shown.picture
+            caption = f"{shown.name} · {shape_text(shown.shape)}"
+            self.picture.set_picture(
+                picture.pixels, picture.width, picture.height, picture.channels, caption
+            )
+
+    def _show_run(self) -> None:
+        record = self._workspace.run_record
+        if record is None:
+            self.outputs.set_rows(())
+            self.summary.setText("")
+            self.summary.hide()
+            self.prediction.setText("")
+            self.prediction.hide()
+            return
+        self.outputs.set_rows([_row(record, output) for output in record.outputs])
+        self.summary.setText(self._summary(record))
+        self.summary.show()
+        self.prediction.setVisible(record.prediction is not None)
+        if record.prediction is not None:
+            self.prediction.setText(self._prediction(record))
+
+    def _summary(self, record: RunRecord) -> str:
+        parts = [self.tr("TVM {0}").format(milliseconds_text(record.tvm_ms))]
+        if record.torch_ms is not None:
+            parts.append(self.tr("torch {0}").format(milliseconds_text(record.torch_ms)))
+        parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
+        parts.append(self.tr("{0} functions").format(count_text(record.functions)))
+        if record.verdict != "no-reference":
+            tolerance = f"{record.atol:g} + {record.rtol:g} × |torch|"
+            parts.append(self.tr("tolerance {0}").format(tolerance))
+        return "   ·   ".join(parts)
+
+    def _prediction(self, record: RunRecord) -> str:
+        assert record.prediction is not None
+        quiet = theme.current().quiet
+        rows = [("TVM", record.prediction.tvm), ("torch", record.prediction.torch)]
+        return "<br>".join(
+            f'<span style="color:{quiet}">{side}</span>&nbsp; <b>{name}</b>'
+            for side, name in rows
+            if name
+        )
+
+
+def _row(record: RunRecord, output: OutputRecord) -> Row:
+    text, role = STATUS[output.matches]
+    status = Cell(text, role=role, tooltip=record.reason)
+    return Row(
+        output.name,
+        (
+            Cell(output.name, bold=True),
+            shape_text(output.shape),
+            Cell(output.dtype, role="quiet"),
+            error_text(output.max_abs_error),
+            error_text(output.max_rel_error),
+            status,
+        ),
+    )

@@ -1,0 +1,59 @@
+"""A text of the document in a code view, tied to the selection."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.code_view import CodeView, Span
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import TextRecord
+
+
+class ScriptPage(QWidget):
+    """A code view that shows one text; lines that show what is selected are marked.
+
+    Parameters
+    ----------
+    name
+        Accessible name of the code view.
+    """
+
+    def __init__(self, workspace: Workspace, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._first_lines: dict[str, int] = {}
+        self.code = CodeView(name)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.code)
+        self.code.entity_clicked.connect(self._select)
+        workspace.selection_changed.connect(self.show_selection)
+
+    def show_text(self, record: TextRecord | None) -> None:
+        """Show a text, or the empty state for ``None``."""
+        if record is None:
+            self.code.set_text("")
+            self.code.set_spans(())
+            self._first_lines = {}
+            return
+        self.code.set_text(record.text, record.language)
+        self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
+        self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
+        self.show_selection()
+
+    def show_selection(self) -> None:
+        """Mark the lines of what is selected, and bring the first of it into view."""
+        selection = self._workspace.selection
+        marked = self._marked()
+        self.code.set_selection(marked)
+        chosen = [entity for entity in selection.chosen if entity in marked]
+        if marked and self.isVisible():
+            self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
+
+    def _marked(self) -> frozenset[str]:
+        return self._workspace.selection.linked & self._first_lines.keys()
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))

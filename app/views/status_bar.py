@@ -1,0 +1,109 @@
+"""The line at the bottom: the children, what is under way, and what is selected."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QLabel, QPushButton, QStatusBar, QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.widgets.progress_line import ProgressLine
+from lowerscope.app.workspace import Workspace
+
+PROGRESS_AFTER = 200
+"""Milliseconds after which progress is shown."""
+
+CANCEL_AFTER = 1000
+"""Milliseconds after which cancel is offered."""
+
+
+class StatusBar(QStatusBar):
+    """The status bar."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.setSizeGripEnabled(False)
+        self.engine = QLabel()
+        self.worker = QLabel()
+        self.activity = QLabel()
+        self.progress = ProgressLine()
+        self.progress.setFixedWidth(120)
+        self.cancel = QPushButton(self.tr("Cancel"))
+        self.cancel.setProperty("quiet", True)
+        self.cancel.clicked.connect(workspace.cancel)
+        self.selection = QLabel()
+        for widget in (self.engine, self.worker, self.progress, self.activity, self.cancel):
+            self.addWidget(widget)
+        self.addPermanentWidget(self.selection)
+        self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
+        self._offer_later = self._timer(CANCEL_AFTER, self.cancel.show)
+        self._hide_activity()
+        workspace.children_changed.connect(self._show_children)
+        workspace.activity_changed.connect(self._note_activity)
+        workspace.selection_changed.connect(self._show_selection)
+        theme.notifier().changed.connect(lambda _theme: self._show_children())
+        self._show_children()
+
+    def _timer(self, interval: int, act: object) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(interval)
+        timer.timeout.connect(act)
+        return timer
+
+    def _show_children(self) -> None:
+        for label, name, client in (
+            (self.engine, self.tr("engine"), self._workspace.engine),
+            (self.worker, self.tr("worker"), self._workspace.worker),
+        ):
+            label.setText(self._state_text(name, client.state))
+
+    def _state_text(self, name: str, state: str) -> str:
+        colours = theme.current()
+        words = {
+            "stopped": (colours.quiet, "○", self.tr("stopped")),
+            "starting": (colours.quiet, "◌", self.tr("starting")),
+            "ready": (colours.right, "●", self.tr("ready")),
+            "busy": (colours.accent, "●", self.tr("busy")),
+            "failed": (colours.wrong, "✕", self.tr("failed")),
+        }
+        colour, mark, word = words[state]
+        return f'<span style="color:{colour}">{mark}</span> {name} {word}'
+
+    def _note_activity(self) -> None:
+        if not self._workspace.activity.text:
+            self._hide_activity()
+            return
+        if self.progress.isVisible():
+            self._show_activity()
+        elif not self._show_later.isActive():
+            self._show_later.start()
+            self._offer_later.start()
+
+    def _show_activity(self) -> None:
+        activity = self._workspace.activity
+        self.activity.setText(f"{activity.text}…")
+        self.activity.show()
+        self.progress.show()
+        if activity.fraction is None:
+            self.progress.set_busy()
+        else:
+            self.progress.set_fraction(activity.fraction)
+
+    def _hide_activity(self) -> None:
+        self._show_later.stop()
+        self._offer_later.stop()
+        self.progress.clear()
+        for widget in (self.progress, self.activity, self.cancel):
+            widget.hide()
+
+    def _show_selection(self) -> None:
+        selection = self._workspace.selection
+        parts = [
+            names_of(
+                tuple(each for each in selection.of_kind(kind) if kind != "relax" or "/" in each)
+            )
+            for kind in ("fx", "relax", "tir", "ext")
+        ]
+        self.selection.setText(" → ".join(part for part in parts if part))

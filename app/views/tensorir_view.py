@@ -1,0 +1,188 @@
+"""The TensorIR pane: the script of one function, and the list of all with their call sites."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.views.script_page import ScriptPage
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
+from lowerscope.core.records import FunctionRecord, TextRecord
+
+KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
+
+
+class TensorIRView(Pane):
+    """The pane with the functions after the passes."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("TensorIR"), parent)
+        self._workspace = workspace
+        self._function = ""
+        self._request: int | None = None
+        self.script = ScriptPage(workspace, self.tr("TensorIR script"))
+        self.script.code.set_empty(
+            self.tr("No function selected"),
+            self.tr("Click a node, a binding or a function to see its TensorIR."),
+        )
+        self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
+        self.siblings.changed.connect(self._show_function)
+        self.functions = Table(
+            self.tr("Functions"),
+            (
+                Column(self.tr("function"), width=170),
+                Column(self.tr("kind")),
+                Column(self.tr("blocks"), numeric=True),
+                Column(self.tr("loops"), numeric=True),
+                Column(self.tr("calls"), numeric=True),
+                Column(self.tr("called by"), stretch=True),
+            ),
+        )
+        self.functions.row_clicked.connect(self._select)
+        self.functions.row_activated.connect(lambda _key: self.set_current("script"))
+        self.add_page("script", self.tr("Script"), self._script_page())
+        self.add_page("functions", self.tr("Functions"), self.functions)
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_snapshot()
+
+    def _script_page(self) -> QWidget:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        self._strip = QWidget()
+        row = QHBoxLayout(self._strip)
+        row.setContentsMargins(8, 6, 8, 6)
+        row.addWidget(self.siblings)
+        row.addStretch(1)
+        column.addWidget(self._strip)
+        column.addWidget(self.script, 1)
+        return page
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._workspace.snapshot
+        self._drop_fetch()
+        self._function = ""
+        if snapshot is None:
+            self.functions.set_rows(())
+            self.script.show_text(None)
+            self._strip.hide()
+            self.set_context("")
+            return
+        self.functions.set_rows([_row(each) for each in snapshot.functions])
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        snapshot, selection = self._workspace.snapshot, self._workspace.selection
+        if snapshot is None:
+            return
+        linked = [each for each in snapshot.functions if each.id in selection.linked]
+        callable_ = [each for each in linked if each.kind != "relax"]
+        self.functions.set_selection([each.id for each in linked])
+        if linked:
+            self.functions.reveal(linked[0].id)
+        shown = [each for each in callable_ if each.kind == "tensorir"]
+        if not selection.chosen and not self._function:
+            # Something worth reading from the start: the function with the most work.
+            everything = [each for each in snapshot.functions if each.kind == "tensorir"]
+            shown = sorted(everything, key=_work)[-1:]
+            callable_ = shown
+        self._offer(shown)
+        self._show_context(callable_)
+        if shown:
+            names = [each.name for each in shown]
+            best = max(shown, key=_work).name
+            self._show_function(self._function if self._function in names else best)
+        elif selection.chosen:
+            self._show_nothing(callable_)
+
+    def _offer(self, functions: list[FunctionRecord]) -> None:
+        self._strip.setVisible(len(functions) > 1)
+        if len(functions) > 1:
+            self.siblings.set_segments([Segment(each.name, each.name) for each in functions[:6]])
+
+    def _show_nothing(self, external: list[FunctionRecord]) -> None:
+        self._drop_fetch()
+        self._function = ""
+        name = self._workspace.selection.chosen[0].partition(":")[2]
+        if external:
+            title = self.tr("{0} is a library function").format(external[0].name)
+            hint = self.tr("It runs outside of TVM, so there is no TensorIR to show.")
+        else:
+            title = self.tr("No TensorIR for {0}").format(name)
+            hint = self.tr("It calls no function of the module.")
+        self.script.code.set_empty(title, hint)
+        self.script.show_text(None)
+
+    def _show_context(self, functions: list[FunctionRecord]) -> None:
+        if len(functions) == 1:
+            self.set_context(_call_text(functions[0], self._workspace))
+        elif functions:
+            self.set_context(self.tr("{0} functions").format(len(functions)))
+        else:
+            self.set_context("")
+
+    def _show_function(self, name: str) -> None:
+        self.siblings.set_current(name)
+        if name == self._function:
+            return
+        self._drop_fetch()
+        self._function = name
+        self.set_busy(True)
+        self._request = self._workspace.fetch_function(name, self._show_text, self._show_problem)
+
+    def _show_text(self, record: TextRecord) -> None:
+        self._request = None
+        self.set_busy(False)
+        self.script.show_text(record)
+
+    def _show_problem(self, problem: Problem) -> None:
+        self._request = None
+        self._function = ""
+        self.set_busy(False)
+        self.script.code.set_empty(self.tr("The script could not be fetched"), problem.line())
+        self.script.show_text(None)
+
+    def _drop_fetch(self) -> None:
+        if self._request is not None:
+            self._workspace.drop_fetch(self._request)
+            self._request = None
+            self.set_busy(False)
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+
+
+def _work(function: FunctionRecord) -> tuple[int, int, str]:
+    return (function.loops, function.blocks, function.name)
+
+
+def _call_text(function: FunctionRecord, workspace: Workspace) -> str:
+    nodes = tuple(
+        sorted(each for each in workspace.linked_to(function.id) if each.startswith("fx:"))
+    )
+    callers = names_of(nodes or function.calls, most=3)
+    return f"{function.name} · {callers}" if callers else function.name
+
+
+def _row(function: FunctionRecord) -> Row:
+    sizes = function.kind == "tensorir"
+    callers = names_of(function.calls, most=12)
+    return Row(
+        function.id,
+        (
+            Cell(function.name, bold=True),
+            Cell(KINDS[function.kind], role="quiet"),
+            str(function.blocks) if sizes else "",
+            str(function.loops) if sizes else "",
+            str(len(function.calls)),
+            Cell(callers, role="quiet", tooltip=names_of(function.calls, most=60)),
+        ),
+    )

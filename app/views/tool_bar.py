@@ -1,0 +1,186 @@
+"""The bar below the menus: model, lowering, target, Run and its verdict."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+
+from lowerscope.app.views.formats import (
+    STRATEGY_NAMES,
+    error_text,
+    milliseconds_text,
+    shape_text,
+)
+from lowerscope.app.widgets.field import Field, Part
+from lowerscope.app.widgets.pill import Pill
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.recipe import STRATEGIES, Recipe, Strategy
+from lowerscope.core.records import ModelRecord, RunRecord
+
+TARGETS = {"llvm": "llvm", "native": "this machine"}
+
+
+class ToolBar(QWidget):
+    """The bar with what is decided most often.
+
+    Signals
+    -------
+    inputs_wanted
+        The user wants to see or change the inputs.
+    target_wanted
+        The user wants to type a target.
+    """
+
+    inputs_wanted = Signal()
+    target_wanted = Signal()
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.setProperty("ground", "panel")
+        self.setFixedHeight(44)
+        self.model = Field(self.tr("Model and inputs"))
+        self.model.set_clickable(True)
+        self.model.clicked.connect(self.inputs_wanted)
+        self.lowering = SegmentedSwitch(
+            self.tr("Lowering"),
+            [
+                Segment("high-level", self.tr("High-level"), self.tr("Relax operators")),
+                Segment("te", self.tr("TE"), self.tr("TensorIR made from tensor expressions")),
+            ],
+        )
+        self.lowering.changed.connect(self._change_lowering)
+        self.target = Field(self.tr("Target"))
+        self.target.set_menu(self._target_menu())
+        self.run = QPushButton(self.tr("Run"))
+        self.run.setProperty("primary", True)
+        self.run.setAccessibleName(self.tr("Run and compare with torch"))
+        self.run.clicked.connect(self._run_or_cancel)
+        self.verdict = Pill()
+        self.times = Field(self.tr("Times"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 6, 12, 8)
+        row.setSpacing(12)
+        for widget in (self.model, self.lowering, self.target):
+            row.addWidget(widget)
+        row.addStretch(1)
+        for widget in (self.run, self.verdict, self.times):
+            row.addWidget(widget)
+        workspace.recipe_wanted.connect(self._show_recipe)
+        workspace.snapshot_changed.connect(self._show_recipe)
+        workspace.run_changed.connect(self._show_run)
+        self._show_recipe()
+        self._show_run()
+
+    def _target_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._targets = QActionGroup(menu)
+        for target, name in (
+            ("llvm", self.tr("llvm – any processor of this kind")),
+            ("native", self.tr("This machine – its own vector instructions")),
+        ):
+            action = QAction(name, self._targets, checkable=True)
+            action.setData(target)
+            menu.addAction(action)
+        menu.addSeparator()
+        menu.addAction(self.tr("Other target…"), self.target_wanted.emit)
+        self._targets.triggered.connect(self._change_target)
+        return menu
+
+    def _show_recipe(self) -> None:
+        recipe, snapshot = self._workspace.wanted, self._workspace.snapshot
+        self.setEnabled(recipe is not None)
+        if recipe is None:
+            return
+        same_source = (
+            snapshot is not None
+            and self._workspace.recipe is not None
+            and (self._workspace.recipe.source == recipe.source)
+        )
+        model = snapshot.model if snapshot is not None and same_source else None
+        self.model.set_parts(_model_parts(recipe, model))
+        has_torch = model is None or model.kind == "torch"
+        for strategy in STRATEGIES:
+            hint = "" if has_torch else self.tr("This source is a Relax module already.")
+            self.lowering.set_enabled_segment(strategy, has_torch, hint)
+        self.lowering.set_current(recipe.lowering)
+        threads = self.tr("all threads") if not recipe.threads else f"{recipe.threads} threads"
+        self.target.set_parts(
+            [
+                Part(self.tr("Target"), "quiet"),
+                Part(f"{TARGETS.get(recipe.target, recipe.target)} · {threads}"),
+            ]
+        )
+        for action in self._targets.actions():
+            action.setChecked(action.data() == recipe.target)
+        self._show_run()
+
+    def _show_run(self) -> None:
+        record = self._workspace.run_record
+        running = self._workspace.running
+        self.run.setText(self.tr("Stop") if running else self.tr("Run"))
+        self.times.setVisible(record is not None and not running)
+        self.verdict.setVisible(record is not None or running)
+        if running:
+            self.verdict.set_state("busy", self.tr("running"))
+        elif record is not None:
+            self._show_verdict(record)
+
+    def _show_verdict(self, record: RunRecord) -> None:
+        if record.verdict == "no-reference":
+            self.verdict.set_state("neutral", self.tr("ran, no torch side"), "", record.reason)
+        else:
+            matches = record.verdict == "match"
+            self.verdict.set_state(
+                "right" if matches else "wrong",
+                self.tr("matches torch") if matches else self.tr("differs from torch"),
+                error_text(record.max_abs_error),
+                verdict_tooltip(record),
+            )
+        parts = [Part("TVM", "quiet"), Part(milliseconds_text(record.tvm_ms), "strong")]
+        if record.torch_ms is not None:
+            parts += [Part("torch", "quiet"), Part(milliseconds_text(record.torch_ms), "strong")]
+        self.times.set_parts(parts)
+
+    def _change_lowering(self, strategy: str) -> None:
+        recipe = self._workspace.wanted
+        if recipe is not None and strategy in STRATEGY_NAMES:
+            chosen: Strategy = "te" if strategy == "te" else "high-level"
+            self._workspace.change(msgspec.structs.replace(recipe, lowering=chosen))
+
+    def _change_target(self, action: QAction) -> None:
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(msgspec.structs.replace(recipe, target=action.data()))
+
+    def _run_or_cancel(self) -> None:
+        if self._workspace.running:
+            self._workspace.cancel()
+        else:
+            self._workspace.run()
+
+
+def verdict_tooltip(record: RunRecord) -> str:
+    """Return the largest errors and the tolerance, a line each."""
+    return (
+        f"largest absolute error {error_text(record.max_abs_error)}\n"
+        f"largest relative error {error_text(record.max_rel_error)}\n"
+        f"tolerance {record.atol:g} + {record.rtol:g} × |torch|"
+        + (f"\n{record.reason}" if record.reason else "")
+    )
+
+
+def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:
+    if model is None:
+        name = recipe.source.spec.removeprefix("sample:").rpartition("/")[2]
+        return [Part(name, "strong")]
+    parts = [Part(model.title, "strong")]
+    first = model.inputs[0] if model.inputs else None
+    if first is not None:
+        more = f" +{len(model.inputs) - 1}" if len(model.inputs) > 1 else ""
+        text = f"{first.name} {shape_text(first.shape)} {first.dtype}{more}"
+        parts.append(Part(text, "quiet"))
+    return parts

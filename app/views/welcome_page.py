@@ -1,0 +1,132 @@
+"""What the window shows before anything is open: samples, recent files, open, drop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.widgets.link_row import LinkRow
+from lowerscope.core.sources.samples import samples
+
+
+class WelcomePage(QScrollArea):
+    """The page without a document.
+
+    Signals
+    -------
+    chosen
+        The user wants to open this source.
+    open_wanted
+        The user wants to look for a file.
+    """
+
+    chosen = Signal(str)
+    open_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setAccessibleName(self.tr("Welcome"))
+        inside = QWidget()
+        inside.setProperty("ground", "ground")
+        self.setWidget(inside)
+        outer = QHBoxLayout(inside)
+        outer.setContentsMargins(24, 48, 24, 24)
+        outer.addStretch(1)
+        column = QVBoxLayout()
+        column.setSpacing(0)
+        outer.addLayout(column, 8)
+        outer.addStretch(1)
+        column.addWidget(_label(self.tr("Lowerscope"), "heading"))
+        column.addSpacing(4)
+        column.addWidget(
+            _label(
+                self.tr(
+                    "See and steer how a PyTorch model becomes machine code: FX graph, Relax module"
+                    " and TensorIR side by side, run and judged against torch."
+                ),
+                "quiet",
+            )
+        )
+        column.addSpacing(24)
+        column.addLayout(self._open_row())
+        column.addSpacing(32)
+        lists = QGridLayout()
+        lists.setHorizontalSpacing(48)
+        lists.setColumnStretch(0, 3)
+        lists.setColumnStretch(1, 2)
+        lists.addLayout(self._samples(), 0, 0)
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(2)
+        lists.addLayout(self._recent, 0, 1)
+        column.addLayout(lists)
+        column.addStretch(1)
+        self.show_recent(())
+
+    def show_recent(self, sources: Sequence[str]) -> None:
+        """List the sources that were opened before, the newest first."""
+        while (item := self._recent.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+        self._recent.addWidget(_label(self.tr("Recent"), "title"))
+        self._recent.addSpacing(8)
+        if not sources:
+            self._recent.addWidget(_label(self.tr("What you open is listed here."), "quiet"))
+        for source in sources:
+            self._recent.addWidget(self._row(source, *_recent_words(source)))
+        self._recent.addStretch(1)
+
+    def _open_row(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        button = QPushButton(self.tr("Open a file…"))
+        button.setProperty("primary", True)
+        button.clicked.connect(self.open_wanted)
+        row.addWidget(button)
+        hint = self.tr("or drop a .py or .pt2 file anywhere on this window")
+        row.addWidget(_label(hint, "quiet"), 1)
+        return row
+
+    def _samples(self) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(2)
+        column.addWidget(_label(self.tr("Samples"), "title"))
+        column.addSpacing(8)
+        for sample in samples():
+            column.addWidget(self._row(f"sample:{sample.name}", sample.name, sample.description))
+        column.addStretch(1)
+        return column
+
+    def _row(self, source: str, title: str, description: str) -> LinkRow:
+        row = LinkRow(title, description)
+        row.clicked.connect(lambda: self.chosen.emit(source))
+        return row
+
+
+def _recent_words(source: str) -> tuple[str, str]:
+    if source.startswith("sample:"):
+        return source, ""
+    path = Path(source)
+    return path.name, str(path.parent)
+
+
+def _label(text: str, role: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", role)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label

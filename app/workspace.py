@@ -1,0 +1,440 @@
+"""The open document: recipe, undo, selection, records and problems; signals, no widgets.
+
+All state of the window that is not a matter of looks lives here, and nowhere else. Views listen to
+the signals, draw the records, and call the methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.app.child_process import Ending
+from lowerscope.app.engine_client import EngineClient
+from lowerscope.core.engine.protocol import FunctionTextParams, RunParams, SnapshotParams
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records import RunRecord, Snapshot, TextRecord
+from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is selected, and what belongs to it.
+
+    Attributes
+    ----------
+    chosen
+        Ids that the user pointed at, in order.
+    linked
+        Ids that are linked to one of these, itself included.
+    """
+
+    chosen: tuple[str, ...] = ()
+    linked: frozenset[str] = frozenset()
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """Return the linked ids of one kind, such as ``"fx"``, sorted."""
+        return tuple(sorted(entity for entity in self.linked if entity.startswith(kind + ":")))
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What is under way: ``fraction`` is ``None`` where it is not known; idle when ``text`` is
+    empty."""
+
+    text: str = ""
+    fraction: float | None = None
+
+
+@dataclass
+class _Change:
+    """A recipe on its way: it becomes the document's when the engine has derived its records."""
+
+    recipe: Recipe
+    request: int
+    undo: list[Recipe] = field(default_factory=list)
+    redo: list[Recipe] = field(default_factory=list)
+
+
+class Workspace(QObject):
+    """The open document.
+
+    Signals
+    -------
+    snapshot_changed
+        Another recipe is open, or none: `recipe` and `snapshot` are new.
+    recipe_wanted
+        The recipe that is shown or on its way is another one: for switches and fields.
+    selection_changed
+        `selection` is new.
+    run_changed
+        `run_record` is new, or gone because the recipe changed.
+    problems_changed
+        `problems` is new.
+    activity_changed
+        `activity` is new.
+    children_changed
+        The state of the engine or of the worker is new.
+    logged
+        Text that torch, TVM or the user's file printed.
+    announced
+        One line for the banner, and its role: ``"info"`` or ``"wrong"``.
+    """
+
+    snapshot_changed = Signal()
+    recipe_wanted = Signal()
+    selection_changed = Signal()
+    run_changed = Signal()
+    problems_changed = Signal()
+    activity_changed = Signal()
+    children_changed = Signal()
+    logged = Signal(str)
+    announced = Signal(str, str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.engine = EngineClient("engine", parent=self)
+        self.worker = EngineClient("worker", parent=self)
+        self.metrics: TextMetrics = DEFAULT
+        self._recipe: Recipe | None = None
+        self._snapshot: Snapshot | None = None
+        self._selection = Selection()
+        self._run: RunRecord | None = None
+        self._problems: tuple[Problem, ...] = ()
+        self._activity = Activity()
+        self._undo: list[Recipe] = []
+        self._redo: list[Recipe] = []
+        self._change: _Change | None = None
+        self._refused: _Change | None = None
+        self._run_request: int | None = None
+        self._run_waits = False
+        self._links: dict[str, set[str]] = {}
+        for client in (self.engine, self.worker):
+            client.state_changed.connect(self._note_state)
+            client.log.connect(self.logged)
+            client.crashed.connect(self._note_crash)
+
+    # What there is to show
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe whose records are shown."""
+        return self._recipe
+
+    @property
+    def wanted(self) -> Recipe | None:
+        """The recipe that the user asked for last: the one on its way, or the one shown."""
+        return self._change.recipe if self._change is not None else self._recipe
+
+    @property
+    def refused(self) -> Recipe | None:
+        """The recipe that led to `problems`; ``None`` where it was a run."""
+        return None if self._refused is None else self._refused.recipe
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The records of `recipe`."""
+        return self._snapshot
+
+    @property
+    def selection(self) -> Selection:
+        """What is selected in all views."""
+        return self._selection
+
+    @property
+    def run_record(self) -> RunRecord | None:
+        """The outcome of the last run of `recipe`; ``None`` before it."""
+        return self._run
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is under way or waits for the engine."""
+        return self._run_waits or self._run_request is not None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What went wrong with the last change or run."""
+        return self._problems
+
+    @property
+    def activity(self) -> Activity:
+        """What is under way."""
+        return self._activity
+
+    # Start and end
+
+    def start(self) -> None:
+        """Start the engine; the worker follows when the engine is ready."""
+        self.engine.start()
+
+    def stop(self) -> None:
+        """End both children."""
+        self.engine.stop()
+        self.worker.stop()
+
+    # The recipe
+
+    def open(self, recipe: Recipe) -> None:
+        """Open another source. What is open stays until the new one's records are there."""
+        self._want(recipe, undo=[], redo=[])
+
+    def change(self, recipe: Recipe) -> None:
+        """Go over to a changed recipe of the same source, as one step of undo."""
+        if self._recipe is None:
+            self.open(recipe)
+        elif recipe != self.wanted:
+            self._want(recipe, undo=[*self._undo, self._recipe], redo=[])
+
+    def retry(self, recipe: Recipe) -> None:
+        """Ask again for what was refused, mended; it counts as the same step of undo."""
+        assert self._refused is not None
+        self._want(recipe, undo=self._refused.undo, redo=self._refused.redo)
+
+    def reload(self) -> None:
+        """Derive everything anew from the files as they are now."""
+        if self._recipe is not None:
+            self._want(self._recipe, undo=self._undo, redo=self._redo)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to take back."""
+        return bool(self._undo)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether a step was taken back."""
+        return bool(self._redo)
+
+    def undo(self) -> None:
+        """Take the last change of the recipe back."""
+        if self._undo and self._recipe is not None:
+            self._want(self._undo[-1], undo=self._undo[:-1], redo=[*self._redo, self._recipe])
+
+    def redo(self) -> None:
+        """Make the change again that was taken back last."""
+        if self._redo and self._recipe is not None:
+            self._want(self._redo[-1], undo=[*self._undo, self._recipe], redo=self._redo[:-1])
+
+    def _want(self, recipe: Recipe, undo: list[Recipe], redo: list[Recipe]) -> None:
+        self._abandon_change()
+        self._abandon_run()
+        self._set_activity(Activity(self.tr("Opening")))
+        request = self.engine.request(
+            "snapshot",
+            SnapshotParams(recipe=recipe, metrics=self.metrics),
+            self._accept_snapshot,
+            self._refuse_change,
+            self._note_progress,
+        )
+        self._change = _Change(recipe, request, undo=undo, redo=redo)
+        self.recipe_wanted.emit()
+
+    def _abandon_change(self) -> None:
+        if self._change is not None:
+            change, self._change = self._change, None
+            self.engine.drop(change.request)
+            self.engine.cancel(change.request)
+
+    def _accept_snapshot(self, snapshot: Snapshot) -> None:
+        change, self._change = self._change, None
+        if change is None:
+            return
+        same_recipe = change.recipe == self._recipe
+        self._recipe, self._snapshot = change.recipe, snapshot
+        self._undo, self._redo = change.undo, change.redo
+        self._links = {}
+        for first, second in snapshot.links:
+            self._links.setdefault(first, set()).add(second)
+            self._links.setdefault(second, set()).add(first)
+        if not same_recipe and self._run is not None:
+            self._run = None
+            self.run_changed.emit()
+        self._refused = None
+        self._set_problems(())
+        self._set_activity(Activity())
+        self._selection = self._with_links(self._selection.chosen)
+        self.snapshot_changed.emit()
+        self.recipe_wanted.emit()
+        self.selection_changed.emit()
+        self._run_if_waiting()
+
+    def _refuse_change(self, problem: Problem) -> None:
+        self._refused, self._change = self._change, None
+        self._run_waits = False
+        self._set_activity(Activity())
+        if problem.code != "cancelled":
+            self._set_problems((problem,))
+        self.recipe_wanted.emit()
+        self.run_changed.emit()
+
+    def report(self, problem: Problem) -> None:
+        """Show a problem that was found before the engine was asked."""
+        self._set_problems((problem,))
+
+    # Selection
+
+    def select(self, entities: Iterable[str], *, extend: bool = False) -> None:
+        """Select entities by id, in place of what is selected or, with `extend`, besides it."""
+        chosen = list(self._selection.chosen) if extend else []
+        for entity in entities:
+            if extend and entity in chosen:
+                chosen.remove(entity)
+            else:
+                chosen.append(entity)
+        selection = self._with_links(tuple(chosen))
+        if selection != self._selection:
+            self._selection = selection
+            self.selection_changed.emit()
+
+    def _with_links(self, chosen: tuple[str, ...]) -> Selection:
+        known = self.entities()
+        kept = tuple(entity for entity in chosen if entity in known)
+        linked = set(kept)
+        for entity in kept:
+            linked |= self._links.get(entity, set())
+        return Selection(kept, frozenset(linked))
+
+    def entities(self) -> frozenset[str]:
+        """Return the ids of all that can be selected."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return frozenset()
+        ids = {span.entity for span in snapshot.relax.spans}
+        ids.update(box.id for box in snapshot.relax_graph.boxes)
+        ids.update(node.id for node in snapshot.fx)
+        ids.update(function.id for function in snapshot.functions)
+        ids.update(each.id for each in snapshot.model.parameters)
+        ids.update(each.id for each in snapshot.model.modules)
+        return frozenset(ids)
+
+    def linked_to(self, entity: str) -> frozenset[str]:
+        """Return the ids that are linked to one."""
+        return frozenset(self._links.get(entity, set()))
+
+    # Texts that are fetched when they are looked at
+
+    def fetch_function(
+        self,
+        name: str,
+        on_text: Callable[[TextRecord], None],
+        on_problem: Callable[[Problem], None],
+    ) -> int:
+        """Ask for the script of a function; return the request, for `drop_fetch`."""
+        assert self._recipe is not None
+        params = FunctionTextParams(recipe=self._recipe, name=name)
+        return self.engine.request("function_text", params, on_text, on_problem)
+
+    def drop_fetch(self, request: int) -> None:
+        """Forget about a text that is no longer looked at."""
+        self.engine.drop(request)
+
+    # Run
+
+    def run(self) -> None:
+        """Compile and run the recipe in the worker, as soon as the engine is idle."""
+        if self.running or (self._recipe is None and self._change is None):
+            return
+        self._run_waits = True
+        self._run = None
+        self.run_changed.emit()
+        self._run_if_waiting()
+
+    def _run_if_waiting(self) -> None:
+        if not self._run_waits or self._change is not None or self._recipe is None:
+            return
+        self._run_waits = False
+        self._set_activity(Activity(self.tr("Compiling")))
+        self._run_request = self.worker.request(
+            "run",
+            RunParams(recipe=self._recipe),
+            self._accept_run,
+            self._refuse_run,
+            self._note_progress,
+        )
+
+    def _accept_run(self, record: RunRecord) -> None:
+        self._run_request = None
+        self._run = record
+        self._set_problems(())
+        self._set_activity(Activity())
+        self.run_changed.emit()
+
+    def _refuse_run(self, problem: Problem) -> None:
+        self._run_request = None
+        self._refused = None
+        self._set_activity(Activity())
+        if problem.code != "cancelled":
+            self._set_problems((problem,))
+        self.run_changed.emit()
+
+    def _abandon_run(self) -> None:
+        if self._run_request is not None:
+            request, self._run_request = self._run_request, None
+            self.worker.drop(request)
+            self.worker.cancel(request)
+            self.run_changed.emit()
+        elif self._run_waits:
+            self._run_waits = False
+            self.run_changed.emit()
+
+    def cancel(self) -> None:
+        """Stop what is under way; what was open stays."""
+        self._run_waits = False
+        if self._change is not None:
+            self.engine.cancel(self._change.request)
+        if self._run_request is not None:
+            self.worker.cancel(self._run_request)
+
+    # Children
+
+    def _note_progress(self, text: str, fraction: float | None) -> None:
+        self._set_activity(Activity(text, fraction))
+
+    def _note_state(self, _state: str) -> None:
+        if self.engine.state == "ready" and self.worker.state == "stopped":
+            self.worker.start()
+        self.children_changed.emit()
+
+    def _note_crash(self, ending: Ending) -> None:
+        if ending.role == "engine" and self._recipe is not None:
+            # Derive everything anew, so that what is asked for next is there. A change that was
+            # on its way is left out: it may be what the engine died of.
+            self.engine.request(
+                "snapshot",
+                SnapshotParams(recipe=self._recipe, metrics=self.metrics),
+                lambda _snapshot: None,
+                self._refuse_replay,
+            )
+        self.announced.emit(self._crash_text(ending), "wrong")
+
+    def _refuse_replay(self, problem: Problem) -> None:
+        self._set_problems((problem,))
+
+    def _crash_text(self, ending: Ending) -> str:
+        if ending.role == "worker":
+            kept = self.tr("It was started anew; all that is open is as it was.")
+        elif self._recipe is None:
+            kept = self.tr("It was started anew.")
+        else:
+            kept = self.tr("It was started anew and the session replayed.")
+        return f"{ending} {kept}"
+
+    def _set_problems(self, problems: tuple[Problem, ...]) -> None:
+        if problems != self._problems:
+            self._problems = problems
+            self.problems_changed.emit()
+
+    def _set_activity(self, activity: Activity) -> None:
+        if activity != self._activity:
+            self._activity = activity
+            self.activity_changed.emit()
+
+
+def with_source(recipe: Recipe, **changes: object) -> Recipe:
+    """Return `recipe` with fields of its source changed."""
+    source = msgspec.structs.replace(recipe.source, **changes)
+    return msgspec.structs.replace(recipe, source=source)

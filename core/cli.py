@@ -1,0 +1,192 @@
+"""The command line: it writes a recipe and prints what the window shows.
+
+Exit codes: 0 when all is well, 1 when a run differs from torch, 2 on an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import STRATEGIES, Recipe, Source
+from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.sources.samples import samples
+from lowerscope.core.sources.spec import parse_spec
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+COMMANDS = ("samples", "show", "run", "export")
+
+MATCH, DIFFER, ERROR = 0, 1, 2
+
+SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LowerscopeError(message, todo=f"See {self.prog} --help")
+
+
+def add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a recipe is made of; the window's command has them as well."""
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help="the entry's keyword arguments"
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=1,784:float32",
+        help="an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default 0)")
+    parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
+    parser.add_argument("--trust", action="store_true", help="open a .pt2 that can run code")
+    parser.add_argument(
+        "--tracer", choices=("fx", "export"), default="fx", help="torch.fx, or torch.export"
+    )
+    parser.add_argument(
+        "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"
+    )
+    parser.add_argument(
+        "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
+    )
+    parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
+
+
+def recipe_from(options: argparse.Namespace) -> Recipe:
+    """Make a recipe of the options of `add_recipe_options` and ``options.source``.
+
+    Raises
+    ------
+    LowerscopeError
+        If an option cannot be read.
+    """
+    spec, entry = parse_spec(options.source)
+    if options.threads < 0:
+        raise LowerscopeError(
+            f"{options.threads} is not a number of threads",
+            where="--threads",
+            todo="Write 0 for all of them, or a number from 1",
+        )
+    return Recipe(
+        source=Source(
+            spec=spec,
+            entry=entry,
+            args=options.args,
+            params=options.params,
+            trust=options.trust,
+        ),
+        seed=options.seed,
+        inputs=tuple(parse_input(text) for text in options.input),
+        tracer=options.tracer,
+        lowering=options.lowering,
+        target=options.target,
+        threads=options.threads,
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one of `COMMANDS` and return the exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        if options.command == "samples":
+            return _samples()
+        recipe = recipe_from(options)
+        # What the user's file prints must not get among the records.
+        with contextlib.redirect_stdout(sys.stderr):
+            from lowerscope.core.pipeline import Pipeline
+
+            pipeline = Pipeline()
+            code, text = _ANSWERS[options.command](pipeline, recipe, options)
+    except LowerscopeError as error:
+        print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+        return ERROR
+    except KeyboardInterrupt:
+        print("lowerscope: stopped", file=sys.stderr)
+        return ERROR
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python would complain again at exit.
+        sys.stdout = None  # type: ignore[assignment]
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(prog="lowerscope", description="See and steer how a model becomes code.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
+    commands.add_parser("samples", help="list the bundled samples")
+
+    show = commands.add_parser("show", help="print a stage")
+    show.add_argument("source", help=SOURCE_HELP)
+    show.add_argument("--stage", choices=("fx", "relax", "tensorir"), required=True)
+    show.add_argument("--function", default="", metavar="NAME", help="only this function")
+    show.add_argument("--json", action="store_true", help="print records as JSON")
+    add_recipe_options(show)
+
+    run = commands.add_parser("run", help="compile, run, and compare with torch")
+    run.add_argument("source", help=SOURCE_HELP)
+    run.add_argument("--json", action="store_true", help="print the record as JSON")
+    add_recipe_options(run)
+
+    export = commands.add_parser("export", help="write the module's script and the FX graph")
+    export.add_argument("source", help=SOURCE_HELP)
+    export.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
+    export.add_argument("--force", action="store_true", help="overwrite files that are there")
+    add_recipe_options(export)
+    return parser
+
+
+def _samples() -> int:
+    listed = samples()
+    width = max(len(sample.name) for sample in listed)
+    for sample in listed:
+        print(f"{sample.name:<{width}}  {sample.description}")
+    return MATCH
+
+
+def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    from lowerscope.core.showing import show_fx, show_relax, show_tensorir
+
+    if options.stage == "fx":
+        if options.function:
+            raise LowerscopeError(
+                "the FX graph has no functions",
+                where="--function",
+                todo="Leave the option out, or show the stage relax or tensorir",
+            )
+        return MATCH, show_fx(pipeline, recipe, as_json=options.json)
+    show = show_relax if options.stage == "relax" else show_tensorir
+    return MATCH, show(pipeline, recipe, options.function, as_json=options.json)
+
+
+def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    from lowerscope.core.showing import describe_run
+
+    record = pipeline.run(recipe, Silent())
+    code = DIFFER if record.verdict == "differ" else MATCH
+    if options.json:
+        return code, msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
+    return code, describe_run(record)
+
+
+def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    from lowerscope.core.export.folder import export
+
+    written = export(pipeline, recipe, Path(options.output), force=options.force)
+    return MATCH, "\n".join(str(path) for path in written)
+
+
+_ANSWERS = {"show": _show, "run": _run, "export": _export}

@@ -1,0 +1,1 @@
+"""Export: what Lowerscope shows, as files that work without it."""

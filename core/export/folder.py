@@ -1,0 +1,57 @@
+"""Export of a recipe's module and FX graph into a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.rendering.script import module_text
+from lowerscope.core.showing import fx_nodes_of
+
+
+def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> tuple[Path, ...]:
+    """Write ``module.py`` and, for a source with a torch side, ``fx.txt``.
+
+    ``module.py`` is the module after the passes, with its metadata, so that
+    ``tvm.script.from_source`` reads it back structurally equal.
+
+    Parameters
+    ----------
+    force
+        Overwrite files that are there.
+
+    Raises
+    ------
+    LowerscopeError
+        If a file is there and `force` is not given, or the folder cannot be written.
+    """
+    module, table = folder / "module.py", folder / "fx.txt"
+    has_torch = pipeline.loaded(recipe, Silent()).model is not None
+    paths = (module, table) if has_torch else (module,)
+    for path in paths:
+        if path.exists() and not force:
+            raise LowerscopeError(
+                "the file is there already",
+                where=str(path),
+                todo="Choose another folder, or add --force to overwrite it",
+            )
+    texts = {
+        module: module_text(pipeline.transformed(recipe, Silent()).module, show_meta=True).text
+    }
+    if has_torch:
+        texts[table] = print_table(fx_nodes_of(pipeline, recipe)) + "\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            path.write_text(texts[path], encoding="utf-8")
+    except OSError as error:
+        raise LowerscopeError(
+            f"it cannot be written: {error.strerror or error}",
+            where=str(error.filename or folder),
+            todo="Choose a folder that you may write to",
+        ) from error
+    return paths

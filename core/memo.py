@@ -1,0 +1,101 @@
+"""Results of stages, kept under the key of what they were made from."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import TypeVar, cast
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def key_of(*parts: object) -> str:
+    """Return a key made of values that msgspec can encode."""
+    return blake2b(msgspec.msgpack.encode(parts), digest_size=16).hexdigest()
+
+
+class FileHashes:
+    """Content hashes of files, computed anew only where size or time of change differ."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int], str]] = {}
+
+    def of(self, path: Path) -> str:
+        """Return the hash of a file's content; ``"missing"`` where there is none to read."""
+        try:
+            status = path.stat()
+            stamp = (status.st_size, status.st_mtime_ns)
+            known = self._known.get(path)
+            if known is None or known[0] != stamp:
+                digest = blake2b(digest_size=16)
+                with path.open("rb") as file:
+                    while block := file.read(1 << 20):
+                        digest.update(block)
+                known = (stamp, digest.hexdigest())
+                self._known[path] = known
+        except OSError:
+            return "missing"
+        return known[1]
+
+
+class Memo:
+    """Values by key, bounded in bytes; the least recently used goes first.
+
+    Two threads that ask for the same key get one computation.
+
+    Parameters
+    ----------
+    limit
+        Bound on the sum of the sizes, in bytes. The newest value stays, however large it is.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[str, tuple[object, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._making: dict[str, threading.Lock] = {}
+
+    def __contains__(self, key: str) -> bool:
+        with self._lock:
+            return key in self._values
+
+    def get(self, key: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """Return the value under `key`, made now if it is not there.
+
+        Parameters
+        ----------
+        make
+            Makes the value; what it raises goes to the caller, and nothing is kept.
+        size
+            Bytes that keeping the value costs beyond what it shares with others.
+        """
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return cast(T, self._values[key][0])
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            with self._lock:
+                if key in self._values:
+                    return cast(T, self._values[key][0])
+            try:
+                value = make()
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+            self._keep(key, value, size(value))
+            return value
+
+    def _keep(self, key: str, value: object, size: int) -> None:
+        with self._lock:
+            self._values[key] = (value, size)
+            self._bytes += size
+            while self._bytes > self._limit and len(self._values) > 1:
+                _, (_, freed) = self._values.popitem(last=False)
+                self._bytes -= freed

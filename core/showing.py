@@ -1,0 +1,91 @@
+"""The stages in words, for the command line."""
+
+from __future__ import annotations
+
+import msgspec
+import tvm
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records import FxNode, RunRecord
+from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.script import function_text, module_text
+
+
+def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
+    """Return the FX nodes of a recipe.
+
+    Raises
+    ------
+    LowerscopeError
+        If the source has no torch side.
+    """
+    if pipeline.loaded(recipe, Silent()).model is None:
+        raise LowerscopeError(
+            "this source builds an IRModule, so there is no FX graph",
+            where=recipe.source.spec,
+            todo="Show the stage relax or tensorir",
+        )
+    return pipeline.snapshot(recipe, DEFAULT, Silent()).fx
+
+
+def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the FX graph as a table, or as records."""
+    nodes = fx_nodes_of(pipeline, recipe)
+    return _json(nodes) if as_json else print_table(nodes)
+
+
+def show_relax(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool) -> str:
+    """Return the script of the module as it was lowered, or of one of its functions."""
+    module = pipeline.prepared(recipe, Silent()).module
+    return _script(module, function, as_json=as_json)
+
+
+def show_tensorir(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool) -> str:
+    """Return the script of the module after the passes, or of one of its functions."""
+    module = pipeline.transformed(recipe, Silent()).module
+    return _script(module, function, as_json=as_json)
+
+
+def _script(module: tvm.IRModule, function: str, *, as_json: bool) -> str:
+    record = function_text(module, function) if function else module_text(module)
+    return _json(record) if as_json else record.text.rstrip("\n")
+
+
+def describe_run(record: RunRecord) -> str:
+    """Return a run's outcome in a few lines."""
+    lines = [_verdict_line(record)]
+    for output in record.outputs:
+        shape = "×".join(str(extent) for extent in output.shape) or "scalar"
+        lines.append(f"  {output.name}: {shape} {output.dtype}")
+    times = f"TVM {record.tvm_ms:.3f} ms"
+    if record.torch_ms is not None:
+        times += f", torch {record.torch_ms:.3f} ms"
+    lines.append(
+        f"{times}; built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions"
+    )
+    if record.prediction is not None:
+        names = [f"TVM {record.prediction.tvm}"]
+        if record.prediction.torch:
+            names.append(f"torch {record.prediction.torch}")
+        lines.append(f"Prediction: {', '.join(names)}")
+    return "\n".join(lines)
+
+
+def _verdict_line(record: RunRecord) -> str:
+    if record.verdict == "no-reference":
+        return f"Ran; nothing to compare with: {record.reason}"
+    errors = (
+        f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} relative "
+        f"(tolerance {record.atol:g} + {record.rtol:g} × |torch|)"
+    )
+    if record.verdict == "match":
+        return f"Matches torch: {errors}"
+    return f"Differs from torch: {record.reason}; {errors}"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
