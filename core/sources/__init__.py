@@ -1,0 +1,1 @@
+"""Sources: what a user can open, how it is opened, and the inputs that it gets."""

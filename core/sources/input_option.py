@@ -1,0 +1,146 @@
+"""The text of ``--input``, and what an `InputSpec` may say. Imports no torch.
+
+========================================  =====================================================
+``x=1,784:float32``                       random normal values; the dtype may be left out
+``tokens=1,7:int64[0,50)``                random integers, 0 included and 50 excluded
+``mask=1,7:bool``                         random truth values
+``scale=():float32``                      a scalar
+``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
+``x=shoe.png@1,1,28,28:float32``          the same with the shape, or dtype, that it must have
+``1,784``                                 without a name: the next input in order
+========================================  =====================================================
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import InputSpec
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
+DTYPES = (*FLOATS, *INTEGERS, "bool")
+
+DEFAULT_RANGE = (0, 10)
+"""Range of random integers where none is stated."""
+
+ARRAYS = (".npy", ".npz", ".pt")
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+
+FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
+
+_NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
+_LAYOUT = re.compile(
+    r"(?P<shape>\(\s*\)|\(?\s*[-+]?\d+\s*(,\s*[-+]?\d+\s*)*,?\s*\)?)?"
+    r"\s*(:\s*(?P<dtype>[A-Za-z]\w*)\s*(\[\s*(?P<low>-?\d+)\s*,\s*(?P<high>-?\d+)\s*\))?)?\s*"
+)
+
+
+def parse_input(text: str) -> InputSpec:
+    """Read one ``--input``: see the table at the top of this module.
+
+    Raises
+    ------
+    LowerscopeError
+        If the text is none of these forms, with the forms.
+    """
+    named = _NAMED.fullmatch(text.strip())
+    name, value = (named[1], named[2]) if named else ("", text.strip())
+    layout = _LAYOUT.fullmatch(value)
+    file = ""
+    if not value or layout is None:
+        file, layout = _parse_file(value, text)
+    shape, dtype, low, high = (
+        (layout.group("shape", "dtype", "low", "high")) if layout else [None] * 4
+    )
+    spec = InputSpec(
+        name=name,
+        shape=None
+        if shape is None
+        else tuple(int(extent) for extent in re.findall(r"[-+]?\d+", shape)),
+        dtype=dtype,
+        file=file,
+        low=None if low is None else int(low),
+        high=None if high is None else int(high),
+    )
+    check_input(spec, option(text))
+    return spec
+
+
+def option(text: str) -> str:
+    """Return the option as it was written, to say where a problem is."""
+    return f"--input {text}"
+
+
+def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
+    """Split ``FILE[@SHAPE:DTYPE]``; a file that exists is taken whole."""
+    if value and Path(value).expanduser().exists():
+        return value, None
+    path, at, rest = value.rpartition("@")
+    layout = _LAYOUT.fullmatch(rest) if at and path and rest else None
+    file = path if layout else value
+    if Path(file).suffix.lower() in (*ARRAYS, *IMAGES):
+        return file, layout
+    raise LowerscopeError(
+        "this is neither a shape nor a file that can be read" if value else "nothing is given",
+        where=option(text),
+        todo=f"Write {FORMS} (.npy, .npz, .pt or an image)",
+    )
+
+
+def check_input(spec: InputSpec, where: str) -> None:
+    """Raise a `LowerscopeError` if `spec` says something that no input can be."""
+    problem = _problem_of(spec)
+    if problem is not None:
+        what, todo = problem
+        raise LowerscopeError(what, where=where, todo=todo)
+
+
+def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
+    if spec.dtype is not None and spec.dtype not in DTYPES:
+        return f"there is no dtype called {spec.dtype!r}", f"The dtypes are {', '.join(DTYPES)}"
+    if spec.shape is None and not spec.file:
+        return "the shape is missing", f"Write {FORMS}"
+    if spec.shape is not None and any(extent < 1 for extent in spec.shape):
+        extents = ", ".join(map(str, spec.shape))
+        return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
+    if spec.low is None and spec.high is None:
+        return None
+    if spec.file:
+        return "a range is for random integers, not for a file", "Leave the range out"
+    if spec.dtype not in INTEGERS:
+        return (
+            f"a range is for random integers, not for {spec.dtype or 'float32'}",
+            "Leave the range out, or give an integer dtype",
+        )
+    low, high = integer_range(spec)
+    least, most = bounds(spec.dtype)
+    if low >= high or low < least or high > most + 1:
+        return (
+            f"[{low},{high}) is not a range of {spec.dtype}",
+            f"Give one from {least} up, with the first number below the second",
+        )
+    return None
+
+
+def integer_range(spec: InputSpec) -> tuple[int, int]:
+    """Return the range of the random integers of `spec`, the end excluded."""
+    low = DEFAULT_RANGE[0] if spec.low is None else spec.low
+    high = max(DEFAULT_RANGE[1], low + 1) if spec.high is None else spec.high
+    return low, high
+
+
+def bounds(dtype: str) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer dtype."""
+    bits = int(re.sub(r"\D", "", dtype))
+    if dtype.startswith("u"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def write_input(name: str, shape: tuple[int | str, ...], dtype: str) -> str:
+    """Return the option that asks for an input: the inverse of `parse_input`."""
+    extents = ",".join(map(str, shape)) or "()"
+    return f"{name}={extents}:{dtype}"

@@ -1,0 +1,241 @@
+"""The value of one input: drawn at random, or read from a file."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, UnidentifiedImageError
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import InputSpec
+from lowerscope.core.sources.input_option import (
+    ARRAYS,
+    DTYPES,
+    IMAGES,
+    INTEGERS,
+    integer_range,
+)
+from lowerscope.core.sources.spec import check_readable
+
+Shape = tuple[int, ...]
+
+
+def draw(spec: InputSpec, seed: int) -> tuple[torch.Tensor, str]:
+    """Draw a random value from torch's global generator; return it and where it comes from.
+
+    Floats are normally distributed, integers uniform in their range, truth values even.
+    """
+    assert spec.shape is not None
+    name = spec.dtype or "float32"
+    dtype = getattr(torch, name)
+    if name == "bool":
+        return torch.randint(0, 2, spec.shape, dtype=torch.uint8).bool(), f"random, seed {seed}"
+    if name in INTEGERS:
+        low, high = integer_range(spec)
+        value = torch.randint(low, high, spec.shape, dtype=torch.int64).to(dtype)
+        return value, f"random in [{low},{high}), seed {seed}"
+    return torch.randn(spec.shape, dtype=torch.float32).to(dtype), f"random, seed {seed}"
+
+
+def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, str]:
+    """Read the value of the input called `name` from its file.
+
+    Parameters
+    ----------
+    spec
+        What the user said; a shape and a dtype are what the value must have.
+    name
+        The input, which is looked up in an ``.npz``.
+    like
+        Shape that a picture is made to fit where the user gave none; ``None`` for its own.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be read, or does not hold what was asked for.
+    """
+    path = Path(spec.file).expanduser()
+    check_readable(path, "input")
+    ending = path.suffix.lower()
+    if ending in IMAGES:
+        value = _read_picture(path, spec.shape or like)
+        if spec.dtype is not None:
+            value = value.to(getattr(torch, spec.dtype))
+    elif ending in ARRAYS:
+        value = _READERS[ending](path, name)
+    else:
+        raise LowerscopeError(
+            f"{ending or 'a file without an ending'} is not read as an input",
+            where=str(path),
+            todo=f"Give {', '.join(ARRAYS)} or an image",
+        )
+    _check_layout(value, spec, path)
+    return value.detach().cpu().contiguous(), path.name
+
+
+def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
+    """Return a NumPy array as a tensor of its own.
+
+    Raises
+    ------
+    LowerscopeError
+        If its dtype is none that an input may have.
+    """
+    if array.dtype.name not in DTYPES:
+        raise LowerscopeError(
+            f"the dtype {array.dtype} cannot be an input",
+            where=where,
+            todo=f"The dtypes are {', '.join(DTYPES)}",
+        )
+    native = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
+    return torch.from_numpy(native).reshape(array.shape)
+
+
+def _read_npy(path: Path, name: str) -> torch.Tensor:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise _unreadable(path, "a NumPy array", error) from None
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise _unreadable(path, "a single NumPy array", None)
+    return from_array(array, str(path))
+
+
+def _read_npz(path: Path, name: str) -> torch.Tensor:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise _unreadable(path, "an archive of NumPy arrays", None)
+            names = archive.files
+            key = name if name in names else names[0] if len(names) == 1 else None
+            array = None if key is None else archive[key]
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise _unreadable(path, "an archive of NumPy arrays", error) from None
+    if array is None:
+        raise LowerscopeError(
+            f"it has no array called {name}; it has {', '.join(names) or 'none'}",
+            where=str(path),
+            todo=f"Save it with np.savez(file, {name}=...)",
+        )
+    return from_array(array, str(path))
+
+
+def _read_pt(path: Path, name: str) -> torch.Tensor:
+    try:
+        with warnings.catch_warnings():
+            # torch warns of storages and quantised dtypes of its own making.
+            warnings.simplefilter("ignore")
+            value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch.load raises any type for a file that is not its own
+        raise _unreadable(path, "a tensor that loads without running code", error) from None
+    if not isinstance(value, torch.Tensor):
+        raise LowerscopeError(
+            f"it holds a {type(value).__name__}, not a tensor",
+            where=str(path),
+            todo="Save the tensor itself: torch.save(x, file)",
+        )
+    if str(value.dtype).removeprefix("torch.") not in DTYPES or value.layout != torch.strided:
+        raise LowerscopeError(
+            f"a tensor of {value.dtype}, {value.layout} cannot be an input",
+            where=str(path),
+            todo=f"Save a dense one; the dtypes are {', '.join(DTYPES)}",
+        )
+    return value
+
+
+_READERS: dict[str, Callable[[Path, str], torch.Tensor]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".pt": _read_pt,
+}
+
+
+def _read_picture(path: Path, shape: Shape | None) -> torch.Tensor:
+    """Read a picture as values from 0 to 1, float32.
+
+    A shape of four, three or two dimensions is read as NCHW, CHW or HW; two dimensions of which
+    the first is 1 as a square that has been flattened.
+    """
+    try:
+        with Image.open(path) as opened:
+            opened.load()
+            picture = opened.copy()
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise _unreadable(path, "an image", error) from None
+    except Image.DecompressionBombError as error:
+        raise _unreadable(path, "an image of a sensible size", error) from None
+    if shape is None:
+        channels = 1 if picture.mode in ("1", "L", "LA", "I", "I;16", "F") else 3
+        shape = (1, channels, picture.height, picture.width)
+    layout = _picture_layout(shape)
+    if layout is None:
+        raise LowerscopeError(
+            f"a picture does not fit the shape {_text(shape)}",
+            where=str(path),
+            todo="Give 1,1,HEIGHT,WIDTH or 1,3,HEIGHT,WIDTH, or 1,784 for 28 by 28",
+        )
+    channels, height, width = layout
+    mode = "L" if channels == 1 else "RGB"
+    scaled = _flattened(picture).convert(mode).resize((width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(scaled, dtype=np.float32).reshape(height, width, channels) / 255
+    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(2, 0, 1))).reshape(shape)
+
+
+def _flattened(picture: Image.Image) -> Image.Image:
+    """Return a picture without transparency, on black, and with 8 bits."""
+    if picture.mode.startswith("I;16") or picture.mode == "I":
+        values = np.asarray(picture, dtype=np.float64) / 257
+        return Image.fromarray(values.clip(0, 255).astype(np.uint8))
+    if "A" in picture.getbands() or "transparency" in picture.info:
+        coloured = picture.convert("RGBA")
+        ground = Image.new("RGBA", coloured.size, (0, 0, 0, 255))
+        return Image.alpha_composite(ground, coloured)
+    return picture
+
+
+def _picture_layout(shape: Shape) -> tuple[int, int, int] | None:
+    """Return channels, height and width of a picture of `shape`."""
+    match shape:
+        case (1, 1 | 3 as channels, height, width) | (1 | 3 as channels, height, width):
+            return channels, height, width
+        case (1, size) if round(size**0.5) ** 2 == size:
+            return 1, round(size**0.5), round(size**0.5)
+        case (height, width):
+            return 1, height, width
+        case _:
+            return None
+
+
+def _check_layout(value: torch.Tensor, spec: InputSpec, path: Path) -> None:
+    dtype = str(value.dtype).removeprefix("torch.")
+    if spec.shape is not None and tuple(value.shape) != spec.shape:
+        raise LowerscopeError(
+            f"its shape is {_text(tuple(value.shape))}, not {_text(spec.shape)}",
+            where=str(path),
+            todo="Leave the shape out to take the file's",
+        )
+    if spec.dtype is not None and dtype != spec.dtype:
+        raise LowerscopeError(
+            f"its dtype is {dtype}, not {spec.dtype}",
+            where=str(path),
+            todo="Leave the dtype out to take the file's",
+        )
+
+
+def _text(shape: Shape) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def _unreadable(path: Path, what: str, error: Exception | None) -> LowerscopeError:
+    lines = str(error).strip().splitlines() if error else []
+    return LowerscopeError(
+        f"this is not {what}" + (f" ({lines[0].strip().rstrip('.')})" if lines else ""),
+        where=str(path),
+    )

@@ -1,0 +1,221 @@
+"""Opening a source: a sample, a Python file or an exported program, with its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
+from lowerscope.core.sources.exported import load_exported
+from lowerscope.core.sources.files import source_files
+from lowerscope.core.sources.inputs import (
+    ExampleInput,
+    Examples,
+    Signature,
+    as_input,
+    gather,
+    seed_all,
+    signature_of_function,
+    signature_of_model,
+)
+from lowerscope.core.sources.parameters import load_into, read_arrays
+from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.spec import check_readable, source_kind, source_path
+from lowerscope.core.sources.user_code import imported_files, run_file
+
+if TYPE_CHECKING:
+    import tvm
+
+__all__ = ["ExampleInput", "LoadedModel", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """What was opened.
+
+    Attributes
+    ----------
+    title
+        The sample's name, or the entry's, or the file's.
+    path
+        The file, absolute.
+    description
+        First line of the file's docstring.
+    model
+        In eval mode, on the CPU; ``None`` for a source without torch.
+    module
+        For a file that builds an ``IRModule``.
+    exported
+        For a ``.pt2``.
+    inputs
+        As they are used, by position.
+    classes
+        Names of the classes that the output tells apart, if the file has ``classes``.
+    files
+        Files whose content the result depends on.
+    """
+
+    title: str
+    path: Path
+    description: str
+    model: torch.nn.Module | None
+    module: tvm.IRModule | None
+    exported: torch.export.ExportedProgram | None
+    inputs: tuple[ExampleInput, ...]
+    classes: tuple[str, ...]
+    files: tuple[Path, ...]
+
+
+def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedModel:
+    """Open a source.
+
+    Parameters
+    ----------
+    source
+        What to open.
+    inputs
+        What the user said of the inputs; the file's example inputs are taken for the rest.
+    seed
+        Set before the file is run, before its entry is called, and before inputs are drawn.
+
+    Raises
+    ------
+    LowerscopeError
+        If the source, its parameters or its inputs cannot be had; the error says why.
+    """
+    path = source_path(source.spec)
+    kind = source_kind(path)
+    if source.params:
+        check_readable(Path(source.params).expanduser(), "parameters")
+    loaded = _load_exported if kind == "exported" else _load_python
+    result = loaded(source, path, inputs, seed)
+    files = dict.fromkeys((*source_files(source, inputs), *result.files))
+    return replace(result, files=tuple(files))
+
+
+def _load_python(
+    source: Source, path: Path, specs: tuple[InputSpec, ...], seed: int
+) -> LoadedModel:
+    arguments = parse_arguments(source.args)
+    seed_all(seed)
+    file = run_file(path)
+    name, entry = find_entry(file, source.entry, path)
+    seed_all(seed)
+    built: Any = build(entry, name, arguments, path)
+    fixed: dict[str, ExampleInput] = {}
+    arrays = read_arrays(Path(source.params).expanduser()) if source.params else {}
+    if is_ir_module(built):
+        signature = _signature_of_module(built, path)
+        known = {parameter.name for parameter in signature.parameters}
+        origin = Path(source.params).name
+        fixed = {
+            key: as_input(array, key, origin, source.params)
+            for key, array in _only_known(arrays, known, source.params).items()
+        }
+    else:
+        built = built.cpu().eval()
+        signature = signature_of_model(built, str(path))
+        load_into(built, arrays, source.params)
+    examples = _examples(entry, built, file, path)
+    return LoadedModel(
+        title=_title(source, name),
+        path=path,
+        description=(file.__doc__ or "").strip().partition("\n")[0].strip(),
+        model=None if is_ir_module(built) else built,
+        module=built if is_ir_module(built) else None,
+        exported=None,
+        inputs=gather(specs, signature, examples, fixed, seed, path),
+        classes=_classes(file),
+        files=imported_files(path),
+    )
+
+
+def _load_exported(
+    source: Source, path: Path, specs: tuple[InputSpec, ...], seed: int
+) -> LoadedModel:
+    for option, given in (("the entry", source.entry), ("--params", source.params)):
+        if given:
+            raise LowerscopeError(
+                f"{option} {given} has no meaning for an exported program",
+                where=str(path),
+                todo="Leave it out",
+            )
+    if parse_arguments(source.args):
+        raise LowerscopeError(
+            "an exported program takes no arguments", where=str(path), todo="Leave --args out"
+        )
+    seed_all(seed)
+    program, model = load_exported(path, trust=source.trust)
+    signature = signature_of_model(model, str(path))
+    stored, keywords = program.example_inputs or ((), {})
+    if keywords:
+        raise LowerscopeError(
+            f"the program takes {', '.join(keywords)} by keyword",
+            where=str(path),
+            todo="Export it again with all inputs by position",
+        )
+    examples = Examples(stored or None, f"example inputs of {path.name}")
+    return LoadedModel(
+        title=path.name,
+        path=path,
+        description="",
+        model=model,
+        module=None,
+        exported=program,
+        inputs=gather(specs, signature, examples, {}, seed, path),
+        classes=(),
+        files=(),
+    )
+
+
+def _title(source: Source, entry: str) -> str:
+    if source.spec.startswith(PREFIX):
+        return source.spec.removeprefix(PREFIX)
+    return entry
+
+
+def _signature_of_module(module: Any, path: Path) -> Signature:
+    main = next(
+        (function for name, function in module.functions.items() if name.name_hint == "main"), None
+    )
+    if not hasattr(main, "params") or not type(main).__module__.startswith("tvm.relax"):
+        raise LowerscopeError(
+            "the IRModule has no Relax function called main",
+            where=str(path),
+            todo="Name the function that is to be run `main`",
+        )
+    return signature_of_function(main)
+
+
+def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Examples:
+    """Return the example inputs of the model, of its builder, or of the file."""
+    make = None
+    if isinstance(built, torch.nn.Module):
+        make = getattr(built, "example_inputs", None) or getattr(entry, "example_inputs", None)
+    if make is None:
+        make = file.__dict__.get("example_inputs")
+    return Examples(make, f"example_inputs of {path.name}")
+
+
+def _classes(file: ModuleType) -> tuple[str, ...]:
+    classes = file.__dict__.get("classes")
+    if isinstance(classes, (tuple, list)) and all(isinstance(name, str) for name in classes):
+        return tuple(classes)
+    return ()
+
+
+def _only_known(arrays: dict[str, Any], known: set[str], params: str) -> dict[str, Any]:
+    unknown = sorted(set(arrays) - known)
+    if unknown:
+        raise LowerscopeError(
+            f"main has no parameter called {', '.join(unknown)}",
+            where=params,
+            todo=f"Its parameters are {', '.join(sorted(known))}",
+        )
+    return arrays

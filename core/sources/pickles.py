@@ -1,0 +1,124 @@
+"""Looking through pickles without running them, and an unpickler for NumPy arrays alone."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_STRINGS = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
+_EXTENSIONS = frozenset({"EXT1", "EXT2", "EXT4"})
+_NAME = re.compile(r"[A-Za-z_][\w.]* [A-Za-z_][\w.]*")
+
+HIDDEN = "a name that is hidden"
+"""Stands for an import whose name cannot be told without running the pickle."""
+
+
+def imports_of(data: bytes) -> frozenset[str]:
+    """Return what the pickles in `data`, one after the other, import, as ``module.name``.
+
+    Nothing is run. A name that is put together on the stack is followed through the memo, as
+    pickles are really written; one that cannot be followed is `HIDDEN`. Data that is damaged, or
+    no pickle at all, gives what stands before the damage, since that much would be run.
+    """
+    found: set[str] = set()
+    stream = io.BytesIO(data)
+    try:
+        while stream.tell() < len(data):
+            _scan(stream, found)
+    except (ValueError, IndexError, OverflowError):
+        # pickletools reports damage by these.
+        pass
+    return frozenset(found)
+
+
+def _scan(stream: io.BytesIO, found: set[str]) -> None:
+    """Add to `found` what the next pickle imports.
+
+    ``recent`` follows the stack as far as strings are pushed on it in a row; every opcode that
+    does anything else ends the row.
+    """
+    recent: list[str | None] = []
+    memo: dict[int, str | None] = {}
+    for opcode, argument, _ in pickletools.genops(stream):
+        top = recent[-1] if recent else None
+        match opcode.name:
+            case "GLOBAL" | "INST":
+                # In bytes that are no pickle, what stands here is no name.
+                if _NAME.fullmatch(str(argument)):
+                    found.add(str(argument).replace(" ", ".", 1))
+                recent.append(None)
+            case "STACK_GLOBAL":
+                names = [name for name in recent[-2:] if name is not None]
+                found.add(".".join(names) if len(names) == 2 else HIDDEN)
+                recent.append(None)
+            case name if name in _EXTENSIONS:
+                found.add(HIDDEN)
+            case "MEMOIZE":
+                memo[len(memo)] = top
+            case "PUT" | "BINPUT" | "LONG_BINPUT":
+                memo[int(str(argument))] = top
+            case "GET" | "BINGET" | "LONG_BINGET":
+                recent.append(memo.get(int(str(argument))))
+            case name if name in _STRINGS:
+                recent.append(str(argument))
+            case "PROTO" | "FRAME":
+                pass
+            case _:
+                recent.append(None)
+
+
+def load_arrays(data: bytes) -> object:
+    """Unpickle what holds NumPy arrays, and containers, strings and numbers; nothing else.
+
+    Raises
+    ------
+    ForbiddenImport
+        If the pickle would import anything else; nothing of that has been run.
+    pickle.UnpicklingError, EOFError, ValueError, …
+        If the data is damaged.
+    """
+    return _ArrayUnpickler(io.BytesIO(data)).load()
+
+
+class ForbiddenImport(Exception):
+    """A pickle imports what it must not; the argument is the name."""
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _ARRAYS[module, name]
+        except KeyError:
+            raise ForbiddenImport(f"{module}.{name}") from None
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """Stand for ``_codecs.encode``, by which old protocols write bytes."""
+    if encoding != "latin1":
+        raise ForbiddenImport(f"_codecs.encode to {encoding}")
+    return text.encode("latin1")
+
+
+def _array_parts() -> dict[tuple[str, str], Callable[..., Any]]:
+    """Return what NumPy's own pickles import, of NumPy 1 and 2."""
+    from numpy._core import multiarray, numeric
+
+    parts: dict[tuple[str, str], Callable[..., Any]] = {
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+        ("_codecs", "encode"): _encode,
+    }
+    for core in ("numpy.core", "numpy._core"):
+        parts[f"{core}.multiarray", "_reconstruct"] = multiarray._reconstruct  # type: ignore[attr-defined]
+        parts[f"{core}.multiarray", "scalar"] = multiarray.scalar
+        parts[f"{core}.numeric", "_frombuffer"] = numeric._frombuffer
+    return parts
+
+
+_ARRAYS = _array_parts()

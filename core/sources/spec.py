@@ -1,0 +1,117 @@
+"""What stands on a command line for a source: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
+
+Imports no torch, so that the window and the command line can read a source before an engine runs.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.sources.samples import PREFIX, sample_path
+
+Kind = Literal["python", "exported"]
+
+ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+"""The name of a class, an instance or a function in a file."""
+
+
+def parse_spec(text: str) -> tuple[str, str]:
+    """Split ``SOURCE[:ENTRY]`` into the source and the entry, which may be empty.
+
+    A path that exists is taken whole, colons and all; so is the colon of a Windows drive.
+
+    Raises
+    ------
+    LowerscopeError
+        If nothing is given, or what follows the colon is not a name.
+    """
+    text = text.strip()
+    if not text:
+        raise LowerscopeError(
+            "no source is given", todo="Give sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+        )
+    if text.startswith(PREFIX):
+        name, _, entry = text.removeprefix(PREFIX).partition(":")
+        return PREFIX + name, _checked_entry(entry, text)
+    if Path(text).exists():
+        return text, ""
+    path, colon, entry = text.rpartition(":")
+    drive_only = len(path) == 1 and path.isalpha() and entry[:1] in ("/", "\\")
+    if not colon or not path or drive_only:
+        return text, ""
+    if "/" in entry or "\\" in entry or entry.lower().endswith((".py", ".pt2")):
+        # The colon belongs to a path that does not exist; opening it says so.
+        return text, ""
+    return path, _checked_entry(entry, text)
+
+
+def _checked_entry(entry: str, text: str) -> str:
+    if entry and not ENTRY.fullmatch(entry):
+        raise LowerscopeError(
+            f"{entry!r} is not the name of a class, an instance or a function",
+            where=text,
+            todo="Write FILE.py:ENTRY, such as model.py:Net",
+        )
+    return entry
+
+
+def source_path(spec: str) -> Path:
+    """Return the file that a source stands for, absolute; it need not exist.
+
+    Raises
+    ------
+    LowerscopeError
+        If the source is a sample that does not exist.
+    """
+    if spec.startswith(PREFIX):
+        return sample_path(spec.removeprefix(PREFIX))
+    return Path(spec).expanduser().absolute()
+
+
+def source_kind(path: Path) -> Kind:
+    """Return what kind of source a file is.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such file, it cannot be opened, or it is neither Python nor exported.
+    """
+    check_readable(path, "source")
+    match path.suffix.lower():
+        case ".py":
+            return "python"
+        case ".pt2":
+            return "exported"
+        case suffix:
+            raise LowerscopeError(
+                f"{suffix or 'a file without an ending'} is neither .py nor .pt2",
+                where=str(path),
+                todo="Open a Python file with a model, or a program saved by torch.export.save",
+            )
+
+
+def check_readable(path: Path, what: str) -> None:
+    """Raise a `LowerscopeError` unless `path` is a file that can be opened.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What the user gave it as: ``"source"``, ``"input"``, …
+    """
+    try:
+        with path.open("rb"):
+            return
+    except FileNotFoundError:
+        reason, todo = "there is no such file", f"Check the path of the {what}"
+    except IsADirectoryError:
+        reason, todo = "this is a folder, not a file", f"Give the file of the {what}"
+    except PermissionError:
+        reason, todo = "the file may not be read", "Check its permissions"
+    except (OSError, ValueError) as error:
+        reason, todo = f"the file cannot be opened ({error})", f"Check the path of the {what}"
+    raise LowerscopeError(reason, where=str(path), todo=todo)
