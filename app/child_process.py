@@ -23,6 +23,7 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     encode_frame,
 )
+from lowerscope.core.errors import Problem
 
 LOG_INTERVAL_MS = 30
 LOG_LIMIT = 2**18
@@ -82,6 +83,24 @@ class Ending:
                 return f"The {self.role} sent something that is no message{doing}: {self.reason}"
             case "start":
                 return f"The {self.role} could not be started: {self.reason}"
+
+    def problem(self) -> Problem:
+        """Return what a request is told that was lost with the child."""
+        return Problem(
+            what=str(self),
+            todo=f"The {self.role} is being started anew; undo what led to this, or try it again",
+            code="crashed",
+            details=self.log_tail,
+        )
+
+    def start_problem(self) -> Problem:
+        """Return what is told when the child has been given up."""
+        return Problem(
+            what=f"The {self.role} does not start. {self}",
+            todo="Look into the log, mend what it says, and restart it",
+            code="crashed",
+            details=self.log_tail,
+        )
 
 
 class ChildProcess(QObject):

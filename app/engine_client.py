@@ -369,10 +369,10 @@ class EngineClient(QObject):
         if not was_ready:
             self._deaths.append(now)
         if self._fatal is not None or len(self._deaths) >= FAILED_STARTS:
-            self.failure = self._fatal or _cannot_start(ending)
+            self.failure = self._fatal or ending.start_problem()
             lost = list(self._outstanding.values())
         for request in lost:
-            self._fail_soon(request, self.failure or _crash(ending))
+            self._fail_soon(request, self.failure or ending.problem())
 
         if self.failure is not None:
             self._set_state("failed")
@@ -402,21 +402,3 @@ def server_command(role: Role) -> tuple[str, ...]:
     """Return the command that starts a child on this machine."""
     # -P: a model's folder, where the window may have been started, must not shadow packages.
     return (sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", role)
-
-
-def _crash(ending: Ending) -> Problem:
-    return Problem(
-        what=str(ending),
-        todo=f"The {ending.role} is being started anew; undo what led to this, or try it again",
-        code="crashed",
-        details=ending.log_tail,
-    )
-
-
-def _cannot_start(ending: Ending) -> Problem:
-    return Problem(
-        what=f"The {ending.role} does not start. {ending}",
-        todo="Look into the log, mend what it says, and restart it",
-        code="crashed",
-        details=ending.log_tail,
-    )

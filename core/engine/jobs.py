@@ -19,6 +19,9 @@ from lowerscope.core.errors import Cancelled, LowerscopeError, Problem
 PROGRESS_INTERVAL = 0.05
 """Seconds between two messages on the progress of one job, at least."""
 
+EARLY_TEXTS = 20
+"""So many times, a job's new text does not wait for the interval to be over."""
+
 Send = Callable[[Reply | Failure | Progress], None]
 
 CANCELLED = Problem(what="Cancelled", code="cancelled")
@@ -54,47 +57,67 @@ Call = Callable[[Any, Context], Any]
 """A method: takes its parameter struct and a context, returns its result."""
 
 
+@dataclass
+class _Told:
+    """What has been sent of a job's progress, and what waits."""
+
+    at: float = 0.0
+    text: str = ""
+    early: int = 0
+    waiting: Progress | None = None
+
+
 class ProgressPace:
-    """Sends the progress of jobs no faster than `PROGRESS_INTERVAL`, but always the latest."""
+    """Sends the progress of jobs no faster than `PROGRESS_INTERVAL`, but always the latest.
+
+    The first texts of a job go at once, so that the window knows what a job was at when it crashed.
+    """
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._changed = threading.Condition()
-        self._sent_at: dict[int, float] = {}
-        self._waiting: dict[int, Progress] = {}
+        self._told: dict[int, _Told] = {}
         threading.Thread(target=self._send_late, name="progress", daemon=True).start()
 
     def put(self, progress: Progress) -> None:
         """Send `progress` now or, unless it is overtaken, when the interval is over."""
         with self._changed:
-            if self._delay(progress.id) > 0:
-                self._waiting[progress.id] = progress
-                self._changed.notify()
+            told = self._told.setdefault(progress.id, _Told())
+            told.waiting = progress
+            if _delay(told) <= 0:
+                self._send_waiting(told)
+            elif told.text != progress.text and told.early < EARLY_TEXTS:
+                told.early += 1
+                self._send_waiting(told)
             else:
-                self._send_now(progress)
+                self._changed.notify()
 
     def finish(self, job: int) -> None:
         """Send no more of `job`."""
         with self._changed:
-            self._sent_at.pop(job, None)
-            self._waiting.pop(job, None)
+            self._told.pop(job, None)
 
-    def _delay(self, job: int) -> float:
-        return self._sent_at.get(job, 0.0) + PROGRESS_INTERVAL - time.monotonic()
-
-    def _send_now(self, progress: Progress) -> None:
-        self._waiting.pop(progress.id, None)
-        self._sent_at[progress.id] = time.monotonic()
-        self._send(progress)
+    def _send_waiting(self, told: _Told) -> None:
+        assert told.waiting is not None
+        told.at = time.monotonic()
+        told.text = told.waiting.text
+        self._send(told.waiting)
+        told.waiting = None
 
     def _send_late(self) -> NoReturn:
         with self._changed:
             while True:
-                delays = {job: self._delay(job) for job in self._waiting}
-                for job, delay in delays.items():
-                    if delay <= 0:
-                        self._send_now(self._waiting[job])
-                self._changed.wait(min((d for d in delays.values() if d > 0), default=None))
+                late = [told for told in self._told.values() if told.waiting is not None]
+                for told in late:
+                    if _delay(told) <= 0:
+                        self._send_waiting(told)
+                delays = [_delay(told) for told in late if told.waiting is not None]
+                self._changed.wait(max(0.0, min(delays)) if delays else None)
+
+
+def _delay(told: _Told) -> float:
+    """Return the seconds until more may be sent of a job."""
+    return told.at + PROGRESS_INTERVAL - time.monotonic()
 
 
 @dataclass(eq=False)

@@ -134,7 +134,7 @@ def say(params: Text, context: Context) -> None:
 
 
 def flood(params: Count, context: Context) -> None:
-    sys.stderr.write("x" * params.count)
+    sys.stderr.write("ü" * params.count)
 
 
 def utter(params: Text, context: Context) -> NoReturn:

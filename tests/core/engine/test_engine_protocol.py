@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import subprocess
 import sys
 
@@ -57,7 +59,7 @@ def read_in_pieces(stream: bytes, cuts: list[int]) -> list[ToWindow]:
     reader = FrameReader(TO_WINDOW)
     borders = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     messages = []
-    for first, last in zip(borders, borders[1:], strict=False):
+    for first, last in itertools.pairwise(borders):
         messages += reader.feed(stream[first:last])
     return messages
 
@@ -79,22 +81,19 @@ def test_no_message_before_its_last_byte(message: ToWindow, cuts: list[int]) -> 
 @given(st.lists(MESSAGES, max_size=3), st.text(min_size=1))
 def test_text_in_the_stream_is_found_at_once(messages: list[ToWindow], text: str) -> None:
     reader = FrameReader(TO_WINDOW)
-    arrived = []
+    arrived = reader.feed(b"".join(map(encode_frame, messages)) + text.encode()[:1])
+    assert [plain(next(arrived)) for _ in messages] == [plain(each) for each in messages]
     with pytest.raises(ProtocolError, match="expected a frame"):
-        for message in reader.feed(b"".join(map(encode_frame, messages)) + text.encode()[:1]):
-            arrived.append(plain(message))
-    assert arrived == [plain(each) for each in messages]
-    with pytest.raises(ProtocolError):
-        list(reader.feed(encode_frame(Ready(1.0))))
+        next(arrived)
+    with pytest.raises(ProtocolError, match="expected a frame"):
+        next(reader.feed(encode_frame(Ready(1.0))))
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
 def test_any_bytes_are_messages_or_an_error(start: bytes, rest: bytes) -> None:
     for stream in (start + rest, MAGIC + len(start).to_bytes(4, "big") + start + rest):
-        try:
+        with contextlib.suppress(ProtocolError):
             read_in_pieces(stream, [len(start)])
-        except ProtocolError as error:
-            assert str(error)
 
 
 def test_a_frame_of_another_direction_is_an_error() -> None:

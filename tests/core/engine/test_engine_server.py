@@ -18,6 +18,7 @@ import msgspec
 import psutil
 import pytest
 
+from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
     VERSION,
@@ -240,7 +241,13 @@ def test_progress_is_paced_and_ends_with_the_latest(child: Child) -> None:
     assert isinstance(message, Reply)
     assert told[0] == Progress(1, "Number 0", 0.0)
     assert told[-1] == Progress(1, "Number 19999", 19999 / 20_000)
-    assert len(told) <= 20 * seconds + 2
+    assert len(told) <= EARLY_TEXTS + seconds / PROGRESS_INTERVAL + 2
+
+
+def test_the_first_texts_are_told_at_once_and_in_order(child: Child) -> None:
+    child.ask(1, "report", practice.Count(10))
+    told = [child.next() for _ in range(10)]
+    assert told == [Progress(1, f"Number {n}", n / 10) for n in range(10)]
 
 
 def test_a_users_error_arrives_whole(child: Child) -> None:
