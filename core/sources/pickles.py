@@ -115,9 +115,9 @@ def _array_parts() -> dict[tuple[str, str], Callable[..., Any]]:
         ("_codecs", "encode"): _encode,
     }
     for core in ("numpy.core", "numpy._core"):
-        parts[f"{core}.multiarray", "_reconstruct"] = multiarray._reconstruct  # type: ignore[attr-defined]
+        parts[f"{core}.multiarray", "_reconstruct"] = multiarray._reconstruct
         parts[f"{core}.multiarray", "scalar"] = multiarray.scalar
-        parts[f"{core}.numeric", "_frombuffer"] = numeric._frombuffer
+        parts[f"{core}.numeric", "_frombuffer"] = numeric._frombuffer  # type: ignore[attr-defined]
     return parts
 
 

@@ -47,7 +47,7 @@ class MLP:
         w1: R.Tensor(("k", "n"), "float32"),
         b1: R.Tensor(("k",), "float32"),
     ) -> R.Tensor((1, "k"), "float32"):
-        m, n, k = T.int64(), T.int64(), T.int64()
+        n, k = T.int64(), T.int64()
         cls = MLP
         with R.dataflow():
             lv0 = R.call_tir(cls.linear0, (x, w0, b0), R.Tensor((1, n), "float32"))
