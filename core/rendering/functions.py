@@ -1,0 +1,58 @@
+"""The functions of a module as they are listed: what calls them, and their parts."""
+
+from __future__ import annotations
+
+from tvm import IRModule, relax, tirx
+
+from lowerscope.core.records import FunctionRecord
+from lowerscope.core.rendering.relax_bindings import calls_of
+from lowerscope.core.rendering.tensorir_parts import parts_of
+
+
+def function_records(module: IRModule) -> tuple[FunctionRecord, ...]:
+    """Return a record of each function of `module`, and of each external one that it calls.
+
+    Relax functions come first, ``main`` before the others; then the TensorIR functions, and the
+    external ones, each in the order of their first calls. Functions that nothing calls come last
+    among their kind.
+    """
+    calls = calls_of(module)
+    records: list[FunctionRecord] = []
+    for variable, function in module.functions_items():
+        name = variable.name_hint
+        if isinstance(function, relax.Function):
+            entity = f"relax:{name}"
+            records.append(
+                FunctionRecord(id=entity, name=name, kind="relax", calls=calls.get(entity, ()))
+            )
+        elif isinstance(function, tirx.PrimFunc):
+            entity = f"tir:{name}"
+            kinds = [part.kind for part in parts_of(name, function)]
+            records.append(
+                FunctionRecord(
+                    id=entity,
+                    name=name,
+                    kind="tensorir",
+                    calls=calls.get(entity, ()),
+                    blocks=kinds.count("block"),
+                    loops=kinds.count("loop"),
+                )
+            )
+    records.extend(
+        FunctionRecord(id=entity, name=entity.removeprefix("ext:"), kind="external", calls=callers)
+        for entity, callers in calls.items()
+        if entity.startswith("ext:")
+    )
+    kind_order = ("relax", "tensorir", "external")
+    first_call = {entity: index for index, entity in enumerate(calls)}
+    return tuple(
+        sorted(
+            records,
+            key=lambda record: (
+                kind_order.index(record.kind),
+                record.name != "main",
+                first_call.get(record.id, len(first_call)),
+                record.name,
+            ),
+        )
+    )

@@ -1,0 +1,103 @@
+"""The bindings of Relax functions with their ids, and what each of them calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import IRModule, ir, relax
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A binding with its id, ``relax:FUNCTION/VARIABLE``.
+
+    Where a variable's name comes more than once in a function, the later ids end in ``#2``,
+    ``#3`` and so on.
+    """
+
+    id: str
+    function: str
+    binding: Any
+
+
+def relax_functions(module: IRModule) -> Iterator[tuple[str, Any]]:
+    """Yield name and function of each Relax function of `module`, ``main`` first."""
+    functions = [
+        (variable.name_hint, function)
+        for variable, function in module.functions_items()
+        if isinstance(function, relax.Function)
+    ]
+    yield from sorted(functions, key=lambda item: item[0] != "main")
+
+
+def bound_in(name: str, function: Any) -> tuple[Bound, ...]:
+    """Return the bindings of a Relax function, those of branches and inner functions included."""
+    seen: Counter[str] = Counter()
+    result: list[Bound] = []
+    for binding in _bindings(function):
+        variable = binding.var.name
+        seen[variable] += 1
+        position = f"#{seen[variable]}" if seen[variable] > 1 else ""
+        result.append(Bound(f"relax:{name}/{variable}{position}", name, binding))
+    return tuple(result)
+
+
+def binding_ids(module: IRModule) -> tuple[Bound, ...]:
+    """Return the bindings of every Relax function of `module`, in order."""
+    return tuple(
+        bound for name, function in relax_functions(module) for bound in bound_in(name, function)
+    )
+
+
+def entity_of(callee: Any, module: IRModule) -> str:
+    """Return the id of a function that is called: ``relax:…``, ``tir:…`` or ``ext:…``."""
+    if isinstance(callee, relax.ExternFunc):
+        return f"ext:{callee.global_symbol}"
+    function = module.functions.get(callee)
+    if isinstance(function, relax.ExternFunc):
+        return f"ext:{function.global_symbol}"
+    kind = "relax" if isinstance(function, relax.Function) else "tir"
+    return f"{kind}:{callee.name_hint}"
+
+
+def callee_of(value: Any) -> Any | None:
+    """Return the ``GlobalVar`` or ``ExternFunc`` that a binding's value calls, if any.
+
+    The operators that call a function, such as ``call_tir`` and ``call_dps_packed``, have it as
+    their first argument.
+    """
+    if not isinstance(value, relax.Call):
+        return None
+    candidates = [value.op]
+    if isinstance(value.op, ir.Op) and len(value.args) > 0:
+        candidates.append(value.args[0])
+    for candidate in candidates:
+        if isinstance(candidate, (ir.GlobalVar, relax.ExternFunc)):
+            return candidate
+    return None
+
+
+def calls_of(module: IRModule) -> Mapping[str, tuple[str, ...]]:
+    """Return, for the id of each function that is called, the ids of the bindings that do."""
+    calls: dict[str, list[str]] = {}
+    for bound in binding_ids(module):
+        callee = callee_of(getattr(bound.binding, "value", None))
+        if callee is not None:
+            calls.setdefault(entity_of(callee, module), []).append(bound.id)
+    return {function: tuple(bindings) for function, bindings in calls.items()}
+
+
+def _bindings(expression: Any) -> Iterator[Any]:
+    if isinstance(expression, relax.Function):
+        yield from _bindings(expression.body)
+    elif isinstance(expression, relax.If):
+        yield from _bindings(expression.true_branch)
+        yield from _bindings(expression.false_branch)
+    elif isinstance(expression, relax.SeqExpr):
+        for block in expression.blocks:
+            for binding in block.bindings:
+                yield binding
+                yield from _bindings(getattr(binding, "value", None))

@@ -1,0 +1,184 @@
+"""TVMScript text of modules and functions, with the lines on which their parts stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import IRModule, relax, tirx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.rendering.line_marks import Lines, marked_lines
+from lowerscope.core.rendering.relax_bindings import Bound, binding_ids, bound_in
+from lowerscope.core.rendering.tensorir_parts import Part, parts_of
+
+_LANGUAGE = "tvmscript"
+_DEFINITION = re.compile(r" *def (\w+)\(")
+
+
+@dataclass(frozen=True, slots=True)
+class _FunctionLines:
+    """The lines of one function in a module's script: indices, `end` excluded."""
+
+    name: str
+    tensorir: bool
+    begin: int
+    end: int
+
+
+def relax_text(module: IRModule, *, functions_only: bool = True) -> TextRecord:
+    """Return the script of the Relax functions of `module`.
+
+    Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. What is
+    called reads as it does in the whole module: ``cls.dense``.
+
+    Parameters
+    ----------
+    module
+        The module.
+    functions_only
+        Leave out the TensorIR functions, and the remark on omitted metadata.
+    """
+    lines, functions, bindings = _module_lines(module, show_meta=False)
+    left_out: list[range] = []
+    if functions_only:
+        left_out = [range(part.begin, part.end) for part in functions if part.tensorir]
+        remark = next((i for i, line in enumerate(lines) if line.startswith("# Metadata")), None)
+        if remark is not None:
+            left_out.append(range(remark, len(lines)))
+    dropped = {index for part in left_out for index in part}
+    kept = [index for index in range(len(lines)) if index not in dropped]
+    while functions_only and kept and not lines[kept[-1]]:
+        kept.pop()
+    number = {index + 1: position + 1 for position, index in enumerate(kept)}
+    spans = [
+        Span(entity=span.entity, first=number[span.first], last=number[span.last])
+        for span in _spans(lines, [part for part in functions if not part.tensorir], bindings)
+    ]
+    return _record([lines[index] for index in kept], spans)
+
+
+def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
+    """Return the script of the whole module.
+
+    Spans are ``relax:FUNCTION``, in it ``relax:FUNCTION/VARIABLE``, and ``tir:FUNCTION``.
+
+    Parameters
+    ----------
+    module
+        The module.
+    show_meta
+        With the values of constants, so that the text can be read back.
+    """
+    lines, functions, bindings = _module_lines(module, show_meta=show_meta)
+    return _record(lines, _spans(lines, functions, bindings))
+
+
+def function_text(module: IRModule, name: str) -> TextRecord:
+    """Return the script of one function of `module`, printed alone.
+
+    Spans of a TensorIR function are ``tir:NAME``, ``tir:NAME/BLOCK`` and
+    ``tir:NAME/BLOCK/VARIABLE``; those of a Relax function are as in `relax_text`.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or it is external and has no text.
+    """
+    names = {variable.name_hint: variable for variable in module.get_global_vars()}
+    function = module[names[name]] if name in names else None
+    parts: Sequence[Part | Bound]
+    if isinstance(function, tirx.PrimFunc):
+        parts = parts_of(name, function)
+        objects = [part.statement for part in parts]
+        entity = f"tir:{name}"
+    elif isinstance(function, relax.Function):
+        parts = bound_in(name, function)
+        objects = [part.binding for part in parts]
+        entity = f"relax:{name}"
+    else:
+        raise LowerscopeError(
+            f"the module has no TensorIR or Relax function {name!r}",
+            todo=f"Choose one of {', '.join(sorted(names))}",
+            choices=tuple(sorted(names)),
+        )
+    lines, places = marked_lines(function, objects, name=name)
+    begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
+    spans = [Span(entity=entity, first=begin + 1, last=_last_of(lines, begin, len(lines)))]
+    spans.extend(
+        Span(entity=parts[index].id, first=first, last=last)
+        for index, (first, last) in _with_swallowed(parts, places).items()
+    )
+    return _record(lines, spans)
+
+
+def _with_swallowed(parts: Sequence[Part | Bound], places: dict[int, Lines]) -> dict[int, Lines]:
+    """Give the loops that share the header of the loop around them the lines of that loop."""
+    result: dict[int, Lines] = {}
+    for index, part in enumerate(parts):
+        if index in places:
+            result[index] = places[index]
+        elif isinstance(part, Part) and part.kind == "loop" and index - 1 in result:
+            result[index] = result[index - 1]
+    return result
+
+
+def _module_lines(
+    module: IRModule, *, show_meta: bool
+) -> tuple[list[str], list[_FunctionLines], dict[str, Lines]]:
+    bound = binding_ids(module)
+    lines, places = marked_lines(
+        module, [one.binding for one in bound], **({"show_meta": True} if show_meta else {})
+    )
+    return lines, _functions(lines), {bound[index].id: at for index, at in places.items()}
+
+
+def _functions(lines: list[str]) -> list[_FunctionLines]:
+    """Find the functions in a module's script: decorators alone stand at the class's indent."""
+    begins = [index for index, line in enumerate(lines) if line.startswith("    @")]
+    functions: list[_FunctionLines] = []
+    for begin, next_begin in zip(begins, [*begins[1:], len(lines)], strict=True):
+        end = next(
+            (
+                index
+                for index in range(begin + 1, next_begin)
+                if lines[index] and not lines[index].startswith("    ")
+            ),
+            next_begin,
+        )
+        definition = _DEFINITION.match(lines[begin + 1])
+        assert definition is not None, f"no function below the decorator {lines[begin]!r}"
+        tensorir = lines[begin].startswith("    @T.")
+        functions.append(_FunctionLines(definition[1], tensorir, begin, end))
+    return functions
+
+
+def _spans(
+    lines: list[str], functions: Sequence[_FunctionLines], bindings: dict[str, Lines]
+) -> list[Span]:
+    spans: list[Span] = []
+    for part in functions:
+        kind = "tir" if part.tensorir else "relax"
+        entity = f"{kind}:{part.name}"
+        last = _last_of(lines, part.begin, part.end)
+        spans.append(Span(entity=entity, first=part.begin + 1, last=last))
+        if not part.tensorir:
+            spans.extend(
+                Span(entity=binding, first=first, last=end)
+                for binding, (first, end) in bindings.items()
+                if binding.startswith(f"{entity}/")
+            )
+    return spans
+
+
+def _last_of(lines: list[str], begin: int, end: int) -> int:
+    """Return the last line, from 1, between two indices that is not empty or a remark on it all."""
+    while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    return end
+
+
+def _record(lines: list[str], spans: list[Span]) -> TextRecord:
+    return TextRecord(text="\n".join(lines), language=_LANGUAGE, spans=tuple(spans))

@@ -1,0 +1,83 @@
+"""The blocks and loops of a TensorIR function, with their ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import s_tir, tirx
+
+_CHILDREN = ("block", "init", "body", "then_case", "else_case")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block or a loop.
+
+    Attributes
+    ----------
+    id
+        ``tir:FUNCTION/BLOCK``, or ``tir:FUNCTION/BLOCK/VARIABLE`` for a loop, where the block is
+        the first one in the loop, or else the one around it. Ids that would come twice end in
+        ``#2``, ``#3`` and so on.
+    kind
+        ``"block"`` or ``"loop"``.
+    statement
+        The ``SBlock`` or the ``For``.
+    """
+
+    id: str
+    kind: str
+    statement: Any
+
+
+def parts_of(name: str, function: Any) -> tuple[Part, ...]:
+    """Return the blocks and loops of a function in the order of its text; the root is no part.
+
+    Statements that stand in the text twice, as one object, are one part.
+    """
+    root = _root(function)
+    begin = function.body if root is None else root.body
+    found = list(dict.fromkeys(_statements(begin)))
+    seen: Counter[str] = Counter()
+    parts: list[Part] = []
+    around = "root"
+    for statement in found:
+        if isinstance(statement, s_tir.SBlock):
+            kind, path = "block", statement.name_hint
+            around = path
+        else:
+            inner = next(_blocks(statement), None)
+            kind = "loop"
+            path = f"{around if inner is None else inner.name_hint}/{statement.loop_var.name}"
+        seen[path] += 1
+        position = f"#{seen[path]}" if seen[path] > 1 else ""
+        parts.append(Part(f"tir:{name}/{path}{position}", kind, statement))
+    return tuple(parts)
+
+
+def _root(function: Any) -> Any | None:
+    """Return the block that ``s_tir`` functions have around everything, or ``None``."""
+    body = function.body
+    if isinstance(body, s_tir.SBlockRealize) and body.block.name_hint == "root":
+        return body.block
+    return None
+
+
+def _statements(statement: Any) -> Iterator[Any]:
+    if isinstance(statement, (s_tir.SBlock, tirx.For)):
+        yield statement
+    if isinstance(statement, tirx.SeqStmt):
+        for child in statement.seq:
+            yield from _statements(child)
+        return
+    for field in _CHILDREN:
+        child = getattr(statement, field, None)
+        if isinstance(child, tirx.Stmt):
+            yield from _statements(child)
+
+
+def _blocks(statement: Any) -> Iterator[Any]:
+    return (part for part in _statements(statement) if isinstance(part, s_tir.SBlock))
