@@ -29,7 +29,7 @@ LOG_INTERVAL_MS = 30
 LOG_LIMIT = 2**18
 """Characters of the log that are passed on at most in one interval; the rest is left out."""
 
-LOG_TAIL = 8000
+LOG_TAIL = 16_000
 """Characters of the log that are kept for the account of how the child ended."""
 
 CLOSE_MS = 300

@@ -125,7 +125,13 @@ def _accept(request: Request, types: Mapping[str, MethodType]) -> Job:
 def _open_pipeline() -> Mapping[str, Call]:
     """Import torch and TVM, and return the methods of a pipeline."""
     import torch  # noqa: F401
+
+    # TVM replaces the handlers of fatal signals by its own, which print the C++ side of a crash.
+    # Enabled after that, faulthandler prints the Python side and leaves the rest to them.
+    faulthandler.disable()
     import tvm  # noqa: F401
+
+    faulthandler.enable(file=2)
 
     from lowerscope.core.pipeline import Pipeline
 

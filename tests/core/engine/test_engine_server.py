@@ -420,3 +420,20 @@ def test_the_engine_of_the_product_does_not_run_code() -> None:
         assert "no method 'run'" in answer.problem.what
     finally:
         child.close()
+
+
+def test_a_crash_of_the_product_shows_its_python_and_its_compiled_side() -> None:
+    child = Child(sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", "worker")
+    try:
+        assert isinstance(child.next(), Hello)
+        ready = child.next()
+        assert isinstance(ready, Ready), ready
+        family = child.family()
+        child.process.send_signal(signal.SIGSEGV)
+        assert child.next() is None
+        log = child.log()
+        assert log.startswith("Fatal Python error: Segmentation fault"), log
+        assert "!!!!!!! Segfault encountered !!!!!!!" in log
+        assert_gone(family)
+    finally:
+        child.close()
