@@ -1,0 +1,308 @@
+"""How the window looks: the colours of light and dark, and putting them on.
+
+A widget that paints itself reads ``current()`` when it paints, and repaints on
+``notifier().changed``. Everything else follows the palette and the style sheet.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import cache
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from lowerscope.app.widgets import typefaces
+from lowerscope.app.widgets.stylesheet import stylesheet
+from lowerscope.app.widgets.typefaces import code_font, ui_font
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "SCHEMES",
+    "Theme",
+    "ThemeNotifier",
+    "apply",
+    "code_font",
+    "current",
+    "notifier",
+    "scheme",
+    "set_scheme",
+    "start",
+    "strategy_colour",
+    "ui_font",
+]
+
+#: What the user may choose: follow the system, or one of ours.
+SCHEMES = ("system", "light", "dark")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of a look, each as ``#rrggbb``.
+
+    Attributes
+    ----------
+    name : str
+        ``"light"`` or ``"dark"``.
+    ground, panel, code_ground, line
+        Behind the panes, a pane, a pane of code, what stands between them.
+    text, quiet, faint
+        Words, words that explain, line numbers and what is disabled.
+    accent, accent_ground, on_accent
+        The one accent colour, the ground of what is selected, words on the accent.
+    te, library
+        Strategies; the high-level one has the accent.
+    right, right_ground, wrong, wrong_ground, changed
+        A verdict's word and ground; the ground of a changed line.
+    hover
+        The ground of what is under the mouse.
+    node, node_line, edge, neutral
+        A graph's node, its outline, an edge, and the bar of a node without a strategy.
+    keyword, string, number, comment, function, decorator, builtin
+        Code; everything else has the colour of text.
+    """
+
+    name: str
+    ground: str
+    panel: str
+    code_ground: str
+    line: str
+    text: str
+    quiet: str
+    faint: str
+    accent: str
+    accent_ground: str
+    on_accent: str
+    te: str
+    library: str
+    right: str
+    right_ground: str
+    wrong: str
+    wrong_ground: str
+    changed: str
+    hover: str
+    node: str
+    node_line: str
+    edge: str
+    neutral: str
+    keyword: str
+    string: str
+    number: str
+    comment: str
+    function: str
+    decorator: str
+    builtin: str
+
+    @property
+    def dark(self) -> bool:
+        """Whether words are lighter than what is behind them."""
+        return self.name == "dark"
+
+
+LIGHT = Theme(
+    name="light",
+    ground="#f4f5f7",
+    panel="#ffffff",
+    code_ground="#fbfbfd",
+    line="#dfe2e7",
+    text="#1d2430",
+    quiet="#6b7585",
+    faint="#a3abb8",
+    accent="#2f6fde",
+    accent_ground="#e7effc",
+    on_accent="#ffffff",
+    te="#0f8a6d",
+    library="#b7791f",
+    right="#16875a",
+    right_ground="#e3f5ec",
+    wrong="#c2372e",
+    wrong_ground="#fdeceb",
+    changed="#fff6dc",
+    hover="#f0f2f5",
+    node="#eef2f7",
+    node_line="#d3dae4",
+    edge="#8a97a9",
+    neutral="#667085",
+    keyword="#8b3fb0",
+    string="#0f7b55",
+    number="#b0541a",
+    comment="#7c8695",
+    function="#2559b8",
+    decorator="#2559b8",
+    builtin="#8b3fb0",
+)
+
+DARK = Theme(
+    name="dark",
+    ground="#16191f",
+    panel="#1d2129",
+    code_ground="#1a1e25",
+    line="#2f3540",
+    text="#dfe4ec",
+    quiet="#8d97a7",
+    faint="#5c6675",
+    accent="#6ea0ff",
+    accent_ground="#24344f",
+    on_accent="#10151d",
+    te="#4cc9a4",
+    library="#e0ac55",
+    right="#57c998",
+    right_ground="#1d3a30",
+    wrong="#ff7b72",
+    wrong_ground="#43262a",
+    changed="#3a3420",
+    hover="#272d37",
+    node="#262c36",
+    node_line="#3b4453",
+    edge="#748092",
+    neutral="#8d97a7",
+    keyword="#c58af0",
+    string="#7fd1a9",
+    number="#f0a972",
+    comment="#77818f",
+    function="#7fb0ff",
+    decorator="#7fb0ff",
+    builtin="#c58af0",
+)
+
+
+class ThemeNotifier(QObject):
+    """Says when the look changed.
+
+    Signals
+    -------
+    changed(Theme)
+        The theme that is now on.
+    """
+
+    changed = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theme = LIGHT
+        self.scheme = "system"
+        self.follows = False
+
+    def follow_system(self) -> None:
+        """Put on what the system asks for, unless the user chose otherwise."""
+        if self.scheme == "system":
+            _put_on(_wanted(self.scheme))
+
+
+@cache
+def notifier() -> ThemeNotifier:
+    """The one notifier."""
+    return ThemeNotifier()
+
+
+def current() -> Theme:
+    """The theme that is on."""
+    return notifier().theme
+
+
+def scheme() -> str:
+    """What the user chose: one of ``SCHEMES``."""
+    return notifier().scheme
+
+
+def start(app: QApplication, chosen: str = "system") -> None:
+    """Load the typefaces and put a theme on; call it once, before the first widget.
+
+    Parameters
+    ----------
+    app : QApplication
+        The application.
+    chosen : str
+        One of ``SCHEMES``.
+    """
+    typefaces.load()
+    app.setStyle("Fusion")
+    app.setFont(ui_font())
+    notice = notifier()
+    if not notice.follows:
+        app.styleHints().colorSchemeChanged.connect(notice.follow_system)
+        notice.follows = True
+    set_scheme(chosen)
+
+
+def set_scheme(chosen: str) -> None:
+    """Choose light or dark, or follow the system.
+
+    Parameters
+    ----------
+    chosen : str
+        One of ``SCHEMES``.
+    """
+    assert chosen in SCHEMES, chosen
+    notifier().scheme = chosen
+    hints = QGuiApplication.styleHints()
+    # The title bar and the system's own dialogs follow, where the platform can.
+    if chosen == "system":
+        hints.unsetColorScheme()
+    else:
+        dark = chosen == "dark"
+        hints.setColorScheme(Qt.ColorScheme.Dark if dark else Qt.ColorScheme.Light)
+    _put_on(_wanted(chosen))
+
+
+def apply(app: QApplication, theme: Theme) -> None:
+    """Put a theme on every window of the application."""
+    notice = notifier()
+    notice.theme = theme
+    palette = _palette(theme)
+    app.setPalette(palette)
+    QToolTip.setPalette(palette)
+    app.setStyleSheet(stylesheet(asdict(theme)))
+    notice.changed.emit(theme)
+
+
+def strategy_colour(theme: Theme, strategy: str) -> str:
+    """The colour of ``"high-level"``, ``"te"`` or ``"library"``; of anything else, a quiet one."""
+    colours = {"high-level": theme.accent, "te": theme.te, "library": theme.library}
+    return colours.get(strategy, theme.neutral)
+
+
+def _wanted(chosen: str) -> Theme:
+    if chosen == "system":
+        dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        return DARK if dark else LIGHT
+    return DARK if chosen == "dark" else LIGHT
+
+
+def _put_on(theme: Theme) -> None:
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    if theme != current() or not app.styleSheet():
+        apply(app, theme)
+
+
+def _palette(theme: Theme) -> QPalette:
+    role = QPalette.ColorRole
+    palette = QPalette()
+    for which, colour in {
+        role.Window: theme.panel,
+        role.WindowText: theme.text,
+        role.Base: theme.panel,
+        role.AlternateBase: theme.code_ground,
+        role.Text: theme.text,
+        role.PlaceholderText: theme.quiet,
+        role.Button: theme.panel,
+        role.ButtonText: theme.text,
+        role.BrightText: theme.wrong,
+        role.ToolTipBase: theme.panel,
+        role.ToolTipText: theme.text,
+        role.Highlight: theme.accent_ground,
+        role.HighlightedText: theme.text,
+        role.Accent: theme.accent,
+        role.Link: theme.accent,
+        role.LinkVisited: theme.accent,
+        role.Light: theme.hover,
+        role.Midlight: theme.hover,
+        role.Mid: theme.line,
+        role.Dark: theme.edge,
+        role.Shadow: theme.line,
+    }.items():
+        palette.setColor(which, QColor(colour))
+    for which in (role.WindowText, role.Text, role.ButtonText, role.HighlightedText):
+        palette.setColor(QPalette.ColorGroup.Disabled, which, QColor(theme.faint))
+    return palette

@@ -1,0 +1,1 @@
+"""Widgets that know no domain: they draw plain values and say what was clicked."""

@@ -1,0 +1,419 @@
+"""The text part of the code view: lines, gutter, colours, and the lines of what is selected."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QTextBlock,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.code_lines import LineSet, Match, Span, Spans
+from lowerscope.app.widgets.highlighter import Highlighter
+from lowerscope.app.widgets.typefaces import CODE_LINE, code_font
+
+#: Lines that are laid out at once; the rest follows a slice at a time.
+SLICE = 10_000
+_BAR = 3
+_NUMBER_PIXELS = 10
+_MARGIN = 6
+
+
+class Gutter(QWidget):
+    """The line numbers, which the editor paints."""
+
+    def __init__(self, editor: "CodeEditor") -> None:
+        super().__init__(editor)
+        self._editor = editor
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._editor.gutter_width(), 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        self._editor.paint_gutter(self, event.rect())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._editor.click_line(event.position().y(), event.modifiers())
+
+
+class CodeEditor(QPlainTextEdit):
+    """A text that is read and not written.
+
+    Signals
+    -------
+    entity_clicked(str, Qt.KeyboardModifiers)
+        The innermost entity of the line that was clicked, or entered by the keyboard.
+    entity_hovered(str)
+        The innermost entity of the line under the mouse, or ``""``.
+    find_wanted(), line_wanted(), escape_pressed()
+        Ctrl+F, Ctrl+G and Escape.
+    next_wanted(), previous_wanted()
+        F3 and Shift+F3.
+    """
+
+    entity_clicked = Signal(str, object)
+    entity_hovered = Signal(str)
+    find_wanted = Signal()
+    line_wanted = Signal()
+    escape_pressed = Signal()
+    next_wanted = Signal()
+    previous_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self._lines: list[str] = []
+        self._filled = 0
+        self._spans = Spans()
+        self._selection: frozenset[str] = frozenset()
+        self._selected = LineSet()
+        self._changed = LineSet()
+        self._matches: dict[int, list[Match]] = {}
+        self._current_match: Match | None = None
+        self._hovered = ""
+        self._pressed: QPoint | None = None
+        self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self.setFont(code_font())
+        self.document().setDocumentMargin(_MARGIN)
+        self.setCenterOnScroll(False)
+        self.setCursorWidth(1)
+        self.viewport().setMouseTracking(True)
+        self._highlighter = Highlighter(self.document())
+        self._gutter = Gutter(self)
+        self._filling = QTimer(self)
+        self._filling.setInterval(0)
+        self._filling.timeout.connect(self._fill_slice)
+        self.verticalScrollBar().valueChanged.connect(self._after_scroll)
+        self.cursorPositionChanged.connect(self._update_lines)
+        theme.notifier().changed.connect(self._use_theme)
+        self._use_theme()
+
+    # What is shown
+
+    def set_text(self, text: str, language: str) -> None:
+        """Show another text, from its top; nothing has spans, marks or changes any more."""
+        self._filling.stop()
+        self._text = text
+        self._lines = text.split("\n")
+        self._spans, self._selected = Spans(), LineSet()
+        self._changed = LineSet()
+        self._matches, self._current_match = {}, None
+        self._highlighter.set_text(text, language)
+        self._filled = min(SLICE, len(self._lines))
+        self.setPlainText("\n".join(self._lines[: self._filled]))
+        self.setViewportMargins(self.gutter_width(), 0, 0, 0)
+        self._place_gutter()
+        if self._filled < len(self._lines):
+            self._filling.start()
+        self._colour_visible()
+
+    def text(self) -> str:
+        """The whole text, also while it is still being filled in."""
+        return self._text
+
+    def lines(self) -> Sequence[str]:
+        """The whole text's lines."""
+        return self._lines
+
+    def set_spans(self, spans: Iterable[Span]) -> None:
+        """Say which lines belong to which entities."""
+        self._spans = Spans(spans)
+        self._select_lines()
+
+    def set_selection(self, entities: Collection[str]) -> None:
+        """Paint the lines of these entities as selected; the view does not move."""
+        self._selection = frozenset(entities)
+        self._select_lines()
+
+    def set_changed_lines(self, lines: Iterable[int]) -> None:
+        """Give these lines, from 1, the ground of a change."""
+        self._changed = LineSet((line, line) for line in lines)
+        self._update_lines()
+
+    def set_matches(self, matches: Sequence[Match], current: Match | None) -> None:
+        """Mark the places that were found, and one of them more than the others."""
+        by_line: dict[int, list[Match]] = {}
+        for match in matches:
+            by_line.setdefault(match.line, []).append(match)
+        self._matches, self._current_match = by_line, current
+        self._update_lines()
+
+    # Where the view is
+
+    def reveal(self, entity: str) -> bool:
+        """Scroll until the first lines of the entity are in view; False when it has none."""
+        spans = self._spans.of((entity,))
+        if not spans:
+            return False
+        self.show_lines(spans[0].first - 1, spans[0].last - 1)
+        return True
+
+    def show_lines(self, first: int, last: int) -> None:
+        """Scroll as little as needed, or to the middle from far away; lines from 0."""
+        self._fill_to(last)
+        bar = self.verticalScrollBar()
+        shown = max(1, self.viewport().height() // CODE_LINE - 1)
+        top = bar.value()
+        if first >= top and last < top + shown:
+            return
+        length = last - first + 1
+        context = min(3, max(0, shown - length) // 2)
+        if length >= shown:
+            value = first - 1
+        elif first < top and top - first <= shown:
+            value = first - context
+        elif last >= top + shown and last - top - shown < shown:
+            value = last - shown + 1 + context
+        else:
+            value = first - (shown - length) // 2
+        bar.setValue(max(0, value))
+
+    def go_to(self, line: int, start: int = 0, end: int = 0) -> None:
+        """Put the caret on a line and select some of it; line and columns from 0."""
+        line = max(0, min(line, len(self._lines) - 1))
+        self._fill_to(line)
+        block = self.document().findBlockByNumber(line)
+        cursor = QTextCursor(block)
+        cursor.setPosition(block.position() + start)
+        cursor.setPosition(block.position() + end, QTextCursor.MoveMode.KeepAnchor)
+        self.show_lines(line, line)
+        self.setTextCursor(cursor)
+
+    def caret(self) -> tuple[int, int]:
+        """Line and column where the selected text begins, both from 0."""
+        cursor = self.textCursor()
+        position = cursor.selectionStart()
+        block = self.document().findBlock(position)
+        return block.blockNumber(), position - block.position()
+
+    def entity_at(self, y: float) -> str:
+        """The innermost entity of the line at this height of the viewport, or ``""``."""
+        line = self._line_at(y)
+        return "" if line < 0 else self._spans.innermost(line + 1)
+
+    def click_line(self, y: float, modifiers: Qt.KeyboardModifier) -> None:
+        """Do what a click on the line at this height does."""
+        entity = self.entity_at(y)
+        if entity:
+            self.entity_clicked.emit(entity, modifiers)
+
+    # Painting
+
+    def gutter_width(self) -> int:
+        """Width of the gutter for this many lines, in pixels."""
+        digits = max(2, len(str(len(self._lines))))
+        return round(22 + 6.02 * digits)
+
+    def paint_gutter(self, gutter: QWidget, area: QRect) -> None:
+        """Paint the line numbers, and the bar beside what is selected."""
+        colours = theme.current()
+        painter = QPainter(gutter)
+        painter.fillRect(area, QColor(colours.code_ground))
+        font = code_font(_NUMBER_PIXELS)
+        painter.setFont(font)
+        ascent = QFontMetricsF(self.font()).ascent()
+        caret = self.textCursor().blockNumber() if self.hasFocus() else -1
+        right = gutter.width() - 5
+        for number, rect in self._visible_lines(area):
+            row = QRectF(0, rect.top(), gutter.width(), rect.height())
+            self._paint_ground(painter, number, row)
+            if number + 1 in self._selected:
+                bar = QRectF(0, rect.top(), _BAR, rect.height())
+                painter.fillRect(bar, QColor(colours.accent))
+            painter.setPen(QColor(colours.quiet if number == caret else colours.faint))
+            text = str(number + 1)
+            width = QFontMetricsF(font).horizontalAdvance(text)
+            painter.drawText(QPointF(right - width, rect.top() + ascent), text)
+
+    def _paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
+        colours = theme.current()
+        if number + 1 in self._selected:
+            painter.fillRect(row, QColor(colours.accent_ground))
+        elif number + 1 in self._changed:
+            painter.fillRect(row, QColor(colours.changed))
+        elif self.hasFocus() and number == self.textCursor().blockNumber():
+            painter.fillRect(row, QColor(colours.hover))
+
+    def _paint_matches(self, painter: QPainter, block: QTextBlock, rect: QRectF) -> None:
+        found = self._matches.get(block.blockNumber())
+        if not found or block.layout().lineCount() == 0:
+            return
+        colours = theme.current()
+        text_line = block.layout().lineAt(0)
+        left = self.contentOffset().x() + text_line.x()
+        ground, outline = QColor(colours.library), QColor(colours.library)
+        for match in found:
+            x0 = _x(text_line.cursorToX(match.start)) + left - text_line.x()
+            x1 = _x(text_line.cursorToX(match.end)) + left - text_line.x()
+            ground.setAlphaF(0.5 if match == self._current_match else 0.22)
+            area = QRectF(x0, rect.top() + 1, x1 - x0, rect.height() - 2)
+            painter.fillRect(area, ground)
+            if match == self._current_match:
+                painter.setPen(outline)
+                painter.drawRect(area.adjusted(0, 0, -1, -1))
+
+    def _visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
+        """Number and place of the lines that touch an area of the viewport."""
+        result = []
+        block = self.firstVisibleBlock()
+        offset = self.contentOffset()
+        while block.isValid():
+            rect = self.blockBoundingGeometry(block).translated(offset)
+            if block.layout().lineCount():
+                # The first block has the document's margin above its line.
+                above = block.layout().lineAt(0).y()
+                rect.setTop(rect.top() + above)
+                rect.setHeight(block.layout().lineAt(0).height())
+            if rect.top() > area.bottom():
+                break
+            if rect.bottom() >= area.top():
+                result.append((block.blockNumber(), rect))
+            block = block.next()
+        return result
+
+    def _line_at(self, y: float) -> int:
+        for number, rect in self._visible_lines(self.viewport().rect()):
+            if rect.top() <= y < rect.bottom():
+                return number
+        return -1
+
+    # Slots
+
+    def _use_theme(self) -> None:
+        self._highlighter.set_theme(theme.current())
+        self._colour_visible()
+        self._update_lines()
+
+    def _after_scroll(self) -> None:
+        self._colour_visible()
+        self._gutter.update()
+
+    def _update_lines(self) -> None:
+        self.viewport().update()
+        self._gutter.update()
+
+    def _select_lines(self) -> None:
+        spans = self._spans.of(self._selection)
+        self._selected = LineSet((span.first, span.last) for span in spans)
+        self._update_lines()
+
+    def _colour_visible(self) -> None:
+        shown = self.viewport().height() // CODE_LINE + 2
+        first = self.firstVisibleBlock()
+        self._highlighter.colour(first, first.blockNumber() + shown)
+
+    def _fill_slice(self) -> None:
+        self._fill_to(self._filled + SLICE - 1)
+
+    def _fill_to(self, line: int) -> None:
+        if line < self._filled:
+            return
+        end = min(len(self._lines), max(line + 1, self._filled + 1))
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText("\n" + "\n".join(self._lines[self._filled : end]))
+        self._filled = end
+        if self._filled == len(self._lines):
+            self._filling.stop()
+
+    def _place_gutter(self) -> None:
+        area = self.contentsRect()
+        self._gutter.setGeometry(area.left(), area.top(), self.gutter_width(), area.height())
+
+    def _hover(self, entity: str) -> None:
+        if entity != self._hovered:
+            self._hovered = entity
+            self.entity_hovered.emit(entity)
+
+    # Qt
+
+    def event(self, event: QEvent) -> bool:
+        # The keys below are ours while the text has the focus, whatever the window's menus say.
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            standard = QKeySequence.StandardKey
+            if event.matches(standard.Find) or _is_go_to_line(event):
+                event.accept()
+                return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        standard = QKeySequence.StandardKey
+        if event.matches(standard.Find):
+            self.find_wanted.emit()
+        elif _is_go_to_line(event):
+            self.line_wanted.emit()
+        elif event.key() == Qt.Key.Key_F3:
+            back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            (self.previous_wanted if back else self.next_wanted).emit()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.escape_pressed.emit()
+            event.ignore()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            entity = self._spans.innermost(self.textCursor().blockNumber() + 1)
+            if entity:
+                self.entity_clicked.emit(entity, event.modifiers())
+        else:
+            super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        left = event.button() == Qt.MouseButton.LeftButton
+        self._pressed = event.position().toPoint() if left else None
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        pressed, self._pressed = self._pressed, None
+        if pressed is None or self.textCursor().hasSelection():
+            return
+        if (event.position().toPoint() - pressed).manhattanLength() < 4:
+            self.click_line(event.position().y(), event.modifiers())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        if not event.buttons():
+            self._hover(self.entity_at(event.position().y()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._hover("")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_gutter()
+        self._colour_visible()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        width = self.viewport().width()
+        for number, rect in self._visible_lines(event.rect()):
+            self._paint_ground(painter, number, QRectF(0, rect.top(), width, rect.height()))
+            self._paint_matches(painter, self.document().findBlockByNumber(number), rect)
+        painter.end()
+        super().paintEvent(event)
+
+
+def _is_go_to_line(event: QKeyEvent) -> bool:
+    return event.key() == Qt.Key.Key_G and event.modifiers() == Qt.KeyboardModifier.ControlModifier
+
+
+def _x(position: object) -> float:
+    # PySide gives the position alone, or with the cursor that it was asked for.
+    return float(position[0] if isinstance(position, tuple) else position)  # type: ignore[arg-type]

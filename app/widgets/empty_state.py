@@ -1,0 +1,74 @@
+"""What a pane says when it has nothing to show: a title, a line on what to do, and buttons."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+
+class EmptyState(QWidget):
+    """A title and a line, in the middle and quiet.
+
+    Parameters
+    ----------
+    title : str
+        What there is not.
+    hint : str
+        What to do about it.
+    parent : QWidget, optional
+        The widget that it stands in.
+    """
+
+    def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = QLabel()
+        self._title.setProperty("role", "quiet-title")
+        self._hint = QLabel()
+        self._hint.setProperty("role", "quiet")
+        self._actions = QHBoxLayout()
+        self._actions.setSpacing(8)
+        for label in (self._title, self._hint):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            label.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(24, 24, 24, 24)
+        layout.setSpacing(4)
+        layout.addStretch(2)
+        layout.addWidget(self._title)
+        layout.addWidget(self._hint)
+        layout.addSpacing(8)
+        row = QHBoxLayout()
+        row.addStretch()
+        row.addLayout(self._actions)
+        row.addStretch()
+        layout.addLayout(row)
+        layout.addStretch(3)
+        self.set_text(title, hint)
+
+    def set_text(self, title: str, hint: str = "") -> None:
+        """Say something else."""
+        self._title.setText(title)
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(hint)
+
+    def add_action(
+        self, label: str, callback: Callable[[], None], primary: bool = False
+    ) -> QPushButton:
+        """Offer something to do about it.
+
+        Parameters
+        ----------
+        label : str
+            The button's word.
+        callback : callable
+            What it does.
+        primary : bool
+            Whether it is the one that most will want.
+        """
+        button = QPushButton(label)
+        button.setProperty("primary", primary)
+        button.clicked.connect(lambda: callback())
+        self._actions.addWidget(button)
+        return button

@@ -1,0 +1,188 @@
+"""Colours of code, line by line, so that only the lines in view are ever looked at."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import Protocol
+
+from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextDocument, QTextLayout
+
+from lowerscope.app.theme import Theme
+
+#: Language to the pygments lexer that reads it; any other language has no colours.
+_LEXERS = {
+    "tvmscript": ("pygments.lexers.python", "PythonLexer"),
+    "python": ("pygments.lexers.python", "PythonLexer"),
+    "llvm": ("pygments.lexers.asm", "LlvmLexer"),
+    "asm": ("pygments.lexers.asm", "GasLexer"),
+    "json": ("pygments.lexers.data", "JsonLexer"),
+    "c": ("pygments.lexers.c_cpp", "CLexer"),
+}
+
+#: Languages whose strings may go on over several lines.
+_TRIPLE_QUOTED = {"tvmscript", "python"}
+
+#: Pygments' token, by its name, to a colour of the theme; the longest name that fits wins.
+_COLOURS = {
+    "Keyword": "keyword",
+    "Operator.Word": "keyword",
+    "Name.Builtin": "builtin",
+    "Name.Builtin.Pseudo": "builtin",
+    "Name.Function": "function",
+    "Name.Class": "function",
+    "Name.Decorator": "decorator",
+    "Name.Label": "decorator",
+    "Name.Variable": "decorator",
+    "Name.Exception": "builtin",
+    "Literal.String": "string",
+    "Literal.Number": "number",
+    "Comment": "comment",
+}
+
+# What may hide a triple quote, then the triple quotes themselves.
+_STRINGS = re.compile(
+    r"""("{3}|'{3})|\#[^\n]*|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?""", re.VERBOSE
+)
+
+
+class Lexer(Protocol):
+    """What is needed of a pygments lexer."""
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
+        """Place, type and text of each token."""
+        ...
+
+
+class Highlighter:
+    """Gives the blocks of a document their colours, a range of lines at a time.
+
+    Parameters
+    ----------
+    document : QTextDocument
+        The document; its blocks are the lines of the text that was last given.
+    """
+
+    def __init__(self, document: QTextDocument) -> None:
+        self._document = document
+        self._lexer: Lexer | None = None
+        self._done: set[int] = set()
+        self._open_quotes: dict[int, str] = {}
+        self._formats: dict[str, QTextCharFormat] = {}
+
+    def set_text(self, text: str, language: str) -> None:
+        """Take another text: what was coloured is forgotten."""
+        self._lexer = _lexer(language)
+        self._open_quotes = open_quotes(text) if language in _TRIPLE_QUOTED else {}
+        self._done.clear()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take another theme's colours."""
+        names = set(_COLOURS.values())
+        self._formats = {name: QTextCharFormat() for name in names}
+        for name, text_format in self._formats.items():
+            text_format.setForeground(QColor(getattr(theme, name)))
+        self._done.clear()
+
+    def colour(self, first: QTextBlock, last_number: int) -> None:
+        """Colour the blocks from ``first`` to the one of this number, where not done yet."""
+        if self._lexer is None:
+            return
+        start, end = -1, -1
+        block = first
+        while block.isValid() and block.blockNumber() <= last_number:
+            number = block.blockNumber()
+            if number not in self._done:
+                self._done.add(number)
+                ranges = self._ranges(block.text(), self._open_quotes.get(number))
+                if ranges:
+                    block.layout().setFormats(ranges)
+                    start = block.position() if start < 0 else start
+                    end = block.position() + block.length()
+            block = block.next()
+        if start >= 0:
+            self._document.markContentsDirty(start, end - start)
+
+    def _ranges(self, line: str, quote: str | None) -> list[QTextLayout.FormatRange]:
+        assert self._lexer is not None
+        ranges: list[QTextLayout.FormatRange] = []
+        start = 0
+        if quote is not None:
+            close = line.find(quote)
+            start = len(line) if close < 0 else close + len(quote)
+            ranges.append(self._range(0, _units(line[:start]), "string"))
+        wide = not line.isascii()
+        for offset, token, value in self._lexer.get_tokens_unprocessed(line[start:]):
+            name = _colour_of(str(token))
+            if name is not None and value.strip():
+                begin = start + offset
+                length = len(value)
+                if wide:
+                    begin, length = _units(line[:begin]), _units(value)
+                ranges.append(self._range(begin, length, name))
+        return ranges
+
+    def _range(self, start: int, length: int, name: str) -> QTextLayout.FormatRange:
+        result = QTextLayout.FormatRange()
+        result.start = start
+        result.length = length
+        result.format = self._formats[name]
+        return result
+
+
+def open_quotes(text: str) -> dict[int, str]:
+    """Lines that begin inside a string of several lines.
+
+    Parameters
+    ----------
+    text : str
+        Python source, or what looks like it.
+
+    Returns
+    -------
+    dict of int to str
+        Number of the line, from 0, and the three quotes that will close the string.
+    """
+    if '"""' not in text and "'''" not in text:
+        return {}
+    result: dict[int, str] = {}
+    line, counted, position = 0, 0, 0
+    while (match := _STRINGS.search(text, position)) is not None:
+        position = match.end()
+        quote = match.group(1)
+        if quote is None:
+            continue
+        line += text.count("\n", counted, match.start())
+        close = text.find(quote, position)
+        end = len(text) if close < 0 else close
+        inside = text.count("\n", match.start(), end)
+        for number in range(line + 1, line + inside + 1):
+            result[number] = quote
+        line, counted = line + inside, end
+        position = end if close < 0 else end + 3
+    return result
+
+
+def _lexer(language: str) -> Lexer | None:
+    if language not in _LEXERS:
+        return None
+    # Pygments takes as long to import as the rest of the widget: only when there is code.
+    module_name, class_name = _LEXERS[language]
+    lexer: Lexer = getattr(import_module(module_name), class_name)()
+    return lexer
+
+
+@lru_cache(maxsize=256)
+def _colour_of(token: str) -> str | None:
+    parts = token.split(".")[1:]
+    while parts:
+        name = _COLOURS.get(".".join(parts))
+        if name is not None:
+            return name
+        parts.pop()
+    return None
+
+
+def _units(text: str) -> int:
+    # Qt counts in UTF-16, where a character beyond the first 65,536 is two.
+    return len(text) + sum(character > "\uffff" for character in text)

@@ -1,0 +1,109 @@
+"""Small line icons, drawn in the colour that the theme gives to words."""
+
+from collections.abc import Callable
+from functools import cache
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPen, QPixmap
+
+from lowerscope.app.theme import current
+
+_SIDE = 16
+
+
+def icon(name: str) -> QIcon:
+    """The icon of this name in the current theme's colours.
+
+    Parameters
+    ----------
+    name : str
+        One of ``names()``.
+    """
+    theme = current()
+    return _icon(name, theme.quiet, theme.accent, theme.faint)
+
+
+def names() -> list[str]:
+    """The names of all icons."""
+    return sorted(_PATHS)
+
+
+@cache
+def _icon(name: str, colour: str, checked: str, disabled: str) -> QIcon:
+    result = QIcon()
+    for mode, state, shade in (
+        (QIcon.Mode.Normal, QIcon.State.Off, colour),
+        (QIcon.Mode.Normal, QIcon.State.On, checked),
+        (QIcon.Mode.Disabled, QIcon.State.Off, disabled),
+    ):
+        for ratio in (1.0, 2.0):
+            result.addPixmap(_pixmap(_PATHS[name](), shade, ratio), mode, state)
+    return result
+
+
+def _pixmap(path: QPainterPath, colour: str, ratio: float) -> QPixmap:
+    side = round(_SIDE * ratio)
+    pixmap = QPixmap(side, side)
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    pen = QPen(QColor(colour), 1.4)
+    pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    painter.setPen(pen)
+    painter.drawPath(path)
+    painter.end()
+    return pixmap
+
+
+def _lines(*strokes: tuple[tuple[float, float], ...]) -> Callable[[], QPainterPath]:
+    def draw() -> QPainterPath:
+        path = QPainterPath()
+        for stroke in strokes:
+            path.moveTo(QPointF(*stroke[0]))
+            for point in stroke[1:]:
+                path.lineTo(QPointF(*point))
+        return path
+
+    return draw
+
+
+def _search() -> QPainterPath:
+    path = QPainterPath()
+    path.addEllipse(QRectF(3, 3, 7.5, 7.5))
+    path.moveTo(9.6, 9.6)
+    path.lineTo(13, 13)
+    return path
+
+
+def _float() -> QPainterPath:
+    path = QPainterPath()
+    path.addRoundedRect(QRectF(3.5, 6, 6.5, 6.5), 1, 1)
+    path.moveTo(6.5, 3.5)
+    path.lineTo(12.5, 3.5)
+    path.lineTo(12.5, 9.5)
+    return path
+
+
+def _fit() -> QPainterPath:
+    return _lines(
+        ((3.5, 6), (3.5, 3.5), (6, 3.5)),
+        ((10, 3.5), (12.5, 3.5), (12.5, 6)),
+        ((12.5, 10), (12.5, 12.5), (10, 12.5)),
+        ((6, 12.5), (3.5, 12.5), (3.5, 10)),
+    )()
+
+
+_PATHS: dict[str, Callable[[], QPainterPath]] = {
+    "close": _lines(((4.5, 4.5), (11.5, 11.5)), ((11.5, 4.5), (4.5, 11.5))),
+    "float": _float,
+    "fit": _fit,
+    "minus": _lines(((4, 8), (12, 8))),
+    "plus": _lines(((4, 8), (12, 8)), ((8, 4), (8, 12))),
+    "up": _lines(((4, 10), (8, 6), (12, 10))),
+    "down": _lines(((4, 6), (8, 10), (12, 6))),
+    "left": _lines(((10, 4), (6, 8), (10, 12))),
+    "right": _lines(((6, 4), (10, 8), (6, 12))),
+    "search": _search,
+}

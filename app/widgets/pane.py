@@ -1,0 +1,308 @@
+"""A pane: a header with title, tabs and context, and the page that the tabs choose."""
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QEnterEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QDockWidget,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.pane_tabs import PaneTabs
+from lowerscope.app.widgets.progress_line import ProgressLine
+from lowerscope.app.widgets.typefaces import ui_font
+
+HEADER_HEIGHT = 34
+
+
+class ElidedLabel(QLabel):
+    """A line that is shortened to the room that there is, with the whole in its tool tip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._whole = ""
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def set_whole(self, text: str) -> None:
+        """Say this."""
+        self._whole = text
+        self.setAccessibleName(text)
+        self._elide()
+
+    def whole(self) -> str:
+        """What is said, not shortened."""
+        return self._whole
+
+    def _elide(self) -> None:
+        right = Qt.TextElideMode.ElideRight
+        text = self.fontMetrics().elidedText(self._whole, right, self.width())
+        self.setText(text)
+        self.setToolTip(self._whole if text != self._whole else "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+
+class PaneHeader(QWidget):
+    """Title, tabs, context and buttons on a row of 34 pixels; also the title bar of a dock."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(HEADER_HEIGHT)
+        self.title = QLabel(title)
+        self.title.setProperty("role", "title")
+        self.tabs = PaneTabs()
+        self.context = ElidedLabel()
+        self.context.setProperty("role", "quiet")
+        self.context.setFont(ui_font(12))
+        self.context.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(10, 0, 10, 1)
+        self.row.setSpacing(10)
+        self.row.addWidget(self.title)
+        self.row.addWidget(self.tabs, 1000)
+        self.row.addWidget(self.context, 1)
+        self.window_buttons = _WindowButtons(self)
+        theme.notifier().changed.connect(self.update)
+
+    def attach(self, dock: QDockWidget) -> None:
+        """Let the two buttons at the right float and close this dock."""
+        self.window_buttons.attach(dock)
+
+    # Qt
+
+    def minimumSizeHint(self) -> QSize:
+        width = self.title.sizeHint().width() + self.tabs.minimumSizeHint().width() + 40
+        return QSize(width, HEADER_HEIGHT)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.window_buttons.appear()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.window_buttons.disappear()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.window_buttons.place()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.panel))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(colours.line))
+
+
+class _WindowButtons(QWidget):
+    """Float and close, over the right end of a header while the mouse or the focus is there."""
+
+    def __init__(self, header: QWidget) -> None:
+        super().__init__(header)
+        self._dock: QDockWidget | None = None
+        self._float = self._button(self.tr("Float or put back"))
+        self._close = self._button(self.tr("Close the pane"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 6, 0)
+        row.setSpacing(0)
+        row.addWidget(self._float)
+        row.addWidget(self._close)
+        theme.notifier().changed.connect(self._draw_icons)
+        self._draw_icons()
+        self.hide()
+
+    def attach(self, dock: QDockWidget) -> None:
+        self._dock = dock
+        self._float.clicked.connect(lambda: dock.setFloating(not dock.isFloating()))
+        self._close.clicked.connect(dock.close)
+
+    def appear(self) -> None:
+        if self._dock is None:
+            return
+        feature = QDockWidget.DockWidgetFeature
+        self._float.setVisible(bool(self._dock.features() & feature.DockWidgetFloatable))
+        self._close.setVisible(bool(self._dock.features() & feature.DockWidgetClosable))
+        self.place()
+        self.show()
+        self.raise_()
+
+    def disappear(self) -> None:
+        if not self.isAncestorOf(QApplication.focusWidget() or self.window()):
+            self.hide()
+
+    def place(self) -> None:
+        size = self.sizeHint()
+        header = self.parentWidget()
+        assert header is not None
+        self.setGeometry(header.width() - size.width(), 0, size.width(), HEADER_HEIGHT - 1)
+
+    def _button(self, tooltip: str) -> QToolButton:
+        button = QToolButton()
+        button.setToolTip(tooltip)
+        button.setAccessibleName(tooltip)
+        button.setFixedSize(22, 22)
+        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        return button
+
+    def _draw_icons(self) -> None:
+        self._float.setIcon(icon("float"))
+        self._close.setIcon(icon("close"))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
+
+
+class Pane(QWidget):
+    """Some pages under one header.
+
+    Parameters
+    ----------
+    title : str
+        The word at the left of the header.
+    parent : QWidget, optional
+        The widget that it stands in.
+
+    Signals
+    -------
+    page_changed(str)
+        Another page is shown: its key.
+    """
+
+    page_changed = Signal(str)
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pages: dict[str, QWidget] = {}
+        self._dock: QDockWidget | None = None
+        self.header = PaneHeader(title)
+        self.progress = ProgressLine()
+        self._stack = QStackedWidget()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.header)
+        layout.addWidget(self._stack, 1)
+        self.progress.setParent(self)
+        self.header.tabs.chosen.connect(self.set_current)
+
+    # Pages
+
+    def add_page(self, key: str, label: str, widget: QWidget) -> None:
+        """Put a page at the end; the first one is shown."""
+        assert key not in self._pages, key
+        self._pages[key] = widget
+        self._stack.addWidget(widget)
+        self.header.tabs.add(key, label)
+
+    def set_current(self, key: str) -> None:
+        """Show a page."""
+        changed = self.current() != key
+        self._stack.setCurrentWidget(self._pages[key])
+        self.header.tabs.set_current(key)
+        if changed:
+            self.page_changed.emit(key)
+
+    def current(self) -> str:
+        """Key of the page that is shown, or ``""``."""
+        shown = self._stack.currentWidget()
+        return next((key for key, page in self._pages.items() if page is shown), "")
+
+    def page(self, key: str) -> QWidget:
+        """The page of this key."""
+        return self._pages[key]
+
+    def pages(self) -> list[str]:
+        """The keys of all pages."""
+        return list(self._pages)
+
+    def set_page_enabled(self, key: str, enabled: bool, tooltip: str = "") -> None:
+        """Say whether a page may be chosen, and why not."""
+        tab = self.header.tabs.tab(key)
+        tab.setEnabled(enabled)
+        tab.setToolTip(tooltip)
+
+    # Header
+
+    def set_title(self, title: str) -> None:
+        """Give it another title."""
+        self.header.title.setText(title)
+        if self._dock is not None:
+            self._dock.setWindowTitle(title)
+
+    def title(self) -> str:
+        """The title."""
+        return self.header.title.text()
+
+    def set_context(self, text: str) -> None:
+        """Say at the right of the header what the page is about."""
+        self.header.context.set_whole(text)
+
+    def context(self) -> str:
+        """What is said at the right of the header."""
+        return self.header.context.whole()
+
+    def add_button(self, action: QAction) -> QToolButton:
+        """Put a command at the right end of the header."""
+        button = QToolButton()
+        button.setDefaultAction(action)
+        button.setAccessibleName(action.text())
+        self.add_corner(button)
+        return button
+
+    def add_corner(self, widget: QWidget) -> None:
+        """Put a widget at the right end of the header."""
+        self.header.row.addWidget(widget)
+
+    def set_busy(self, busy: bool) -> None:
+        """Show a line below the header that something goes on."""
+        if busy:
+            self.progress.set_busy()
+        else:
+            self.progress.clear()
+        self.progress.raise_()
+
+    # Dock
+
+    def make_dock(self, object_name: str, parent: QMainWindow) -> QDockWidget:
+        """A dock with this pane in it, dragged by the pane's header.
+
+        Parameters
+        ----------
+        object_name : str
+            Under which the window remembers where it was.
+        parent : QMainWindow
+            The window; it still has to be told where the dock goes.
+        """
+        dock = QDockWidget(self.title(), parent)
+        dock.setObjectName(object_name)
+        layout = self.layout()
+        assert layout is not None
+        layout.removeWidget(self.header)
+        dock.setTitleBarWidget(self.header)
+        dock.setWidget(self)
+        self.header.attach(dock)
+        self._dock = dock
+        return dock
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        top = 0 if self._dock is not None else HEADER_HEIGHT
+        self.progress.setGeometry(0, top, self.width(), self.progress.height())
+        self.progress.raise_()

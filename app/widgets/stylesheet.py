@@ -1,0 +1,160 @@
+"""The application's style sheet: what Qt's own widgets look like."""
+
+from collections.abc import Mapping
+
+from lowerscope.resources import ICONS
+
+
+def stylesheet(colours: Mapping[str, str]) -> str:
+    """Qt's style sheet in these colours.
+
+    It has few rules and simple ones, since each is matched against each widget.
+
+    Parameters
+    ----------
+    colours : mapping of str to str
+        The fields of a ``Theme``.
+    """
+    return _SHEET.format(chevron=(ICONS / "chevron-down.svg").as_posix(), **colours)
+
+
+_SHEET = """
+QMenuBar {{ background: {panel}; padding: 2px 4px; }}
+QMenuBar::item {{ padding: 4px 8px; border-radius: 6px; }}
+QMenuBar::item:selected {{ background: {hover}; }}
+QMenuBar::item:pressed {{ background: {accent_ground}; color: {accent}; }}
+QMenu {{ background: {panel}; border: 1px solid {line}; padding: 4px; }}
+QMenu::item {{ padding: 5px 24px 5px 12px; border-radius: 4px; }}
+QMenu::item:selected {{ background: {accent_ground}; color: {text}; }}
+QMenu::item:disabled {{ color: {faint}; }}
+QMenu::separator {{ height: 1px; background: {line}; margin: 4px 8px; }}
+QMenu::icon {{ padding-left: 8px; }}
+QMenu::indicator {{ left: 6px; }}
+QToolTip {{ background: {panel}; color: {text}; border: 1px solid {line}; padding: 4px 6px; }}
+
+QToolBar {{
+    background: {panel}; border: none; border-bottom: 1px solid {line};
+    spacing: 8px; padding: 4px 8px;
+}}
+QToolBar::separator {{ width: 1px; background: {line}; margin: 6px 4px; }}
+QStatusBar {{ background: {ground}; color: {quiet}; border-top: 1px solid {line}; }}
+QStatusBar::item {{ border: none; }}
+QStatusBar QLabel {{ color: {quiet}; }}
+
+QMainWindow::separator {{ background: {line}; width: 1px; height: 1px; }}
+QMainWindow::separator:hover {{ background: {accent}; }}
+QSplitter::handle {{ background: {line}; }}
+QSplitter::handle:horizontal {{ width: 1px; }}
+QSplitter::handle:vertical {{ height: 1px; }}
+QSplitter::handle:hover {{ background: {accent}; }}
+
+QTabBar::tab {{
+    color: {quiet}; background: transparent; border: none;
+    padding: 4px 10px; margin: 4px 0px 4px 4px; border-radius: 6px;
+}}
+QTabBar::tab:hover {{ background: {hover}; }}
+QTabBar::tab:selected {{ background: {accent_ground}; color: {accent}; font-weight: 600; }}
+QTabBar::tab:disabled {{ color: {faint}; }}
+QTabWidget::pane {{ border: none; border-top: 1px solid {line}; }}
+
+QPushButton {{
+    background: {panel}; color: {text}; border: 1px solid {line}; border-radius: 6px;
+    padding: 0px 10px; min-height: 24px;
+}}
+QPushButton:hover {{ background: {hover}; }}
+QPushButton:pressed, QPushButton:checked {{ background: {accent_ground}; color: {accent}; }}
+QPushButton:focus {{ border-color: {accent}; }}
+QPushButton:disabled {{ color: {faint}; background: {panel}; }}
+QPushButton[primary="true"] {{
+    background: {accent}; color: {on_accent}; border-color: {accent};
+    font-weight: 600; padding: 0px 16px;
+}}
+QPushButton[primary="true"]:hover {{ border-color: {text}; }}
+QPushButton[primary="true"]:focus {{ border-color: {text}; }}
+QPushButton[primary="true"]:disabled {{
+    background: {hover}; color: {faint}; border-color: {line};
+}}
+QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; color: {accent}; }}
+QPushButton[quiet="true"]:hover {{ background: {hover}; }}
+QPushButton[quiet="true"]:focus {{ border-color: {accent}; }}
+QPushButton[quiet="true"]:disabled {{ color: {faint}; }}
+QToolButton {{
+    background: transparent; border: 1px solid transparent; border-radius: 4px;
+    padding: 2px 4px; color: {text};
+}}
+QToolButton:hover {{ background: {hover}; }}
+QToolButton:pressed, QToolButton:checked {{ background: {accent_ground}; color: {accent}; }}
+QToolButton:focus {{ border-color: {accent}; }}
+QToolButton:disabled {{ color: {faint}; }}
+QToolButton::menu-indicator {{ image: none; }}
+
+QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
+    background: {panel}; color: {text}; border: 1px solid {line}; border-radius: 6px;
+    padding: 0px 7px; min-height: 24px; selection-background-color: {accent};
+    selection-color: {on_accent};
+}}
+QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
+    border-color: {accent};
+}}
+QLineEdit[wrong="true"] {{ border-color: {wrong}; }}
+QLineEdit:disabled, QSpinBox:disabled, QComboBox:disabled {{ color: {faint}; }}
+QComboBox::drop-down {{ border: none; width: 20px; }}
+QComboBox::down-arrow {{ image: url("{chevron}"); width: 10px; height: 10px; }}
+QComboBox QAbstractItemView {{ background: {panel}; border: 1px solid {line}; outline: none; }}
+
+QPlainTextEdit, QTextEdit, QTextBrowser {{
+    background: {panel}; color: {text}; border: none;
+    selection-background-color: {accent}; selection-color: {on_accent};
+}}
+CodeEditor {{ background: {code_ground}; }}
+QAbstractItemView {{
+    background: {panel}; color: {text}; border: none; outline: none;
+    selection-background-color: {accent_ground}; selection-color: {text};
+}}
+QTreeView::item, QListView::item {{ min-height: 24px; border: none; padding: 0px 4px; }}
+QTreeView::item:hover, QListView::item:hover {{ background: {hover}; }}
+QTreeView::item:selected, QListView::item:selected {{
+    background: {accent_ground}; color: {accent};
+}}
+QHeaderView {{ background: {panel}; border: none; }}
+QHeaderView::section {{
+    background: {panel}; color: {quiet}; border: none; border-bottom: 1px solid {line};
+    padding: 0px 8px; min-height: 24px;
+}}
+QTableCornerButton::section {{ background: {panel}; border: none; }}
+QProgressBar {{
+    background: {line}; border: none; border-radius: 3px; max-height: 6px; color: transparent;
+}}
+QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
+QGroupBox {{ border: 1px solid {line}; border-radius: 6px; margin-top: 18px; padding: 8px; }}
+QGroupBox::title {{ subcontrol-origin: margin; left: 2px; color: {quiet}; }}
+
+QScrollBar {{ background: transparent; border: none; margin: 0px; }}
+QScrollBar:vertical {{ width: 10px; }}
+QScrollBar:horizontal {{ height: 10px; }}
+QScrollBar::handle {{ background: {line}; border-radius: 3px; margin: 2px; }}
+QScrollBar::handle:vertical {{ min-height: 28px; }}
+QScrollBar::handle:horizontal {{ min-width: 28px; }}
+QScrollBar::handle:hover, QScrollBar::handle:pressed {{ background: {faint}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0px; height: 0px; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QAbstractScrollArea::corner {{ background: transparent; border: none; }}
+
+QWidget[banner="info"] {{ background: {accent_ground}; border-bottom: 1px solid {line}; }}
+QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid {line}; }}
+QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
+
+QLabel[role="quiet"] {{ color: {quiet}; }}
+QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}
+QLabel[role="title"] {{ font-weight: 600; }}
+QLabel[role="heading"] {{ font-size: 20px; font-weight: 600; }}
+QLabel[role="wrong"] {{ color: {wrong}; }}
+QLabel[role="right"] {{ color: {right}; }}
+QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
+QFrame[floating="true"] {{
+    background: {panel}; border: 1px solid {line}; border-radius: 6px;
+}}
+QWidget[ground="panel"] {{ background: {panel}; }}
+QWidget[ground="ground"] {{ background: {ground}; }}
+QWidget[ground="code"] {{ background: {code_ground}; }}
+"""

@@ -1,0 +1,308 @@
+"""A table of rows that are plain values: read, selected, and copied."""
+
+from collections.abc import Collection, Sequence
+
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.table_model import Cell, Column, Row, TableModel
+from lowerscope.app.widgets.typefaces import UI_PIXELS, code_font, ui_font
+
+__all__ = ["Cell", "Column", "Row", "Table"]
+
+ROW_HEIGHT = 26
+_PAD = 10.0
+_NARROWEST = 48
+
+
+class Table(QTableView):
+    """Rows of cells.
+
+    Parameters
+    ----------
+    name : str
+        What it is called by a screen reader.
+    columns : sequence of Column
+        The columns.
+    parent : QWidget, optional
+        The widget that it stands in.
+
+    Signals
+    -------
+    row_clicked(str, Qt.KeyboardModifiers)
+        A row was clicked, or come to by the arrow keys: its key.
+    row_activated(str)
+        A row was double-clicked or entered.
+    """
+
+    row_clicked = Signal(str, object)
+    row_activated = Signal(str)
+
+    def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = TableModel(columns, self)
+        self._hovered = -1
+        self.setModel(self._model)
+        self.setItemDelegate(_CellDelegate(self))
+        self.setAccessibleName(name)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setMouseTracking(True)
+        self.setTabKeyNavigation(False)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().hide()
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
+        header = self.horizontalHeader()
+        header.setFont(ui_font(12))
+        header.setFixedHeight(ROW_HEIGHT)
+        header.setMinimumSectionSize(_NARROWEST)
+        header.setHighlightSections(False)
+        header.setSectionsClickable(False)
+        header.setStretchLastSection(False)
+        self.empty = EmptyState("", "", self)
+        self.entered.connect(self._hover)
+        self.clicked.connect(self._clicked)
+        self.doubleClicked.connect(self._activated)
+        theme.notifier().changed.connect(self.viewport().update)
+        self._show_empty()
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows; what was selected stays so, where it is still there."""
+        chosen = self.selected_keys()
+        top = self.verticalScrollBar().value()
+        self._model.set_rows(rows)
+        self._fit_columns()
+        self.set_selection(chosen)
+        self.verticalScrollBar().setValue(top)
+        self._show_empty()
+
+    def rows(self) -> tuple[Row, ...]:
+        """The rows in the order in which they are shown."""
+        return self._model.rows()
+
+    def set_selection(self, keys: Collection[str]) -> None:
+        """Mark the rows of these keys, without a signal; the view does not move."""
+        selection = QItemSelection()
+        rows = [i for i, row in enumerate(self._model.rows()) if row.key in keys]
+        last = len(self._model.columns) - 1
+        for i in rows:
+            selection.select(self._model.index(i, 0), self._model.index(i, last))
+        model = self.selectionModel()
+        model.select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
+        if rows and self.currentIndex().row() not in rows:
+            current = self._model.index(rows[0], 0)
+            model.setCurrentIndex(current, QItemSelectionModel.SelectionFlag.NoUpdate)
+
+    def selected_keys(self) -> list[str]:
+        """Keys of the marked rows, from the top."""
+        rows = sorted({index.row() for index in self.selectionModel().selectedRows()})
+        return [self._model.rows()[i].key for i in rows]
+
+    def reveal(self, key: str) -> bool:
+        """Scroll to a row; False when it is not there."""
+        i = self._model.row_of(key)
+        if i < 0:
+            return False
+        self.scrollTo(self._model.index(i, 0))
+        return True
+
+    def set_sortable(self, sortable: bool) -> None:
+        """Let a click on a title sort, another one the other way, a third one not at all."""
+        header = self.horizontalHeader()
+        header.setSectionsClickable(sortable)
+        header.setSortIndicatorClearable(True)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        self.setSortingEnabled(sortable)
+
+    def set_empty(self, title: str, hint: str = "") -> None:
+        """What is said while there is no row."""
+        self.empty.set_text(title, hint)
+
+    def copy(self) -> None:
+        """Put the marked rows, or all, on the clipboard: titles, then rows, parted by tabs."""
+        chosen = set(self.selected_keys())
+        rows = [row for row in self.rows() if not chosen or row.key in chosen]
+        lines = [[column.title for column in self._model.columns]]
+        lines += [[row.cell(i).text for i in range(len(row.cells))] for row in rows]
+        text = "\n".join("\t".join(line) for line in lines)
+        QGuiApplication.clipboard().setText(text)
+
+    def hovered_row(self) -> int:
+        """Place of the row under the mouse, or -1."""
+        return self._hovered
+
+    def table_model(self) -> TableModel:
+        """The model of columns and rows."""
+        return self._model
+
+    def _fit_columns(self) -> None:
+        header = self.horizontalHeader()
+        for i, column in enumerate(self._model.columns):
+            if column.stretch:
+                header.setSectionResizeMode(i, QHeaderView.ResizeMode.Stretch)
+            else:
+                header.setSectionResizeMode(i, QHeaderView.ResizeMode.Interactive)
+                header.resizeSection(i, column.width or self.sizeHintForColumn(i))
+
+    def _show_empty(self) -> None:
+        self.empty.setVisible(not self._model.rows())
+        self.empty.setGeometry(self.viewport().geometry())
+
+    def _hover(self, index: QModelIndex) -> None:
+        self._set_hovered(index.row())
+
+    def _set_hovered(self, row: int) -> None:
+        if row != self._hovered:
+            self._hovered = row
+            self.viewport().update()
+
+    def _clicked(self, index: QModelIndex) -> None:
+        modifiers = QGuiApplication.keyboardModifiers()
+        self.row_clicked.emit(self._model.rows()[index.row()].key, modifiers)
+
+    def _activated(self, index: QModelIndex) -> None:
+        self.row_activated.emit(self._model.rows()[index.row()].key)
+
+    # Qt
+
+    def sizeHintForColumn(self, column: int) -> int:
+        title = QFontMetricsF(self.horizontalHeader().font())
+        width = title.horizontalAdvance(self._model.columns[column].title)
+        # A column as wide as the widest of the first rows: all of a long table would take long.
+        for row in self._model.rows()[:500]:
+            cell = row.cell(column)
+            metrics = QFontMetricsF(cell_font(cell, self._model.columns[column]))
+            width = max(width, metrics.horizontalAdvance(cell.text))
+        return max(_NARROWEST, round(width + 2 * _PAD + 1))
+
+    def event(self, event: QEvent) -> bool:
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.matches(QKeySequence.StandardKey.Copy)
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy()
+            return
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.currentIndex().isValid():
+                self._activated(self.currentIndex())
+            return
+        before = self.currentIndex().row()
+        super().keyPressEvent(event)
+        after = self.currentIndex().row()
+        if after >= 0 and after != before:
+            self.row_clicked.emit(self._model.rows()[after].key, event.modifiers())
+
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self._set_hovered(-1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.empty.setGeometry(self.viewport().geometry())
+
+
+def cell_font(cell: Cell, column: Column) -> QFont:
+    """The font of a cell."""
+    if cell.code:
+        return code_font()
+    weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
+    return ui_font(weight=weight, tabular=column.numeric)
+
+
+class _CellDelegate(QStyledItemDelegate):
+    """Paints a cell: its ground, its words, and a line below."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._table = table
+
+    def _colour(self, role: str) -> str:
+        colours = theme.current()
+        return {
+            "": colours.text,
+            "quiet": colours.quiet,
+            "accent": colours.accent,
+            "right": colours.right,
+            "wrong": colours.wrong,
+        }.get(role) or theme.strategy_colour(colours, role)
+
+    # Qt
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return QSize(_NARROWEST, ROW_HEIGHT)
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        colours = theme.current()
+        model = self._table.table_model()
+        cell, column = model.cell(index), model.columns[index.column()]
+        area = QRectF(option.rect)
+        state = option.state
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(area, QColor(colours.accent_ground))
+        elif index.row() == self._table.hovered_row():
+            painter.fillRect(area, QColor(colours.hover))
+        line = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
+        painter.fillRect(line, QColor(colours.line))
+        font = cell_font(cell, column)
+        metrics = QFontMetricsF(font)
+        room = area.width() - 2 * _PAD
+        words = metrics.elidedText(cell.text, Qt.TextElideMode.ElideRight, room + 0.5)
+        left = area.left() + _PAD
+        if column.numeric:
+            left = area.right() - _PAD - metrics.horizontalAdvance(words)
+        base = round(area.center().y() - 0.5 + UI_PIXELS * 0.364)
+        painter.setFont(font)
+        painter.setPen(QColor(self._colour(cell.role)))
+        painter.drawText(QPointF(left, base), words)

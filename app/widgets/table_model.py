@@ -1,0 +1,173 @@
+"""Rows of a table as plain values, and Qt's model of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Attributes
+    ----------
+    title : str
+        What stands above it.
+    numeric : bool
+        Aligned at the right, in figures of one width.
+    width : int
+        In pixels; 0 for as wide as what is in it.
+    stretch : bool
+        Takes the room that is left.
+    tooltip : str
+        What the title means.
+    """
+
+    title: str
+    numeric: bool = False
+    width: int = 0
+    stretch: bool = False
+    tooltip: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a cell.
+
+    Attributes
+    ----------
+    text : str
+        Its words.
+    role : str
+        Their colour: ``""``, ``"quiet"``, ``"accent"``, ``"right"``, ``"wrong"``,
+        ``"high-level"``, ``"te"`` or ``"library"``.
+    bold, code : bool
+        Semibold; in the font of code.
+    tooltip : str
+        More about it.
+    value : float, optional
+        What it is sorted by; its words where there is none.
+    """
+
+    text: str
+    role: str = ""
+    bold: bool = False
+    code: bool = False
+    tooltip: str = ""
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: a key that no other row has, and a cell, or its words, for each column."""
+
+    key: str
+    cells: tuple[Cell | str, ...]
+
+    def cell(self, column: int) -> Cell:
+        """The cell of a column."""
+        cell = self.cells[column]
+        return Cell(cell) if isinstance(cell, str) else cell
+
+
+class TableModel(QAbstractTableModel):
+    """Columns and rows for Qt's views.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        The columns.
+    parent : QObject, optional
+        The view.
+    """
+
+    def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self._given: tuple[Row, ...] = ()
+        self._rows: tuple[Row, ...] = ()
+        self._order: tuple[int, Qt.SortOrder] = (-1, Qt.SortOrder.AscendingOrder)
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Take other rows."""
+        self.beginResetModel()
+        self._given = tuple(rows)
+        self._rows = self._in_order()
+        self.endResetModel()
+
+    def rows(self) -> tuple[Row, ...]:
+        """The rows in the order in which they are shown."""
+        return self._rows
+
+    def row_of(self, key: str) -> int:
+        """Place of the row with this key, or -1."""
+        return next((i for i, row in enumerate(self._rows) if row.key == key), -1)
+
+    def cell(self, index: QModelIndex | QPersistentModelIndex) -> Cell:
+        """The cell at an index."""
+        return self._rows[index.row()].cell(index.column())
+
+    def _in_order(self) -> tuple[Row, ...]:
+        column, order = self._order
+        if column < 0:
+            return self._given
+        down = order == Qt.SortOrder.DescendingOrder
+        return tuple(sorted(self._given, key=lambda row: _rank(row.cell(column)), reverse=down))
+
+    # Qt
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.columns)
+
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> object:
+        if not index.isValid():
+            return None
+        cell = self.cell(index)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return cell.text
+        if role == Qt.ItemDataRole.ToolTipRole and cell.tooltip:
+            return cell.tooltip
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(self.columns[index.column()])
+        return None
+
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.title
+        if role == Qt.ItemDataRole.ToolTipRole and column.tooltip:
+            return column.tooltip
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        return None
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        self.beginResetModel()
+        self._order = (column, order)
+        self._rows = self._in_order()
+        self.endResetModel()
+
+
+def _alignment(column: Column) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column.numeric else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
+
+
+def _rank(cell: Cell) -> tuple[bool, float, str]:
+    value = cell.value
+    return value is None, 0.0 if value is None else value, cell.text.casefold()

@@ -1,0 +1,115 @@
+"""The two typefaces that ship with the window: Inter for its words, JetBrains Mono for code."""
+
+import struct
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray
+from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
+
+from lowerscope.resources import FONTS
+
+UI_FAMILY = "Inter"
+CODE_FAMILY = "JetBrains Mono"
+
+#: Sizes in logical pixels.
+UI_PIXELS = 13.0
+CODE_PIXELS = 11.6
+CODE_LINE = 18
+
+#: Where glyphs are missing in ours: Chinese, Japanese and Korean, then symbols.
+FALLBACKS = [
+    "Noto Sans CJK SC",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "DejaVu Sans",
+]
+
+_UI_FILES = ("Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf")
+_CODE_FILES = ("JetBrainsMono-Regular.ttf", "JetBrainsMono-Bold.ttf")
+
+# Above and below the base line, in parts of the em: together 18 pixels at 11.6 with room for a
+# Chinese glyph of a fallback font, so that no line is taller than the others.
+_CODE_ASCENT = 1.17
+_CODE_DESCENT = 0.375
+
+
+def load() -> None:
+    """Make the typefaces known to Qt. Needs a QGuiApplication; takes some milliseconds, once."""
+    if CODE_FAMILY in QFontDatabase.families() and UI_FAMILY in QFontDatabase.families():
+        return
+    for name in _UI_FILES:
+        QFontDatabase.addApplicationFont(str(FONTS / name))
+    for name in _CODE_FILES:
+        data = with_line_height(Path(FONTS / name).read_bytes(), _CODE_ASCENT, _CODE_DESCENT)
+        QFontDatabase.addApplicationFontFromData(QByteArray(data))
+
+
+def ui_font(
+    pixels: float = UI_PIXELS,
+    weight: QFont.Weight = QFont.Weight.Normal,
+    tabular: bool = False,
+) -> QFont:
+    """The font of words.
+
+    Parameters
+    ----------
+    pixels : float
+        Size in logical pixels.
+    weight : QFont.Weight
+        Normal, Medium or DemiBold.
+    tabular : bool
+        Figures of one width, for columns of numbers.
+    """
+    font = QFont([UI_FAMILY, *FALLBACKS])
+    font.setPointSizeF(_points(pixels))
+    font.setWeight(weight)
+    if tabular:
+        font.setFeature(QFont.Tag("tnum"), 1)
+    return font
+
+
+def code_font(pixels: float = CODE_PIXELS) -> QFont:
+    """The font of code: 11.6 pixels on a line of 18."""
+    font = QFont([CODE_FAMILY, *FALLBACKS])
+    font.setPointSizeF(_points(pixels))
+    font.setFixedPitch(True)
+    font.setStyleHint(QFont.StyleHint.Monospace)
+    return font
+
+
+def with_line_height(font_file: bytes, ascent: float, descent: float) -> bytes:
+    """Give a TrueType or OpenType file another line height.
+
+    ``QPlainTextEdit`` takes the height of a line from its font and from nothing else.
+
+    Parameters
+    ----------
+    font_file : bytes
+        The file's content.
+    ascent, descent : float
+        Above and below the base line, in parts of the em.
+
+    Returns
+    -------
+    bytes
+        The same font with these metrics in its ``hhea`` and ``OS/2`` tables, and no line gap.
+    """
+    data = bytearray(font_file)
+    tables = {}
+    for i in range(struct.unpack_from(">H", data, 4)[0]):
+        tag, _, offset, _ = struct.unpack_from(">4sLLL", data, 12 + 16 * i)
+        tables[tag] = offset
+    em = struct.unpack_from(">H", data, tables[b"head"] + 18)[0]
+    above, below = round(ascent * em), round(descent * em)
+    struct.pack_into(">hhh", data, tables[b"hhea"] + 4, above, -below, 0)
+    # sTypoAscender, sTypoDescender, sTypoLineGap, usWinAscent, usWinDescent
+    struct.pack_into(">hhhHH", data, tables[b"OS/2"] + 68, above, -below, 0, above, below)
+    return bytes(data)
+
+
+def _points(pixels: float) -> float:
+    # A size in pixels can only be whole; one in points is scaled by the screen's 72 or 96 dpi.
+    screen = QGuiApplication.primaryScreen()
+    return pixels * 72 / (screen.logicalDotsPerInch() if screen else 96.0)
