@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from lowerscope.core.errors import LowerscopeError
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from lowerscope.app.window import MainWindow
     from lowerscope.core.recipe import Recipe
 
 
@@ -28,7 +31,16 @@ def open_window(arguments: Sequence[str]) -> int:
         print(f"lowerscope: {missing}", file=sys.stderr)
         return 2
 
+    application, window = make_window()
     from PySide6.QtCore import QTimer
+
+    # After the first paint, so that nothing that takes time comes before it.
+    QTimer.singleShot(0, lambda: window.begin(recipe))
+    return application.exec()
+
+
+def make_window() -> tuple[QApplication, MainWindow]:
+    """Make the application and show its window; the engine is started by ``window.begin``."""
     from PySide6.QtWidgets import QApplication
 
     from lowerscope.app import theme
@@ -37,15 +49,12 @@ def open_window(arguments: Sequence[str]) -> int:
 
     application = QApplication(["lowerscope"])
     application.setApplicationName("Lowerscope")
-    application.setOrganizationName("lowerscope")
     application.setApplicationVersion(version("lowerscope"))
     theme.start(application)
     end_on_interrupt(application)
     window = MainWindow()
     window.show()
-    # After the first paint, so that nothing that takes time comes before it.
-    QTimer.singleShot(0, lambda: window.begin(recipe))
-    return application.exec()
+    return application, window
 
 
 def _recipe_of(arguments: Sequence[str]) -> Recipe | None:

@@ -295,7 +295,7 @@ class Workspace(QObject):
         kept = tuple(entity for entity in chosen if entity in known)
         linked = set(kept)
         for entity in kept:
-            linked |= self._links.get(entity, set())
+            linked |= self.linked_to(entity)
         return Selection(kept, frozenset(linked))
 
     def entities(self) -> frozenset[str]:
@@ -312,8 +312,14 @@ class Workspace(QObject):
         return frozenset(ids)
 
     def linked_to(self, entity: str) -> frozenset[str]:
-        """Return the ids that are linked to one."""
-        return frozenset(self._links.get(entity, set()))
+        """Return the ids that are linked to one; to a module, also those below it."""
+        linked = set(self._links.get(entity, set()))
+        if entity.startswith("module:"):
+            below = f"{entity}." if entity != "module:" else "module:"
+            for other, others in self._links.items():
+                if other.startswith(below):
+                    linked |= others
+        return frozenset(linked)
 
     # Texts that are fetched when they are looked at
 

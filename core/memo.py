@@ -86,10 +86,10 @@ class Memo:
                     return cast(T, self._values[key][0])
             try:
                 value = make()
+                self._keep(key, value, size(value))
             finally:
                 with self._lock:
                     self._making.pop(key, None)
-            self._keep(key, value, size(value))
             return value
 
     def _keep(self, key: str, value: object, size: int) -> None:

@@ -5,6 +5,7 @@ The engine, the worker, the command line, the tests and a notebook call the same
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,13 +55,20 @@ class Prepared:
     lowered: LoweredModel | None
 
 
+class _Times(threading.local):
+    """Milliseconds of the stages that this thread ran, by name."""
+
+    def __init__(self) -> None:
+        self.by_stage: dict[str, float] = {}
+
+
 class Pipeline:
     """The stages of recipes, with what they made kept for the next recipe that shares them."""
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
         self._memo = Memo(limit)
         self._files = FileHashes()
-        self._times: dict[str, float] = {}
+        self._times = _Times()
 
     # Stages
 
@@ -136,7 +144,7 @@ class Pipeline:
 
     def snapshot(self, recipe: Recipe, metrics: TextMetrics, progress: Progress) -> Snapshot:
         """Return all that the window shows of a recipe."""
-        self._times.clear()
+        self._times.by_stage = {}
         prepared = self.prepared(recipe, progress)
         transformed = self.transformed(recipe, progress)
 
@@ -154,7 +162,7 @@ class Pipeline:
 
         key = key_of("snapshot", self._transform_key(recipe), metrics)
         snapshot = self._stage("records", key, make, _small)
-        return msgspec.structs.replace(snapshot, milliseconds=dict(self._times))
+        return msgspec.structs.replace(snapshot, milliseconds=self._times.by_stage)
 
     def function_text(self, recipe: Recipe, name: str, progress: Progress) -> TextRecord:
         """Return the script of one function after the passes."""
@@ -222,7 +230,7 @@ class Pipeline:
         def timed() -> T:
             start = time.perf_counter()
             value = make()
-            self._times[name] = (time.perf_counter() - start) * 1000
+            self._times.by_stage[name] = (time.perf_counter() - start) * 1000
             return value
 
         return self._memo.get(key, timed, size)

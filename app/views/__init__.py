@@ -1,1 +1,1 @@
-"""The panes: each knows the domain, draws records, and sends what the user wants to the workspace."""
+"""The panes: each knows the domain, draws records, and tells the workspace what the user wants."""

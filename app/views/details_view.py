@@ -20,7 +20,7 @@ class DetailsView(Pane):
             self.tr("Details"),
             (Column("", width=88), Column("", stretch=True)),
         )
-        self.table.set_header_visible(False)
+        self.table.horizontalHeader().hide()
         self.table.set_empty(
             self.tr("Nothing selected"), self.tr("Click a node, a line or a function.")
         )

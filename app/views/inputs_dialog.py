@@ -1,4 +1,4 @@
-"""The form for a model's inputs: a row for each, with shape, dtype and where its values come from."""
+"""The form for a model's inputs: a row each, with shape, dtype and origin of the values."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, chosen: Tolerances)
     size = b.abs()
     relative = torch.where(same | (size <= tolerances.atol), 0.0, gap / size)
     relative = torch.where(relative.isnan(), torch.inf, relative)
-    inside = same | (gap <= tolerances.atol + tolerances.rtol * size)
+    inside = same | (gap.isfinite() & (gap <= tolerances.atol + tolerances.rtol * size))
     outside = int((~inside).sum())
     reason = ""
     if outside:

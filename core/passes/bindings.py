@@ -1,36 +1,12 @@
-"""The bindings of Relax functions, and what becomes of them in a pass."""
+"""What becomes of the bindings of Relax functions in a pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import tvm
-from tvm import relax
 
-
-def relax_functions(module: tvm.IRModule) -> Iterator[tuple[str, relax.Function]]:
-    """Yield name and function of each Relax function of `module`."""
-    for variable, function in module.functions_items():
-        if isinstance(function, relax.Function):
-            yield variable.name_hint, function
-
-
-def bindings_of(function: relax.Function) -> Iterator[relax.Binding]:
-    """Yield the bindings of `function` in order, those of nested branches included."""
-    yield from _bindings_in(function.body)
-
-
-def _bindings_in(expression: relax.Expr) -> Iterator[relax.Binding]:
-    if isinstance(expression, relax.If):
-        yield from _bindings_in(expression.true_branch)
-        yield from _bindings_in(expression.false_branch)
-    if not isinstance(expression, relax.SeqExpr):
-        return
-    for block in expression.blocks:
-        for binding in block.bindings:
-            yield binding
-            if isinstance(binding, relax.VarBinding):
-                yield from _bindings_in(binding.value)
+from lowerscope.core.rendering.relax_bindings import bound_in, relax_functions
 
 
 def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Mapping[str, tuple[str, ...]]:
@@ -43,21 +19,21 @@ def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Mapping[str, tu
     Returns
     -------
     Mapping[str, tuple[str, ...]]
-        From ``relax:FUNCTION/VARIABLE`` of `before` to such ids of `after`.
+        From ids of bindings of `before` to those of `after`, ``relax:FUNCTION/VARIABLE``.
     """
     matches: dict[str, tuple[str, ...]] = {}
     functions = dict(relax_functions(after))
     for name, function in relax_functions(before):
         if name not in functions:
             continue
-        old = [f"relax:{name}/{binding.var.name}" for binding in bindings_of(function)]
-        new = [f"relax:{name}/{binding.var.name}" for binding in bindings_of(functions[name])]
-        position = 0
+        old: dict[str, list[str]] = {}
+        for bound in bound_in(name, function):
+            old.setdefault(bound.binding.var.name, []).append(bound.id)
         waiting: list[str] = []
-        for entity in new:
-            waiting.append(entity)
-            if entity in old[position:]:
-                position = old.index(entity, position) + 1
-                matches[entity] = tuple(waiting)
+        for bound in bound_in(name, functions[name]):
+            waiting.append(bound.id)
+            same = old.get(bound.binding.var.name)
+            if same:
+                matches[same.pop(0)] = tuple(waiting)
                 waiting = []
     return matches

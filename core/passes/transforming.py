@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.passes.bindings import bindings_of, match_bindings, relax_functions
+from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.catalogue import CATALOGUE
 from lowerscope.core.recipe import Step
+from lowerscope.core.rendering.relax_bindings import binding_ids
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,7 @@ def transform(
     LowerscopeError
         If a step is not in the catalogue, or a pass fails.
     """
-    became = {
-        entity: (entity,)
-        for name, function in relax_functions(module)
-        for entity in (f"relax:{name}/{binding.var.name}" for binding in bindings_of(function))
-    }
+    became: dict[str, tuple[str, ...]] = {bound.id: (bound.id,) for bound in binding_ids(module)}
     for number, step in enumerate(steps, start=1):
         if not step.on:
             continue

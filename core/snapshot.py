@@ -1,0 +1,192 @@
+"""The records of a recipe, put together from what its stages made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+import torch
+import tvm
+
+from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.passes.transforming import TransformedModel
+from lowerscope.core.records import (
+    FunctionRecord,
+    FxNode,
+    InputRecord,
+    ModelRecord,
+    ModuleRecord,
+    ParameterRecord,
+    Snapshot,
+)
+from lowerscope.core.rendering.functions import function_records
+from lowerscope.core.rendering.fx_graph import fx_graph, fx_nodes
+from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.relax_bindings import calls_of
+from lowerscope.core.rendering.relax_graph import relax_graph
+from lowerscope.core.rendering.script import relax_text
+from lowerscope.core.sources.loading import LoadedModel
+from lowerscope.core.sources.pictures import picture_of
+from lowerscope.core.tracing.tracing import TracedModel
+
+Links = dict[tuple[str, str], None]
+"""Pairs of ids, in the order in which they were recorded, each once."""
+
+
+def make_snapshot(
+    loaded: LoadedModel,
+    module: tvm.IRModule,
+    traced: TracedModel | None,
+    lowered: LoweredModel | None,
+    transformed: TransformedModel,
+    metrics: TextMetrics,
+    check: Callable[[], None],
+) -> Snapshot:
+    """Put the records of a recipe together.
+
+    Parameters
+    ----------
+    module
+        As it was lowered, before the passes.
+    traced, lowered
+        ``None`` for a source without torch.
+    check
+        Called between the parts; may raise to cancel.
+    """
+    called = _functions_of_bindings(transformed)
+    nodes: tuple[FxNode, ...] = ()
+    graph = None
+    if traced is not None and lowered is not None:
+        nodes = tuple(
+            _with_functions(node, called)
+            for node in fx_nodes(
+                traced.graph_module, traced.values, traced.lines, traced.modules, lowered.nodes
+            )
+        )
+        check()
+        graph = fx_graph(nodes, traced.graph_module, metrics, check)
+    model = _model_record(loaded)
+    check()
+    notes = (*(traced.notes if traced else ()), *(lowered.notes if lowered else ()))
+    return Snapshot(
+        model=model,
+        fx=nodes,
+        fx_graph=graph,
+        relax_graph=relax_graph(module, metrics, check),
+        relax=relax_text(module),
+        functions=_functions(transformed),
+        links=tuple(_links(nodes, called, model)),
+        notes=notes,
+    )
+
+
+def _functions_of_bindings(transformed: TransformedModel) -> Mapping[str, tuple[str, ...]]:
+    """Map each binding before the passes to the functions that it calls after them."""
+    callees: dict[str, str] = {
+        binding: function
+        for function, bindings in calls_of(transformed.module).items()
+        for binding in bindings
+    }
+    return {
+        before: tuple(dict.fromkeys(callees[after] for after in afters if after in callees))
+        for before, afters in transformed.bindings.items()
+    }
+
+
+def _with_functions(node: FxNode, called: Mapping[str, tuple[str, ...]]) -> FxNode:
+    functions = (each for binding in node.bindings for each in called.get(binding, ()))
+    return msgspec.structs.replace(node, functions=tuple(dict.fromkeys(functions)))
+
+
+def _functions(transformed: TransformedModel) -> tuple[FunctionRecord, ...]:
+    """Return the functions after the passes, called by the bindings that were before them."""
+    before = {
+        after: binding for binding, afters in transformed.bindings.items() for after in afters
+    }
+    return tuple(
+        msgspec.structs.replace(
+            function,
+            calls=tuple(dict.fromkeys(before.get(each, each) for each in function.calls)),
+        )
+        for function in function_records(transformed.module)
+    )
+
+
+def _links(
+    nodes: tuple[FxNode, ...], called: Mapping[str, tuple[str, ...]], model: ModelRecord
+) -> Iterator[tuple[str, str]]:
+    links: Links = {}
+    for binding, functions in called.items():
+        for function in functions:
+            links[binding, function] = None
+    for node in nodes:
+        for entity in (*node.bindings, *node.functions):
+            links[node.id, entity] = None
+    _link_parts(nodes, model, links)
+    yield from links
+
+
+def _link_parts(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> None:
+    """Link the nodes with the modules and parameters that they come from and read."""
+    modules = {module.path: module.id for module in model.modules if module.path}
+    owned: dict[str, list[str]] = {}
+    for parameter in model.parameters:
+        owned.setdefault(parameter.name.rpartition(".")[0], []).append(parameter.id)
+    by_name = {parameter.name: parameter.id for parameter in model.parameters}
+    for node in nodes:
+        path = node.target if node.opcode == "call_module" else node.module
+        if path in modules:
+            links[node.id, modules[path]] = None
+        if node.opcode == "call_module":
+            for parameter in owned.get(path, ()):
+                links[node.id, parameter] = None
+        elif node.opcode == "get_attr" and node.target in by_name:
+            links[node.id, by_name[node.target]] = None
+
+
+def _model_record(loaded: LoadedModel) -> ModelRecord:
+    model = loaded.model
+    return ModelRecord(
+        title=loaded.title,
+        path=str(loaded.path),
+        kind="relax" if model is None else "torch",
+        description=loaded.description,
+        inputs=tuple(
+            InputRecord(
+                name=each.name,
+                shape=tuple(each.value.shape),
+                dtype=_dtype(each.value),
+                origin=each.origin,
+                picture=picture_of(each.value),
+            )
+            for each in loaded.inputs
+        ),
+        classes=loaded.classes,
+        modules=() if model is None else tuple(_modules(model)),
+        parameters=() if model is None else tuple(_parameters(model)),
+    )
+
+
+def _modules(model: torch.nn.Module) -> Iterator[ModuleRecord]:
+    for path, module in model.named_modules():
+        yield ModuleRecord(
+            id=f"module:{path}",
+            path=path,
+            kind=type(module).__name__,
+            parameters=sum(parameter.numel() for parameter in module.parameters()),
+        )
+
+
+def _parameters(model: torch.nn.Module) -> Iterator[ParameterRecord]:
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        yield ParameterRecord(
+            id=f"param:{name}",
+            name=name,
+            shape=tuple(tensor.shape),
+            dtype=_dtype(tensor),
+            size=tensor.numel() * tensor.element_size(),
+        )
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

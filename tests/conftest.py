@@ -1,0 +1,22 @@
+"""What all tests share: no display, no settings of the user's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_settings() -> Iterator[None]:
+    """Keep the tests away from the settings and caches of whoever runs them."""
+    with tempfile.TemporaryDirectory() as folder:
+        patch = pytest.MonkeyPatch()
+        patch.setenv("XDG_CONFIG_HOME", folder)
+        patch.setenv("XDG_CACHE_HOME", folder)
+        yield
+        patch.undo()

@@ -1,0 +1,89 @@
+"""The comparison of outputs, against NumPy's and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from lowerscope.core.execution.comparing import difference, judge, tolerances_for
+from lowerscope.core.recipe import Tolerances
+
+CHOSEN = Tolerances(rtol=1e-3, atol=1e-4)
+PAIRS = st.tuples(
+    *[
+        hnp.arrays(np.float32, (7,), elements=st.floats(-10, 10, width=32)),
+    ]
+    * 2
+)
+
+
+@given(PAIRS)
+def test_the_verdict_is_numpys(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    a, b = pair
+    found = difference(torch.from_numpy(a), torch.from_numpy(b), CHOSEN)
+    wide_a, wide_b = a.astype("float64"), b.astype("float64")
+    assert found.matches == np.allclose(wide_a, wide_b, rtol=1e-3, atol=1e-4)
+    assert found.max_abs == np.abs(wide_a - wide_b).max()
+    large = np.abs(wide_b) > 1e-4
+    relative = np.abs(wide_a - wide_b)[large] / np.abs(wide_b)[large]
+    assert found.max_rel == pytest.approx(relative.max(initial=0.0))
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "matches"),
+    [
+        ([1.0, float("nan")], [1.0, float("nan")], True),
+        ([1.0, float("nan")], [1.0, 2.0], False),
+        ([1.0, 2.0], [1.0, float("nan")], False),
+        ([float("inf")], [float("inf")], True),
+        ([float("inf")], [float("-inf")], False),
+        ([float("inf")], [1.0], False),
+    ],
+)
+def test_values_that_are_not_finite(
+    actual: list[float], expected: list[float], matches: bool
+) -> None:
+    found = difference(torch.tensor(actual), torch.tensor(expected), CHOSEN)
+    assert found.matches == matches
+    assert (found.max_abs == float("inf")) == (not matches)
+
+
+def test_what_is_not_finite_is_said() -> None:
+    found = difference(torch.tensor([1.0, float("nan")]), torch.tensor([1.0, 2.0]), CHOSEN)
+    assert found.reason == "1 of 2 elements differ, 1 of them not finite on one side only"
+
+
+def test_integers_have_to_be_equal() -> None:
+    a, b = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
+    assert difference(a, a, CHOSEN).matches
+    assert not difference(a, b, Tolerances(rtol=1.0, atol=10.0)).matches
+
+
+def test_another_shape_or_dtype_differs() -> None:
+    assert "shape (2,) instead of (3,)" in difference(torch.ones(2), torch.ones(3), CHOSEN).reason
+    wide = torch.ones(2, dtype=torch.float64)
+    assert "dtype torch.float64" in difference(wide, torch.ones(2), CHOSEN).reason
+
+
+def test_half_precision_has_wider_tolerances() -> None:
+    assert tolerances_for(torch.float16, CHOSEN).rtol > tolerances_for(torch.float32, CHOSEN).rtol
+    assert tolerances_for(torch.float32, CHOSEN) == CHOSEN
+
+
+def test_nothing_to_compare_is_a_match() -> None:
+    assert difference(torch.empty(0), torch.empty(0), CHOSEN).matches
+
+
+def test_the_verdict_over_outputs() -> None:
+    a, b = torch.tensor([1.0]), torch.tensor([2.0])
+    assert judge([a, b], [a, b], CHOSEN).verdict == "match"
+    wrong = judge([a, b], [a, a], CHOSEN)
+    assert wrong.verdict == "differ"
+    assert wrong.reason.startswith("output 1: 1 of 1 elements differ")
+    assert [output.matches for output in wrong.outputs] == [True, False]
+    assert judge([a], None, CHOSEN).verdict == "no-reference"
+    assert "1 outputs instead of 2" in judge([a], [a, b], CHOSEN).reason

@@ -1,0 +1,89 @@
+"""Who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+
+def files_of(package: str) -> list[Path]:
+    """Return the Python files of a package as it is installed."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    found = sorted(folder.rglob("*.py"))
+    assert found
+    return found
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Yield the full names of all modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        ("lowerscope.app", ("torch", "tvm", "tvm_ffi", "lowerscope.core.pipeline")),
+        ("lowerscope.core", ("PySide6", "shiboken6", "lowerscope.app")),
+        ("lowerscope.app.widgets", ("lowerscope.app.views", "lowerscope.core")),
+        ("lowerscope.app.views", ("lowerscope.app.window", "lowerscope.core.engine")),
+        # Stages know nothing of one another.
+        ("lowerscope.core.sources", ("lowerscope.core.pipeline", "lowerscope.core.tracing")),
+        ("lowerscope.core.tracing", ("lowerscope.core.sources", "lowerscope.core.lowering")),
+        ("lowerscope.core.lowering", ("lowerscope.core.sources", "lowerscope.core.passes")),
+        ("lowerscope.core.passes", ("lowerscope.core.lowering", "lowerscope.core.execution")),
+        ("lowerscope.core.execution", ("lowerscope.core.lowering", "lowerscope.core.passes")),
+    ],
+)
+def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) -> None:
+    wrong = [
+        f"{path.name} imports {name}"
+        for path in files_of(package)
+        for name in imports_of(path)
+        for prefix in forbidden
+        if (name == prefix or name.startswith(prefix + "."))
+        # The palette and the menus name the window's type, and import it for that alone.
+        and not (name.startswith("lowerscope.app.window") and "TYPE_CHECKING" in path.read_text())
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "lowerscope.core, lowerscope.core.recipe, lowerscope.core.records, lowerscope.core.cli",
+        "lowerscope.app.window, lowerscope.app.panes",
+    ],
+)
+def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: str) -> None:
+    code = f"import sys, {modules}; print({{'torch', 'tvm', 'pygments'}} & set(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    heavy = result.stdout.strip()
+    assert "torch" not in heavy
+    assert "tvm" not in heavy
+
+
+def test_the_core_starts_without_qt() -> None:
+    code = "import sys, lowerscope.core.pipeline; print([m for m in sys.modules if 'PySide' in m])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.stdout.strip() == "[]", result.stderr
