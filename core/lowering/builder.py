@@ -1,0 +1,193 @@
+"""A block builder that lowers while it emits, and knows what the current node has made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import ir, relax, topi
+
+from lowerscope.core.lowering.constants import Constants
+from lowerscope.core.lowering.relax_values import Value
+
+_FINAL = frozenset(
+    f"relax.{name}"
+    for name in (
+        "call_tir",
+        "call_dps_packed",
+        "call_pure_packed",
+        "call_tir_inplace",
+        "null_value",
+        "shape_of",
+    )
+)
+"""Operators that are no operators of a model: nothing to legalise."""
+
+
+class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
+    """Builds ``main``, one dataflow block, and cuts it at the borders of the FX nodes.
+
+    Attributes
+    ----------
+    te
+        Whether a relax operator that is emitted is replaced by its legalisation, a ``call_tir``
+        of a new PrimFunc; otherwise it is emitted as it is.
+    constants
+        The model's parameters as Relax constants.
+    not_legalised
+        Names of operators that stayed although `te` is set.
+    """
+
+    def __init__(self, te: bool) -> None:
+        super().__init__()
+        self.te = te
+        self.constants = Constants()
+        self.not_legalised: set[str] = set()
+        self._emitted: list[str] = []
+        self._legalising = ""
+
+    def begin(self) -> None:
+        """Start the dataflow block, inside the scope of the function."""
+        self._end_block()
+        self._begin_dataflow_block()
+
+    def end_node(self) -> tuple[list[Any], tuple[str, ...]]:
+        """Close the current node.
+
+        Returns
+        -------
+        bindings
+            All that was bound since the last node, by this class or by the normaliser.
+        emitted
+            What was emitted, in the words of the rules: ``topi.nn.dense``, ``R.matmul``, ….
+        """
+        bindings = list(self._end_block().bindings)
+        self._begin_dataflow_block()
+        emitted = tuple(dict.fromkeys(self._emitted)) if self.te else _operators(bindings)
+        self._emitted.clear()
+        return bindings, emitted
+
+    def finish(self, bindings: list[Any], output: Value) -> None:
+        """Make one dataflow block of all `bindings` and return `output` from the function."""
+        self._end_block()
+        if bindings:
+            self._func._blocks.append(relax.DataflowBlock(bindings))
+        self._begin_binding_block()
+        self.emit_func_output(output)
+
+    def abandon(self) -> None:
+        """Drop what has been built, for a model that turned out not to be covered."""
+        self._end_block()
+        self.end_scope()
+
+    def emit(self, expr: Value, name_hint: str = "") -> Value:
+        """Bind `expr`, legalised if `te` is set, and return the variable."""
+        expr = self._normalize_python_tuple(expr)
+        if self.te:
+            expr = self._legalise(expr)
+        if isinstance(expr, ir.Var | ir.GenericConst):
+            return expr
+        return super().emit(expr, name_hint)
+
+    def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Value:
+        """Make a PrimFunc of a TE function and return the ``call_tir`` of it."""
+        if not self._legalising:
+            self._emitted.append(_te_name(func))
+        return super().call_te(func, *args, **kwargs)
+
+    def constant(self, tensor: Any) -> Value:
+        """Return one of the model's tensors as a Relax constant."""
+        return self.constants.constant(tensor)
+
+    def optional_constant(self, tensor: Any) -> Value:
+        """Return a tensor as a Relax constant, or ``None`` for ``None``."""
+        return None if tensor is None else self.constants.constant(tensor)
+
+    def _legalise(self, expr: Value) -> Value:
+        """Return `expr` with every operator call in it legalised; inner calls are bound first."""
+        if isinstance(expr, relax.Tuple):
+            fields = [self._bind_inner(field) for field in expr.fields]
+            same = all(new.same_as(old) for new, old in zip(fields, expr.fields, strict=True))
+            return expr if same else relax.Tuple(fields)
+        if isinstance(expr, relax.TupleGetItem):
+            inner = self._bind_inner(expr.tuple_value)
+            return (
+                expr if inner.same_as(expr.tuple_value) else relax.TupleGetItem(inner, expr.index)
+            )
+        if not _is_operator_call(expr):
+            return expr
+        args = [self._bind_inner(arg) for arg in expr.args]
+        if not all(new.same_as(old) for new, old in zip(args, expr.args, strict=True)):
+            expr = relax.Call(expr.op, args, expr.attrs, expr.ty_args)
+        return self._legalise_call(expr)
+
+    def _bind_inner(self, expr: Value) -> Value:
+        if isinstance(expr, relax.Tuple):
+            return self._legalise(expr)
+        if isinstance(expr, relax.TupleGetItem) or _is_operator_call(expr):
+            return self.emit(expr)
+        return expr
+
+    def _legalise_call(self, call: Value) -> Value:
+        legalise = call.op.get_attr("FLegalize")
+        if legalise is None:
+            self._leave(call)
+            return call
+        outer = self._legalising
+        if not outer:
+            self._emitted.append(f"legalised {_operator_name(call.op)}")
+        self._legalising = call.op.name
+        try:
+            normal = self.normalize(call)
+            legalised = legalise(self, normal)
+            if legalised.same_as(normal) or legalised.same_as(call):
+                self._leave(call)
+                return call
+            return self._legalise(legalised)
+        finally:
+            self._legalising = outer
+
+    def _leave(self, call: Value) -> None:
+        name = _operator_name(call.op)
+        self.not_legalised.add(name)
+        self._emitted.append(name)
+
+
+def functions_of(bindings: list[Any]) -> tuple[str, ...]:
+    """Return the names of the PrimFuncs that `bindings` call, each once, in order."""
+    names: list[str] = []
+    for binding in bindings:
+        value = getattr(binding, "value", None)
+        if isinstance(value, ir.Call):
+            names += [arg.name_hint for arg in value.args if isinstance(arg, ir.GlobalVar)]
+    return tuple(dict.fromkeys(names))
+
+
+def _is_operator_call(expr: Value) -> bool:
+    return (
+        isinstance(expr, ir.Call)
+        and isinstance(expr.op, ir.Op)
+        and expr.op.name.startswith("relax.")
+        and expr.op.name not in _FINAL
+    )
+
+
+def _operators(bindings: list[Any]) -> tuple[str, ...]:
+    calls = [binding.value for binding in bindings if isinstance(binding.value, ir.Call)]
+    names = [
+        _operator_name(call.op)
+        for call in calls
+        if isinstance(call.op, ir.Op) and call.op.name != "relax.call_tir"
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+def _operator_name(operator: Any) -> str:
+    return f"R.{operator.name.removeprefix('relax.')}"
+
+
+def _te_name(func: Callable[..., Any]) -> str:
+    module, name = getattr(func, "__module__", ""), getattr(func, "__name__", "te")
+    if not module.startswith("tvm.topi"):
+        return str(name)
+    return f"topi.nn.{name}" if hasattr(topi.nn, name) and ".nn." in module else f"topi.{name}"

@@ -1,0 +1,52 @@
+"""The error for operators that have no lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """One node that has no lowering; ``reason`` is empty where nothing covers its operator."""
+
+    operator: str
+    node: str
+    line: SourceLine | None
+    reason: str
+
+    def text(self) -> str:
+        """Return the node as it is shown: operator, node, line and reason."""
+        place = f", {PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.operator} (node {self.node}{place}){reason}"
+
+
+def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeError:
+    """Return one error that names every one of `uncovered`."""
+    shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
+    more = f"; and {len(uncovered) - _SHOWN} more" if len(uncovered) > _SHOWN else ""
+    line = next((each.line for each in uncovered if each.line), None)
+    in_training = any("model.eval()" in each.reason for each in uncovered)
+    return LowerscopeError(
+        f"no lowering for {shown}{more}",
+        where=f"{line.file}:{line.line}" if line else "",
+        todo=_todo(tracer, in_training),
+        code="try-export" if tracer == "fx" and not in_training else "",
+        details="\n".join(each.text() for each in uncovered),
+    )
+
+
+_SHOWN = 5
+
+
+def _todo(tracer: str, in_training: bool) -> str:
+    if in_training:
+        return "put the model in eval mode"
+    if tracer == "fx":
+        return "write it with other operators, or try --tracer export, which breaks it into parts"
+    return "write it with other operators"

@@ -1,0 +1,257 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    axis_of,
+    dtype_name,
+    dtype_of,
+    rank_of,
+    scalar,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import add, cast, div, mul, sub
+from lowerscope.core.lowering.rules.elementwise import clamp
+from lowerscope.core.lowering.te_functions import te_relu
+
+aten = torch.ops.aten
+
+
+@rule(F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_", aten.relu.default)
+def relu(b: NodeBuilder, input: Value) -> Value:
+    return b.emit_te(te_relu, input) if b.te else b.emit(op.nn.relu(input))
+
+
+@rule(F.leaky_relu, F.leaky_relu_, aten.leaky_relu.default)
+def leaky_relu(b: NodeBuilder, input: Value, negative_slope: float = 0.01) -> Value:
+    return b.emit(op.nn.leakyrelu(input, negative_slope))
+
+
+@rule(F.elu, F.elu_, aten.elu.default)
+def elu(
+    b: NodeBuilder, input: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
+) -> Value:
+    if input_scale != 1:
+        raise Refused("it has an input_scale")
+    # exp(x) - 1 of the positive elements is thrown away, and must not overflow on the way.
+    below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
+    curve = mul(b, sub(b, b.emit(op.exp(below)), 1), alpha)
+    value = b.emit(op.where(_positive(b, input), input, curve))
+    return value if scale == 1 else mul(b, value, scale)
+
+
+@rule(F.celu, F.celu_, torch.celu, aten.celu.default)
+def celu(b: NodeBuilder, input: Value, alpha: float = 1.0) -> Value:
+    below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
+    curve = mul(b, sub(b, b.emit(op.exp(div(b, below, alpha))), 1), alpha)
+    return b.emit(op.where(_positive(b, input), input, curve))
+
+
+@rule(F.selu, F.selu_, torch.selu, aten.selu.default)
+def selu(b: NodeBuilder, input: Value) -> Value:
+    return elu(b, input, 1.6732632423543772, 1.0507009873554805)
+
+
+@rule(F.gelu, aten.gelu.default)
+def gelu(b: NodeBuilder, input: Value, approximate: str = "none") -> Value:
+    if approximate == "tanh":
+        return b.emit(op.nn.gelu_tanh(input))
+    return b.emit(op.nn.gelu(input))
+
+
+@rule(F.silu, aten.silu.default)
+def silu(b: NodeBuilder, input: Value) -> Value:
+    return b.emit(op.nn.silu(input))
+
+
+@rule(F.mish, aten.mish.default)
+def mish(b: NodeBuilder, input: Value) -> Value:
+    return mul(b, input, b.emit(op.tanh(softplus(b, input))))
+
+
+@rule(F.softplus, aten.softplus.default)
+def softplus(b: NodeBuilder, input: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
+    scaled = mul(b, input, beta)
+    # Above the threshold torch returns the input; exp must not overflow there.
+    bounded = b.emit(op.minimum(scaled, scalar(threshold, dtype_of(input))))
+    curve = div(b, b.emit(op.log(add(b, b.emit(op.exp(bounded)), 1))), beta)
+    above = b.emit(op.greater(scaled, scalar(threshold, dtype_of(input))))
+    return b.emit(op.where(above, input, curve))
+
+
+@rule(F.softsign)
+def softsign(b: NodeBuilder, input: Value) -> Value:
+    return div(b, input, add(b, b.emit(op.abs(input)), 1))
+
+
+@rule(F.logsigmoid, aten.log_sigmoid.default)
+def logsigmoid(b: NodeBuilder, input: Value) -> Value:
+    # min(x, 0) - log(1 + exp(-|x|)) overflows for no x.
+    decay = b.emit(op.exp(b.emit(op.negative(b.emit(op.abs(input))))))
+    below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
+    return sub(b, below, b.emit(op.log(add(b, decay, 1))))
+
+
+@rule(F.hardtanh, F.hardtanh_, aten.hardtanh.default)
+def hardtanh(b: NodeBuilder, input: Value, min_val: float = -1.0, max_val: float = 1.0) -> Value:
+    return clamp(b, input, min_val, max_val)
+
+
+@rule(F.relu6, aten.relu6.default)
+def relu6(b: NodeBuilder, input: Value) -> Value:
+    return clamp(b, input, 0.0, 6.0)
+
+
+@rule(F.hardsigmoid, aten.hardsigmoid.default)
+def hardsigmoid(b: NodeBuilder, input: Value) -> Value:
+    return div(b, clamp(b, add(b, input, 3), 0.0, 6.0), 6)
+
+
+@rule(F.hardswish, aten.hardswish.default)
+def hardswish(b: NodeBuilder, input: Value) -> Value:
+    return div(b, mul(b, input, clamp(b, add(b, input, 3), 0.0, 6.0)), 6)
+
+
+@rule(F.hardshrink, torch.hardshrink, "hardshrink", aten.hardshrink.default)
+def hardshrink(b: NodeBuilder, input: Value, lambd: float = 0.5) -> Value:
+    dtype = dtype_of(input)
+    outside = b.emit(op.greater(b.emit(op.abs(input)), scalar(lambd, dtype)))
+    return b.emit(op.where(outside, input, scalar(0, dtype)))
+
+
+@rule(F.softshrink, aten.softshrink.default)
+def softshrink(b: NodeBuilder, input: Value, lambd: float = 0.5) -> Value:
+    return sub(b, input, clamp(b, input, -lambd, lambd))
+
+
+@rule(F.tanhshrink)
+def tanhshrink(b: NodeBuilder, input: Value) -> Value:
+    return sub(b, input, b.emit(op.tanh(input)))
+
+
+@rule(F.threshold, F.threshold_, aten.threshold.default)
+def threshold(b: NodeBuilder, input: Value, threshold: float, value: float) -> Value:
+    dtype = dtype_of(input)
+    above = b.emit(op.greater(input, scalar(threshold, dtype)))
+    return b.emit(op.where(above, input, scalar(value, dtype)))
+
+
+@rule(F.prelu, torch.prelu, "prelu", aten.prelu.default, aten._prelu_kernel.default)
+def prelu(b: NodeBuilder, input: Value, weight: Value) -> Value:
+    count = math.prod(shape_of(weight))
+    if count > 1 and rank_of(weight) == 1 and rank_of(input) > 1:
+        extents = [1] * rank_of(input)
+        extents[1] = count
+        weight = b.emit(op.reshape(weight, extents))
+    return b.emit(op.where(_positive(b, input), input, mul(b, input, weight)))
+
+
+@rule(F.glu, aten.glu.default)
+def glu(b: NodeBuilder, input: Value, dim: int = -1) -> Value:
+    halves = b.emit(op.split(input, 2, axis_of(dim, rank_of(input))))
+    return mul(b, b.emit(halves[0]), b.emit(op.sigmoid(b.emit(halves[1]))))
+
+
+@rule(F.softmax, torch.softmax, "softmax", aten.softmax.int)
+def softmax(
+    b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Value:
+    value = input if dtype is None else cast(b, input, dtype_name(dtype))
+    return b.emit(op.nn.softmax(value, _softmax_axis(value, dim)))
+
+
+@rule(F.log_softmax, torch.log_softmax, "log_softmax", aten.log_softmax.int)
+def log_softmax(
+    b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Value:
+    value = input if dtype is None else cast(b, input, dtype_name(dtype))
+    return b.emit(op.nn.log_softmax(value, _softmax_axis(value, dim)))
+
+
+@rule(F.softmin)
+def softmin(
+    b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Value:
+    return softmax(b, b.emit(op.negative(input)), dim, dtype=dtype)
+
+
+@rule(aten._softmax.default, name="softmax")
+def aten_softmax(b: NodeBuilder, input: Value, dim: int, half_to_float: bool) -> Value:
+    return softmax(b, cast(b, input, "float32") if half_to_float else input, dim)
+
+
+@rule(aten._log_softmax.default, name="log_softmax")
+def aten_log_softmax(b: NodeBuilder, input: Value, dim: int, half_to_float: bool) -> Value:
+    return log_softmax(b, cast(b, input, "float32") if half_to_float else input, dim)
+
+
+def _softmax_axis(value: Value, dim: int | None) -> int:
+    if dim is None:
+        # torch's own default of old: the first axis of 0-, 1- and 3-dimensional tensors.
+        dim = 0 if rank_of(value) in (0, 1, 3) else 1
+    return axis_of(dim, rank_of(value))
+
+
+def _positive(b: NodeBuilder, value: Value) -> Value:
+    return b.emit(op.greater(value, scalar(0, dtype_of(value))))
+
+
+_MODULES: dict[type[nn.Module], tuple[Callable[..., Value], tuple[str, ...]]] = {
+    nn.ReLU: (relu, ()),
+    nn.ReLU6: (relu6, ()),
+    nn.LeakyReLU: (leaky_relu, ("negative_slope",)),
+    nn.ELU: (elu, ("alpha",)),
+    nn.CELU: (celu, ("alpha",)),
+    nn.SELU: (selu, ()),
+    nn.GELU: (gelu, ("approximate",)),
+    nn.SiLU: (silu, ()),
+    nn.Mish: (mish, ()),
+    nn.Softplus: (softplus, ("beta", "threshold")),
+    nn.Softsign: (softsign, ()),
+    nn.LogSigmoid: (logsigmoid, ()),
+    nn.Hardtanh: (hardtanh, ("min_val", "max_val")),
+    nn.Hardsigmoid: (hardsigmoid, ()),
+    nn.Hardswish: (hardswish, ()),
+    nn.Hardshrink: (hardshrink, ("lambd",)),
+    nn.Softshrink: (softshrink, ("lambd",)),
+    nn.Tanhshrink: (tanhshrink, ()),
+    nn.Threshold: (threshold, ("threshold", "value")),
+    nn.GLU: (glu, ("dim",)),
+    nn.Softmax: (softmax, ("dim",)),
+    nn.LogSoftmax: (log_softmax, ("dim",)),
+    nn.Softmin: (softmin, ("dim",)),
+}
+"""Modules that call one of the functions above with their own attributes."""
+
+
+def _of_module(lower: Callable[..., Value], attributes: tuple[str, ...]) -> Callable[..., Value]:
+    def lower_module(b: NodeBuilder, module: nn.Module, input: Value) -> Value:
+        return lower(b, input, **{name: getattr(module, name) for name in attributes})
+
+    return lower_module
+
+
+for _type, (_lower, _attributes) in _MODULES.items():
+    rule(_type, name=_lower.__name__)(_of_module(_lower, _attributes))
+
+
+@rule(nn.Softmax2d, name="softmax")
+def softmax2d_module(b: NodeBuilder, module: nn.Softmax2d, input: Value) -> Value:
+    return softmax(b, input, -3)
+
+
+@rule(nn.PReLU)
+def prelu_module(b: NodeBuilder, module: nn.PReLU, input: Value) -> Value:
+    return prelu(b, input, b.constant(module.weight))

@@ -1,0 +1,57 @@
+"""Scaled dot product attention, written out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, scalar, shape_of
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.activation import softmax
+from lowerscope.core.lowering.rules.arithmetic import add, mul
+from lowerscope.core.lowering.rules.linear import matmul
+from lowerscope.core.lowering.rules.shape import transpose
+
+aten = torch.ops.aten
+
+
+@rule(F.scaled_dot_product_attention, aten.scaled_dot_product_attention.default)
+def scaled_dot_product_attention(
+    b: NodeBuilder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_mask: Value = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Value:
+    if dropout_p:
+        raise Refused("it drops out; call model.eval() first")
+    if enable_gqa:
+        groups = shape_of(query)[-3] // shape_of(key)[-3]
+        axis = rank_of(key) - 3
+        key, value = (b.emit(op.repeat(each, groups, axis)) for each in (key, value))
+    factor = 1 / math.sqrt(shape_of(query)[-1]) if scale is None else scale
+    scores = mul(b, matmul(b, query, transpose(b, key, -2, -1)), factor)
+    if is_causal:
+        rows, columns = shape_of(scores)[-2:]
+        attn_mask = b.constant(torch.ones(rows, columns, dtype=torch.bool).tril())
+    masked: Any = attn_mask is not None and dtype_of(attn_mask) == "bool"
+    dtype = dtype_of(scores)
+    if masked:
+        scores = b.emit(op.where(attn_mask, scores, scalar(-math.inf, dtype)))
+    elif attn_mask is not None:
+        scores = add(b, scores, attn_mask)
+    weights = softmax(b, scores, -1)
+    if masked:
+        # A row that is masked as a whole is 0 in torch, where softmax alone gives NaN.
+        weights = b.emit(op.where(attn_mask, weights, scalar(0, dtype)))
+    return matmul(b, weights, value)

@@ -1,0 +1,135 @@
+"""Tensors that are made from numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    dtype_name,
+    dtype_of,
+    is_tensor,
+    scalar,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import cast
+from lowerscope.core.lowering.rules.shape import broadcast_to, flat
+
+aten = torch.ops.aten
+
+
+@rule(torch.zeros, aten.zeros.default)
+def zeros(b: NodeBuilder, *size: Any, dtype: Any = None) -> Value:
+    return _filled(b, flat(size), 0, _named(dtype or torch.get_default_dtype()))
+
+
+@rule(torch.ones, aten.ones.default)
+def ones(b: NodeBuilder, *size: Any, dtype: Any = None) -> Value:
+    return _filled(b, flat(size), 1, _named(dtype or torch.get_default_dtype()))
+
+
+@rule(torch.full, aten.full.default)
+def full(b: NodeBuilder, size: Sequence[int], fill_value: Any, *, dtype: Any = None) -> Value:
+    inferred = torch.full((), fill_value).dtype if not is_tensor(fill_value) else None
+    name = _named(dtype or inferred) if dtype or inferred else dtype_of(fill_value)
+    return _filled(b, flat([size]), fill_value, name)
+
+
+@rule(torch.zeros_like, aten.zeros_like.default)
+def zeros_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
+    return _filled(b, shape_of(input), 0, _named(dtype) if dtype else dtype_of(input))
+
+
+@rule(torch.ones_like, aten.ones_like.default)
+def ones_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
+    return _filled(b, shape_of(input), 1, _named(dtype) if dtype else dtype_of(input))
+
+
+@rule(torch.full_like, aten.full_like.default)
+def full_like(b: NodeBuilder, input: Value, fill_value: Any, *, dtype: Any = None) -> Value:
+    return _filled(b, shape_of(input), fill_value, _named(dtype) if dtype else dtype_of(input))
+
+
+@rule("new_zeros", aten.new_zeros.default)
+def new_zeros(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
+    return _filled(b, flat(size), 0, _named(dtype) if dtype else dtype_of(input))
+
+
+@rule("new_ones", aten.new_ones.default)
+def new_ones(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
+    return _filled(b, flat(size), 1, _named(dtype) if dtype else dtype_of(input))
+
+
+@rule("new_full", aten.new_full.default)
+def new_full(
+    b: NodeBuilder, input: Value, size: Any, fill_value: Any, *, dtype: Any = None
+) -> Value:
+    return _filled(b, flat([size]), fill_value, _named(dtype) if dtype else dtype_of(input))
+
+
+@rule(torch.arange, aten.arange.default, aten.arange.start, aten.arange.start_step)
+def arange(
+    b: NodeBuilder,
+    *bounds: Any,
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+) -> Value:
+    named = {"start": start, "end": end}
+    first, last, stride = _bounds(bounds, named, step)
+    numbers = torch.arange(first, last, stride, dtype=dtype)
+    if numbers.dtype.is_floating_point:
+        # The k-th number is start + k·step in torch; TVM adds up, and may stop one off.
+        return b.constant(numbers)
+    return b.emit(op.arange(first, last, stride, dtype_name(numbers.dtype)))
+
+
+def _of_numbers(function: Callable[..., torch.Tensor]) -> Callable[..., Value]:
+    def constant(b: NodeBuilder, *args: Any, **kwargs: Any) -> Value:
+        if any(is_tensor(each) for each in (*args, *kwargs.values())):
+            raise Refused("it is given a tensor")
+        return b.constant(function(*args, **kwargs))
+
+    return constant
+
+
+for _function in (
+    torch.tensor,
+    torch.linspace,
+    torch.eye,
+    torch.scalar_tensor,
+    torch.hann_window,
+    torch.hamming_window,
+    aten.linspace.default,
+    aten.eye.default,
+    aten.eye.m,
+    aten.scalar_tensor.default,
+):
+    rule(_function, name="constant")(_of_numbers(_function))
+
+
+def _bounds(positional: Sequence[Any], named: dict[str, Any], step: Any) -> tuple[Any, Any, Any]:
+    values = list(positional)
+    if len(values) >= 2:
+        return values[0], values[1], values[2] if len(values) > 2 else step
+    if len(values) == 1 and named["end"] is None:
+        return named["start"] or 0, values[0], step
+    start = values[0] if values else named["start"]
+    return start or 0, named["end"], step
+
+
+def _named(dtype: Any) -> str:
+    return dtype_name(dtype)
+
+
+def _filled(b: NodeBuilder, shape: Sequence[int], value: Any, dtype: str) -> Value:
+    if is_tensor(value):
+        return broadcast_to(b, cast(b, value, dtype), shape)
+    return b.emit(op.full(list(shape), scalar(value, dtype), dtype))

@@ -1,0 +1,67 @@
+"""Dropout and other operators that do nothing outside training, and checks that compute nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value
+from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+
+aten = torch.ops.aten
+
+_TRAINING = "it is in training mode; call model.eval() first"
+
+
+@rule(
+    F.dropout,
+    F.dropout1d,
+    F.dropout2d,
+    F.dropout3d,
+    F.alpha_dropout,
+    F.feature_alpha_dropout,
+)
+def dropout(b: NodeBuilder, input: Value, p: float = 0.5, training: bool = True) -> Value:
+    if training and p > 0:
+        raise Refused(_TRAINING)
+    return input
+
+
+@rule(torch.dropout, aten.dropout.default, name="dropout")
+def aten_dropout(b: NodeBuilder, input: Value, p: float, train: bool) -> Value:
+    return dropout(b, input, p, train)
+
+
+@rule(aten.native_dropout.default, name="dropout")
+def aten_native_dropout(b: NodeBuilder, input: Value, p: float, train: bool | None) -> Value:
+    return dropout(b, input, p, bool(train)), Missing("it belongs to training")
+
+
+@rule(
+    nn.Dropout,
+    nn.Dropout1d,
+    nn.Dropout2d,
+    nn.Dropout3d,
+    nn.AlphaDropout,
+    nn.FeatureAlphaDropout,
+    name="dropout",
+)
+def dropout_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+    return dropout(b, input, module.p, module.training)
+
+
+@rule(
+    torch._assert,
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten._assert_async.msg,
+    aten.sym_constrain_range.default,
+    aten.sym_constrain_range_for_size.default,
+    name="check",
+)
+def check(b: NodeBuilder, *args: Any, **kwargs: Any) -> None:
+    return None

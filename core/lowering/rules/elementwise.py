@@ -1,0 +1,240 @@
+"""Functions of one value, element by element."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value, dtype_of, is_float, is_tensor, scalar
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, sub, to_float
+
+aten = torch.ops.aten
+
+_ON_FLOATS: dict[str, Callable[..., Value]] = {
+    "acos": op.acos,
+    "acosh": op.acosh,
+    "asin": op.asin,
+    "asinh": op.asinh,
+    "atan": op.atan,
+    "atanh": op.atanh,
+    "cos": op.cos,
+    "cosh": op.cosh,
+    "erf": op.erf,
+    "exp": op.exp,
+    "log": op.log,
+    "rsqrt": op.rsqrt,
+    "sigmoid": op.sigmoid,
+    "sin": op.sin,
+    "sinh": op.sinh,
+    "sqrt": op.sqrt,
+    "tan": op.tan,
+    "tanh": op.tanh,
+}
+"""Functions that torch computes in floating point, integers included."""
+
+_ON_ALL: dict[str, Callable[..., Value]] = {
+    "abs": op.abs,
+    "neg": op.negative,
+    "sign": op.sign,
+    "square": op.square,
+}
+"""Functions that keep the dtype, of integers too."""
+
+_ROUNDING: dict[str, Callable[..., Value]] = {
+    "ceil": op.ceil,
+    "floor": op.floor,
+    "trunc": op.trunc,
+}
+"""Functions that leave integers as they are."""
+
+_TESTS: dict[str, Callable[..., Value]] = {
+    "isfinite": op.isfinite,
+    "isinf": op.isinf,
+    "isnan": op.isnan,
+}
+
+_OTHER_NAMES: dict[str, tuple[Any, ...]] = {
+    "abs": (operator.abs, torch.absolute, "__abs__", "absolute"),
+    "neg": (operator.neg, torch.negative, "__neg__", "negative"),
+    "sigmoid": (torch.nn.functional.sigmoid, torch.special.expit, torch.nn.Sigmoid),
+    "tanh": (torch.nn.functional.tanh, torch.nn.Tanh),
+    "trunc": (torch.fix, "fix"),
+}
+
+
+def _enter_all() -> None:
+    for name, relax_operator in _ON_FLOATS.items():
+        _enter(name, _on_floats(relax_operator))
+    for name, relax_operator in _ON_ALL.items():
+        _enter(name, _on_all(relax_operator))
+    for name, relax_operator in _ROUNDING.items():
+        _enter(name, _rounding(relax_operator))
+    for name, relax_operator in _TESTS.items():
+        _enter(name, _test(relax_operator))
+
+
+def _enter(name: str, lower: Callable[..., Value]) -> None:
+    keys: list[Any] = [getattr(torch, name), name]
+    if hasattr(torch, f"{name}_"):
+        keys += [getattr(torch, f"{name}_"), f"{name}_"]
+    packet = getattr(aten, name, None)
+    if packet is not None:
+        keys.append(packet.default)
+    for other in _OTHER_NAMES.get(name, ()):
+        if isinstance(other, type):
+            rule(other, name=name)(_of_module(lower))
+        elif other not in keys:
+            keys.append(other)
+    rule(*keys, name=name)(lower)
+
+
+def _on_floats(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
+    def lower(b: NodeBuilder, input: Value) -> Value:
+        return b.emit(relax_operator(to_float(b, input)))
+
+    return lower
+
+
+def _on_all(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
+    def lower(b: NodeBuilder, input: Value) -> Value:
+        if dtype_of(input) == "bool":
+            raise Refused("its operand is bool")
+        return b.emit(relax_operator(input))
+
+    return lower
+
+
+def _rounding(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
+    def lower(b: NodeBuilder, input: Value) -> Value:
+        return b.emit(relax_operator(input)) if is_float(dtype_of(input)) else input
+
+    return lower
+
+
+def _test(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
+    def lower(b: NodeBuilder, input: Value) -> Value:
+        return b.emit(relax_operator(to_float(b, input)))
+
+    return lower
+
+
+def _of_module(lower: Callable[..., Value]) -> Callable[..., Value]:
+    def lower_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+        return lower(b, input)
+
+    return lower_module
+
+
+_enter_all()
+
+
+@rule(torch.round, "round", "round_", aten.round.default, aten.round.decimals)
+def round(b: NodeBuilder, input: Value, *, decimals: int = 0) -> Value:
+    if not is_float(dtype_of(input)):
+        return input
+    if decimals:
+        raise Refused("it rounds to decimals")
+    return b.emit(op.round(input))
+
+
+@rule(torch.log2, "log2", aten.log2.default)
+def log2(b: NodeBuilder, input: Value) -> Value:
+    return div(b, b.emit(op.log(to_float(b, input))), math.log(2))
+
+
+@rule(torch.log10, "log10", aten.log10.default)
+def log10(b: NodeBuilder, input: Value) -> Value:
+    return div(b, b.emit(op.log(to_float(b, input))), math.log(10))
+
+
+@rule(torch.log1p, "log1p", aten.log1p.default)
+def log1p(b: NodeBuilder, input: Value) -> Value:
+    return b.emit(op.log(add(b, to_float(b, input), 1)))
+
+
+@rule(torch.expm1, "expm1", aten.expm1.default)
+def expm1(b: NodeBuilder, input: Value) -> Value:
+    return sub(b, b.emit(op.exp(to_float(b, input))), 1)
+
+
+@rule(torch.exp2, "exp2", aten.exp2.default)
+def exp2(b: NodeBuilder, input: Value) -> Value:
+    value = to_float(b, input)
+    return b.emit(op.exp(b.emit(op.multiply(value, scalar(math.log(2), dtype_of(value))))))
+
+
+@rule(torch.erfc, "erfc", aten.erfc.default)
+def erfc(b: NodeBuilder, input: Value) -> Value:
+    return sub(b, 1, b.emit(op.erf(to_float(b, input))))
+
+
+@rule(torch.reciprocal, "reciprocal", "reciprocal_", aten.reciprocal.default)
+def reciprocal(b: NodeBuilder, input: Value) -> Value:
+    return div(b, 1, input)
+
+
+@rule(torch.logit, "logit")
+def logit(b: NodeBuilder, input: Value, eps: float | None = None) -> Value:
+    if eps is not None:
+        raise Refused("it has an eps")
+    value = to_float(b, input)
+    return b.emit(op.log(div(b, value, sub(b, 1, value))))
+
+
+@rule(
+    torch.clamp,
+    torch.clip,
+    "clamp",
+    "clamp_",
+    "clip",
+    aten.clamp.default,
+    aten.clamp.Tensor,
+)
+def clamp(b: NodeBuilder, input: Value, min: Value = None, max: Value = None) -> Value:
+    both_numbers = not is_tensor(min) and not is_tensor(max)
+    if both_numbers and min is not None and max is not None and is_float(dtype_of(input)):
+        return b.emit(op.clip(input, float(min), float(max)))
+    value = input
+    if min is not None:
+        value = maximum(b, value, min)
+    if max is not None:
+        value = minimum(b, value, max)
+    return value
+
+
+@rule(torch.clamp_min, "clamp_min", "clamp_min_", aten.clamp_min.default)
+def clamp_min(b: NodeBuilder, input: Value, min: Value) -> Value:
+    return clamp(b, input, min=min)
+
+
+@rule(torch.clamp_max, "clamp_max", "clamp_max_", aten.clamp_max.default)
+def clamp_max(b: NodeBuilder, input: Value, max: Value) -> Value:
+    return clamp(b, input, max=max)
+
+
+@rule(torch.logical_not, "logical_not", aten.logical_not.default)
+def logical_not(b: NodeBuilder, input: Value) -> Value:
+    return b.emit(op.logical_not(truth(b, input)))
+
+
+@rule(torch.bitwise_not, operator.invert, "bitwise_not", "__invert__", aten.bitwise_not.default)
+def bitwise_not(b: NodeBuilder, input: Value) -> Value:
+    if dtype_of(input) == "bool":
+        return b.emit(op.logical_not(input))
+    return b.emit(op.bitwise_not(input))
+
+
+def truth(b: NodeBuilder, value: Value) -> Value:
+    """Return whether each element is not zero."""
+    if not is_tensor(value):
+        return scalar(bool(value), "bool")
+    if dtype_of(value) == "bool":
+        return value
+    return b.emit(op.not_equal(value, scalar(0, dtype_of(value))))

@@ -1,0 +1,229 @@
+"""Reading a part of a tensor: ``x[...]``, ``select``, ``gather`` and their kin."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm import ir, relax
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    axis_of,
+    dtype_of,
+    is_tensor,
+    rank_of,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
+
+aten = torch.ops.aten
+
+
+@rule(operator.getitem, "__getitem__")
+def getitem(b: NodeBuilder, input: Any, index: Any) -> Any:
+    if isinstance(input, ir.Expr) and isinstance(input.ty, relax.TupleType):
+        count = len(input.ty.fields)
+        if isinstance(index, slice):
+            return tuple(b.emit(input[each]) for each in range(count)[index])
+        return b.emit(input[range(count)[index]])
+    if not is_tensor(input):
+        member = input[index]
+        if isinstance(member, Missing):
+            raise Refused(member.reason)
+        return member
+    return _index(b, input, index if isinstance(index, tuple) else (index,))
+
+
+@rule(torch.select, "select", aten.select.int)
+def select(b: NodeBuilder, input: Value, dim: int, index: int) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    return take_one(b, input, axis, index)
+
+
+@rule(aten.slice.Tensor, name="slice")
+def aten_slice(
+    b: NodeBuilder,
+    input: Value,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    return _slice(b, input, {axis: slice(start, end, step)})
+
+
+@rule(torch.narrow, "narrow", aten.narrow.default)
+def narrow(b: NodeBuilder, input: Value, dim: int, start: int, length: int) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    first = start + shape_of(input)[axis] if start < 0 else start
+    return _slice(b, input, {axis: slice(first, first + length)})
+
+
+@rule(torch.index_select, "index_select", aten.index_select.default)
+def index_select(b: NodeBuilder, input: Value, dim: int, index: Value) -> Value:
+    return b.emit(op.take(input, index, axis_of(dim, rank_of(input)), mode="clip"))
+
+
+@rule(torch.take, "take", aten.take.default)
+def take(b: NodeBuilder, input: Value, index: Value) -> Value:
+    return b.emit(op.take(reshape_to(b, input, [-1]), index, 0, mode="wrap"))
+
+
+@rule(torch.gather, "gather", aten.gather.default)
+def gather(
+    b: NodeBuilder, input: Value, dim: int, index: Value, *, sparse_grad: bool = False
+) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    for each, (extent, wanted) in enumerate(zip(shape_of(input), shape_of(index), strict=True)):
+        if each != axis and extent != wanted:
+            input = _slice(b, input, {each: slice(0, wanted)})
+    return b.emit(op.gather_elements(input, index, axis))
+
+
+@rule(aten.index.Tensor, name="getitem")
+def aten_index(b: NodeBuilder, input: Value, indices: Sequence[Value]) -> Value:
+    index = [slice(None) if each is None else each for each in indices]
+    return _index(b, input, tuple(index))
+
+
+@rule(torch.embedding, aten.embedding.default, name="embedding")
+def aten_embedding(
+    b: NodeBuilder,
+    weight: Value,
+    indices: Value,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Value:
+    return embedding(b, indices, weight)
+
+
+@rule(F.embedding)
+def embedding(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Value:
+    if max_norm is not None:
+        raise Refused("it has a max_norm, which changes the weight")
+    return b.emit(op.take(weight, input, 0, mode="clip"))
+
+
+@rule(nn.Embedding)
+def embedding_module(b: NodeBuilder, module: nn.Embedding, input: Value) -> Value:
+    return embedding(b, input, b.constant(module.weight), max_norm=module.max_norm)
+
+
+@rule(F.one_hot, aten.one_hot.default)
+def one_hot(b: NodeBuilder, input: Value, num_classes: int = -1) -> Value:
+    if num_classes < 1:
+        raise Refused("without num_classes its shape depends on the data")
+    on, off = relax.prim_value(1), relax.prim_value(0)
+    value = b.emit(op.one_hot(input, on, off, num_classes))
+    return value if dtype_of(value) == "int64" else b.emit(op.astype(value, "int64"))
+
+
+def take_one(b: NodeBuilder, input: Value, axis: int, index: int) -> Value:
+    """Return the elements at one place of `axis`, which goes away."""
+    extents = shape_of(input)
+    place = index + extents[axis] if index < 0 else index
+    cut = _slice(b, input, {axis: slice(place, place + 1)})
+    return reshape_to(b, cut, [*extents[:axis], *extents[axis + 1 :]])
+
+
+def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
+    """Index as torch does: numbers, slices and new axes first, tensors on what they leave."""
+    entries = _with_whole_axes(index, rank_of(input))
+
+    # Step 1. Cut: a number is a slice of one.
+    slices: dict[int, slice] = {}
+    axis = 0
+    for each in entries:
+        if isinstance(each, slice):
+            slices[axis] = each
+        elif isinstance(each, int):
+            place = each + shape_of(input)[axis] if each < 0 else each
+            slices[axis] = slice(place, place + 1)
+        axis += each is not None
+    value = _slice(b, input, slices)
+
+    # Step 2. Drop the axes of the numbers, and add the new ones.
+    extents: list[int] = []
+    tensors: dict[int, Value] = {}
+    axis = 0
+    for each in entries:
+        if each is None:
+            extents.append(1)
+            continue
+        if _is_tensor_like(each):
+            tensors[len(extents)] = _index_tensor(b, each)
+        if not isinstance(each, int):
+            extents.append(shape_of(value)[axis])
+        axis += 1
+    value = reshape_to(b, value, extents)
+    return _take_tensors(b, value, tensors) if tensors else value
+
+
+def _with_whole_axes(index: tuple[Any, ...], rank: int) -> list[Any]:
+    """Replace ``...``, and what is left out at the end, by whole axes."""
+    used = sum(each is not None and each is not Ellipsis for each in index)
+    whole = [slice(None)] * (rank - used)
+    place = next((i for i, each in enumerate(index) if each is Ellipsis), len(index))
+    entries = [*index[:place], *whole, *index[place + 1 :]]
+    for each in entries:
+        if isinstance(each, bool) or (is_tensor(each) and dtype_of(each) == "bool"):
+            raise Refused("it is indexed by a mask, so its shape depends on the data")
+    return entries
+
+
+def _slice(b: NodeBuilder, input: Value, slices: dict[int, slice]) -> Value:
+    """Cut each axis in `slices`, with torch's meaning of bounds that are negative or too large."""
+    axes, begin, end, strides = [], [], [], []
+    for axis, bounds in slices.items():
+        extent = shape_of(input)[axis]
+        start, stop, step = bounds.indices(extent)
+        if (start, stop, step) != (0, extent, 1):
+            axes.append(axis)
+            begin.append(start)
+            end.append(max(start, stop))
+            strides.append(step)
+    return b.emit(op.strided_slice(input, axes, begin, end, strides)) if axes else input
+
+
+def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Value:
+    """Index the axes in `tensors` by integer tensors, which broadcast together."""
+    axes = list(tensors)
+    if len(axes) == 1:
+        return b.emit(op.take(value, tensors[axes[0]], axes[0], mode="wrap"))
+    rest = [axis for axis in range(rank_of(value)) if axis not in axes]
+    moved = permute_to(b, value, [*axes, *rest])
+    taken = b.emit(op.index_tensor(moved, list(tensors.values())))
+    if axes != list(range(axes[0], axes[0] + len(axes))):
+        return taken
+    # Neighbouring indices leave their axes where the first of them stood.
+    count = rank_of(taken) - len(rest)
+    before = [count + index for index in range(axes[0])]
+    after = [count + index for index in range(axes[0], len(rest))]
+    return permute_to(b, taken, [*before, *range(count), *after])
+
+
+def _is_tensor_like(entry: Any) -> bool:
+    return is_tensor(entry) or isinstance(entry, list)
+
+
+def _index_tensor(b: NodeBuilder, entry: Any) -> Value:
+    return entry if is_tensor(entry) else b.constant(torch.tensor(entry))

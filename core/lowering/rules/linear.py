@@ -1,0 +1,103 @@
+"""Matrix products: ``Linear``, ``matmul`` and their kin."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm import topi
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value, dtype_of, is_float, rank_of, scalar
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import to_common_dtype
+from lowerscope.core.lowering.te_functions import te_dense, te_matmul
+
+aten = torch.ops.aten
+
+
+@rule(F.linear, aten.linear.default)
+def linear(b: NodeBuilder, input: Value, weight: Value, bias: Value = None) -> Value:
+    if rank_of(weight) != 2:
+        raise Refused("its weight is not a matrix")
+    if not b.te:
+        product = b.emit(op.matmul(input, b.emit(op.permute_dims(weight))))
+        return product if bias is None else b.emit(op.add(product, bias))
+    if rank_of(input) == 2:
+        product = b.emit_te(topi.nn.dense, input, weight)
+    else:
+        product = b.emit_te(te_dense, input, weight, primfunc_name_hint="dense")
+    return product if bias is None else b.emit_te(topi.add, product, bias)
+
+
+@rule(nn.Linear)
+def linear_module(b: NodeBuilder, module: nn.Linear, input: Value) -> Value:
+    return linear(b, input, b.constant(module.weight), b.optional_constant(module.bias))
+
+
+@rule(
+    torch.matmul,
+    torch.mm,
+    torch.bmm,
+    torch.mv,
+    torch.dot,
+    operator.matmul,
+    "matmul",
+    "mm",
+    "bmm",
+    "mv",
+    "dot",
+    "__matmul__",
+    aten.matmul.default,
+    aten.mm.default,
+    aten.bmm.default,
+    aten.mv.default,
+    aten.dot.default,
+)
+def matmul(b: NodeBuilder, input: Value, other: Value) -> Value:
+    if not is_float(dtype_of(input)) and dtype_of(input) == "bool":
+        raise Refused("its operands are bool")
+    if b.te and rank_of(input) == 2 and rank_of(other) == 2:
+        return b.emit_te(te_matmul, input, other)
+    return b.emit(op.matmul(input, other))
+
+
+@rule(torch.addmm, "addmm", aten.addmm.default)
+def addmm(
+    b: NodeBuilder, input: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1
+) -> Value:
+    product = scaled(b, matmul(b, mat1, mat2), alpha)
+    if beta == 0:
+        return product
+    added = scaled(b, input, beta)
+    return b.emit_te(topi.add, added, product) if b.te else b.emit(op.add(added, product))
+
+
+@rule(torch.baddbmm, "baddbmm", aten.baddbmm.default)
+def baddbmm(
+    b: NodeBuilder, input: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1
+) -> Value:
+    return addmm(b, input, batch1, batch2, beta=beta, alpha=alpha)
+
+
+@rule(torch.outer, "outer", aten.outer.default)
+def outer(b: NodeBuilder, input: Value, vec2: Value) -> Value:
+    first, second = to_common_dtype(b, input, vec2)
+    return b.emit(op.outer(first, second))
+
+
+@rule(torch.einsum, aten.einsum.default)
+def einsum(b: NodeBuilder, equation: str, *operands: Any, path: Any = None) -> Value:
+    tensors = list(operands[0]) if isinstance(operands[0], (tuple, list)) else list(operands)
+    return b.emit(op.einsum(tensors, equation))
+
+
+def scaled(b: NodeBuilder, value: Value, factor: Any) -> Value:
+    """Return `value` times a number; `value` itself for 1."""
+    if factor == 1:
+        return value
+    return b.emit(op.multiply(value, scalar(factor, dtype_of(value))))

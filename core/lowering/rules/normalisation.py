@@ -1,0 +1,288 @@
+"""Normalisation by statistics: of the batch, the layer, groups of channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    axis_of,
+    dtype_of,
+    rank_of,
+    scalar,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import add, cast, div, mul, sub
+
+aten = torch.ops.aten
+
+_TRAINING = "it is in training mode; call model.eval() first"
+
+
+@rule(F.batch_norm, torch.batch_norm)
+def batch_norm(
+    b: NodeBuilder,
+    input: Value,
+    running_mean: Value,
+    running_var: Value,
+    weight: Value = None,
+    bias: Value = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Value:
+    if running_mean is None or running_var is None:
+        axes = [axis for axis in range(rank_of(input)) if axis != 1]
+        return _normalise(b, input, axes, _by_channel(b, input, weight, bias), eps)
+    if training:
+        raise Refused(_TRAINING)
+    channels, dtype = shape_of(input)[1], dtype_of(running_mean)
+    weight = _filled(b, channels, 1, dtype) if weight is None else weight
+    bias = _filled(b, channels, 0, dtype) if bias is None else bias
+    normalised = b.emit(
+        op.nn.batch_norm(
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            axis=1,
+            epsilon=eps,
+            momentum=0.0,
+            training=False,
+        )
+    )
+    return b.emit(normalised[0])
+
+
+@rule(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, name="batch_norm")
+def batch_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+    if module.training:
+        raise Refused(_TRAINING)
+    return batch_norm(
+        b,
+        input,
+        b.optional_constant(module.running_mean),
+        b.optional_constant(module.running_var),
+        b.optional_constant(module.weight),
+        b.optional_constant(module.bias),
+        eps=module.eps,
+    )
+
+
+@rule(aten._native_batch_norm_legit_no_training.default, name="batch_norm")
+def aten_batch_norm(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    bias: Value,
+    running_mean: Value,
+    running_var: Value,
+    momentum: float,
+    eps: float,
+) -> Value:
+    value = batch_norm(b, input, running_mean, running_var, weight, bias, eps=eps)
+    return value, *[Missing("it belongs to training")] * 2
+
+
+@rule(aten._native_batch_norm_legit.no_stats, name="batch_norm")
+def aten_batch_norm_of_batch(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    bias: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Value:
+    value = batch_norm(b, input, None, None, weight, bias, eps=eps)
+    return value, *[Missing("it belongs to training")] * 2
+
+
+@rule(F.layer_norm, torch.layer_norm, aten.layer_norm.default)
+def layer_norm(
+    b: NodeBuilder,
+    input: Value,
+    normalized_shape: Sequence[int],
+    weight: Value = None,
+    bias: Value = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Value:
+    shape, dtype = tuple(normalized_shape), dtype_of(input)
+    weight = b.constant(torch.ones(shape)) if weight is None else weight
+    bias = b.constant(torch.zeros(shape)) if bias is None else bias
+    axes = list(range(-len(shape), 0))
+    operands = (input, cast(b, weight, dtype), cast(b, bias, dtype))
+    return b.emit(op.nn.layer_norm(*operands, axes=axes, epsilon=eps))
+
+
+@rule(nn.LayerNorm)
+def layer_norm_module(b: NodeBuilder, module: nn.LayerNorm, input: Value) -> Value:
+    weight, bias = b.optional_constant(module.weight), b.optional_constant(module.bias)
+    return layer_norm(b, input, module.normalized_shape, weight, bias, module.eps)
+
+
+@rule(aten.native_layer_norm.default, name="layer_norm")
+def aten_layer_norm(
+    b: NodeBuilder,
+    input: Value,
+    normalized_shape: Sequence[int],
+    weight: Value,
+    bias: Value,
+    eps: float,
+) -> Value:
+    value = layer_norm(b, input, normalized_shape, weight, bias, eps)
+    return value, *[Missing("it belongs to training")] * 2
+
+
+@rule(F.rms_norm, torch.rms_norm, aten.rms_norm.default)
+def rms_norm(
+    b: NodeBuilder,
+    input: Value,
+    normalized_shape: Sequence[int],
+    weight: Value = None,
+    eps: float | None = None,
+) -> Value:
+    axes = list(range(-len(normalized_shape), 0))
+    epsilon = torch.finfo(getattr(torch, dtype_of(input))).eps if eps is None else eps
+    mean = b.emit(op.mean(b.emit(op.square(input)), axes, keepdims=True))
+    value = mul(b, input, b.emit(op.rsqrt(add(b, mean, epsilon))))
+    return value if weight is None else mul(b, value, weight)
+
+
+@rule(nn.RMSNorm)
+def rms_norm_module(b: NodeBuilder, module: nn.RMSNorm, input: Value) -> Value:
+    weight = b.optional_constant(module.weight)
+    return rms_norm(b, input, module.normalized_shape, weight, module.eps)
+
+
+@rule(F.group_norm, torch.group_norm, aten.group_norm.default)
+def group_norm(
+    b: NodeBuilder,
+    input: Value,
+    num_groups: int,
+    weight: Value = None,
+    bias: Value = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Value:
+    batch, channels, *spatial = shape_of(input)
+    grouped = b.emit(
+        op.reshape(input, (batch, num_groups, channels // num_groups * math.prod(spatial)))
+    )
+    normalised = _normalise(b, grouped, [2], (None, None), eps)
+    value = b.emit(op.reshape(normalised, (batch, channels, *spatial)))
+    return _affine(b, value, _by_channel(b, input, weight, bias))
+
+
+@rule(nn.GroupNorm)
+def group_norm_module(b: NodeBuilder, module: nn.GroupNorm, input: Value) -> Value:
+    weight, bias = b.optional_constant(module.weight), b.optional_constant(module.bias)
+    return group_norm(b, input, module.num_groups, weight, bias, module.eps)
+
+
+@rule(aten.native_group_norm.default, name="group_norm")
+def aten_group_norm(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    bias: Value,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> Value:
+    value = group_norm(b, input, group, weight, bias, eps)
+    return value, *[Missing("it belongs to training")] * 2
+
+
+@rule(F.instance_norm, torch.instance_norm, aten.instance_norm.default)
+def instance_norm(
+    b: NodeBuilder,
+    input: Value,
+    running_mean: Value = None,
+    running_var: Value = None,
+    weight: Value = None,
+    bias: Value = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Value:
+    if not use_input_stats:
+        return batch_norm(b, input, running_mean, running_var, weight, bias, eps=eps)
+    axes = list(range(2, rank_of(input)))
+    return _normalise(b, input, axes, _by_channel(b, input, weight, bias), eps)
+
+
+@rule(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, name="instance_norm")
+def instance_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+    if rank_of(input) != {nn.InstanceNorm1d: 3, nn.InstanceNorm2d: 4}.get(type(module), 5):
+        raise Refused("its input has no batch axis")
+    return instance_norm(
+        b,
+        input,
+        b.optional_constant(module.running_mean),
+        b.optional_constant(module.running_var),
+        b.optional_constant(module.weight),
+        b.optional_constant(module.bias),
+        use_input_stats=module.training or not module.track_running_stats,
+        eps=module.eps,
+    )
+
+
+@rule(F.normalize)
+def normalize(
+    b: NodeBuilder, input: Value, p: float = 2.0, dim: int = 1, eps: float = 1e-12
+) -> Value:
+    if p != 2:
+        raise Refused("its p is not 2")
+    axis = axis_of(dim, rank_of(input))
+    total = b.emit(op.sum(b.emit(op.square(input)), axis, keepdims=True))
+    norm = b.emit(op.sqrt(total))
+    return div(b, input, b.emit(op.maximum(norm, scalar(eps, dtype_of(input)))))
+
+
+def _normalise(
+    b: NodeBuilder,
+    input: Value,
+    axes: Sequence[int],
+    affine: tuple[Value, Value],
+    eps: float,
+) -> Value:
+    """Return `input` with mean 0 and variance 1 over `axes`, scaled and shifted."""
+    centred = sub(b, input, b.emit(op.mean(input, list(axes), keepdims=True)))
+    variance = b.emit(op.mean(b.emit(op.square(centred)), list(axes), keepdims=True))
+    value = mul(b, centred, b.emit(op.rsqrt(add(b, variance, eps))))
+    return _affine(b, value, affine)
+
+
+def _affine(b: NodeBuilder, value: Value, affine: tuple[Value, Value]) -> Value:
+    weight, bias = affine
+    if weight is not None:
+        value = mul(b, value, weight)
+    return value if bias is None else add(b, value, bias)
+
+
+def _by_channel(b: NodeBuilder, input: Value, weight: Value, bias: Value) -> tuple[Value, Value]:
+    """Return weight and bias so that they broadcast along axis 1 of `input`."""
+    extents = [1, -1] + [1] * (rank_of(input) - 2)
+    return (
+        None if weight is None else b.emit(op.reshape(weight, extents)),
+        None if bias is None else b.emit(op.reshape(bias, extents)),
+    )
+
+
+def _filled(b: NodeBuilder, size: int, value: float, dtype: str) -> Value:
+    return b.constant(torch.full((size,), value, dtype=getattr(torch, dtype)))

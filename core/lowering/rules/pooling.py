@@ -1,0 +1,272 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm import topi
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
+from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+
+aten = torch.ops.aten
+
+_MAX: dict[int, Callable[..., Value]] = {
+    1: op.nn.max_pool1d,
+    2: op.nn.max_pool2d,
+    3: op.nn.max_pool3d,
+}
+_AVERAGE: dict[int, Callable[..., Value]] = {
+    1: op.nn.avg_pool1d,
+    2: op.nn.avg_pool2d,
+    3: op.nn.avg_pool3d,
+}
+_ADAPTIVE: dict[int, Callable[..., Value]] = {
+    1: op.nn.adaptive_avg_pool1d,
+    2: op.nn.adaptive_avg_pool2d,
+    3: op.nn.adaptive_avg_pool3d,
+}
+
+Extents = int | Sequence[int]
+
+
+def _max_pool(
+    b: NodeBuilder,
+    dimensions: int,
+    input: Value,
+    kernel_size: Extents,
+    stride: Extents | None = None,
+    padding: Extents = 0,
+    dilation: Extents = 1,
+    ceil_mode: bool = False,
+) -> Value:
+    kernel = _each(kernel_size, dimensions)
+    strides = _each(stride, dimensions) if stride else kernel
+    widths = _each(padding, dimensions)
+    dilations = _each(dilation, dimensions)
+
+    def pool(value: Value) -> Value:
+        if b.te and dimensions == 2:
+            return b.emit_te(
+                topi.nn.pool2d,
+                value,
+                kernel,
+                strides,
+                dilations,
+                widths * 2,
+                "max",
+                ceil_mode,
+                primfunc_name_hint="max_pool2d",
+            )
+        return b.emit(
+            _MAX[dimensions](
+                value,
+                pool_size=kernel,
+                strides=strides,
+                padding=widths * 2,
+                dilation=dilations,
+                ceil_mode=ceil_mode,
+            )
+        )
+
+    return _over_batch(b, dimensions, input, pool)
+
+
+def _avg_pool(
+    b: NodeBuilder,
+    dimensions: int,
+    input: Value,
+    kernel_size: Extents,
+    stride: Extents | None = None,
+    padding: Extents = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Value:
+    kernel = _each(kernel_size, dimensions)
+    strides = _each(stride, dimensions) if stride else kernel
+    widths = _each(padding, dimensions)
+    if divisor_override is not None:
+        raise Refused("it has a divisor_override")
+    if ceil_mode and count_include_pad and not _divides(input, kernel, strides, widths):
+        raise Refused("with ceil_mode TVM divides the last windows by another count than torch")
+
+    def pool(value: Value) -> Value:
+        if b.te and dimensions == 2:
+            return b.emit_te(
+                topi.nn.pool2d,
+                value,
+                kernel,
+                strides,
+                [1, 1],
+                widths * 2,
+                "avg",
+                ceil_mode,
+                "NCHW",
+                count_include_pad,
+                primfunc_name_hint="avg_pool2d",
+            )
+        return b.emit(
+            _AVERAGE[dimensions](
+                value,
+                pool_size=kernel,
+                strides=strides,
+                padding=widths * 2,
+                ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad,
+            )
+        )
+
+    return _over_batch(b, dimensions, input, pool)
+
+
+def adaptive_avg_pool(b: NodeBuilder, dimensions: int, input: Value, output_size: Extents) -> Value:
+    """Average over windows that divide each of the last `dimensions` axes as torch does."""
+    sizes = [
+        shape_of(input)[index - dimensions] if size is None else size
+        for index, size in enumerate(_each(output_size, dimensions))
+    ]
+    return _over_batch(
+        b, dimensions, input, lambda value: b.emit(_ADAPTIVE[dimensions](value, sizes))
+    )
+
+
+def _adaptive_max_pool(
+    b: NodeBuilder,
+    dimensions: int,
+    input: Value,
+    output_size: Extents,
+    return_indices: bool = False,
+) -> Value:
+    if return_indices:
+        raise Refused("TVM has no indices of a pooling")
+    extents = shape_of(input)[-dimensions:]
+    sizes = _each(output_size, dimensions)
+    sizes = [own if size is None else size for own, size in zip(extents, sizes, strict=True)]
+    if any(own % size for own, size in zip(extents, sizes, strict=True)):
+        raise Refused("its output size does not divide the input's")
+    kernel = [own // size for own, size in zip(extents, sizes, strict=True)]
+    return _max_pool(b, dimensions, input, kernel)
+
+
+def _over_batch(
+    b: NodeBuilder, dimensions: int, input: Value, pool: Callable[[Value], Value]
+) -> Value:
+    """Pool a tensor with or without a batch axis."""
+    if rank_of(input) == dimensions + 2:
+        return pool(input)
+    return b.emit(op.squeeze(pool(b.emit(op.expand_dims(input, 0))), [0]))
+
+
+def _each(value: Any, dimensions: int) -> list[Any]:
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    return values * dimensions if len(values) == 1 else values
+
+
+def _divides(
+    input: Value, kernel: Sequence[int], strides: Sequence[int], widths: Sequence[int]
+) -> bool:
+    """Return whether the windows end where the input does, so that rounding up changes nothing."""
+    extents = shape_of(input)[-len(kernel) :]
+    return all(
+        (extent + 2 * width - size) % stride == 0
+        for extent, width, size, stride in zip(extents, widths, kernel, strides, strict=True)
+    )
+
+
+def _enter_max(dimensions: int) -> None:
+    name = f"max_pool{dimensions}d"
+
+    def lower(
+        b: NodeBuilder,
+        input: Value,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Value:
+        if return_indices:
+            raise Refused("TVM has no indices of a pooling")
+        return _max_pool(b, dimensions, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def lower_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+        arguments = (module.kernel_size, module.stride, module.padding, module.dilation)
+        return lower(b, input, *arguments, module.ceil_mode, module.return_indices)
+
+    def lower_with_indices(b: NodeBuilder, input: Value, *args: Any) -> Value:
+        return lower(b, input, *args), Missing("TVM has no indices of a pooling")
+
+    # F.max_pool2d decides by its argument between two functions, and either may be traced.
+    functions = {getattr(F, name), getattr(torch, name), getattr(F, f"_{name}")}
+    rule(*functions, getattr(aten, name).default, name=name)(lower)
+    rule(getattr(nn, f"MaxPool{dimensions}d"), name=name)(lower_module)
+    with_indices = getattr(aten, f"{name}_with_indices", None)
+    if with_indices is not None:
+        rule(with_indices.default, name=name)(lower_with_indices)
+
+
+def _enter_average(dimensions: int) -> None:
+    name = f"avg_pool{dimensions}d"
+
+    def lower(
+        b: NodeBuilder,
+        input: Value,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Value:
+        arguments = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return _avg_pool(b, dimensions, input, *arguments)
+
+    def lower_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+        divisor = getattr(module, "divisor_override", None)
+        arguments = (module.kernel_size, module.stride, module.padding, module.ceil_mode)
+        return lower(b, input, *arguments, module.count_include_pad, divisor)
+
+    rule(getattr(F, name), getattr(aten, name).default, name=name)(lower)
+    rule(getattr(nn, f"AvgPool{dimensions}d"), name=name)(lower_module)
+
+
+def _enter_adaptive(dimensions: int) -> None:
+    name = f"adaptive_avg_pool{dimensions}d"
+
+    def average(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
+        return adaptive_avg_pool(b, dimensions, input, output_size)
+
+    def average_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+        return adaptive_avg_pool(b, dimensions, input, module.output_size)
+
+    def maximum(
+        b: NodeBuilder, input: Value, output_size: Extents, return_indices: bool = False
+    ) -> Value:
+        return _adaptive_max_pool(b, dimensions, input, output_size, return_indices)
+
+    def maximum_module(b: NodeBuilder, module: Any, input: Value) -> Value:
+        return maximum(b, input, module.output_size, module.return_indices)
+
+    keys = [getattr(F, name), getattr(aten, name).default]
+    if hasattr(aten, f"_{name}"):
+        keys.append(getattr(aten, f"_{name}").default)
+    rule(*keys, name=name)(average)
+    rule(getattr(nn, f"AdaptiveAvgPool{dimensions}d"), name=name)(average_module)
+    name = f"adaptive_max_pool{dimensions}d"
+    functions = {getattr(F, name), getattr(F, f"_{name}")}
+    rule(*functions, name=name)(maximum)
+    rule(getattr(nn, f"AdaptiveMaxPool{dimensions}d"), name=name)(maximum_module)
+
+
+for _dimensions in (1, 2, 3):
+    _enter_max(_dimensions)
+    _enter_average(_dimensions)
+    _enter_adaptive(_dimensions)

@@ -1,0 +1,284 @@
+"""Reductions: sums, means, extrema, norms, and orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    axis_of,
+    dtype_name,
+    dtype_of,
+    is_float,
+    is_tensor,
+    rank_of,
+    scalar,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import (
+    add,
+    cast,
+    maximum,
+    minimum,
+    mul,
+    pow,
+    sub,
+    to_float,
+)
+from lowerscope.core.lowering.rules.elementwise import truth
+
+aten = torch.ops.aten
+
+Axes = int | Sequence[int] | None
+
+
+@rule(torch.sum, "sum", aten.sum.default, aten.sum.dim_IntList)
+def sum(
+    b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:
+    return b.emit(op.sum(_summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
+
+
+@rule(torch.prod, "prod", aten.prod.default, aten.prod.dim_int)
+def prod(
+    b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:
+    return b.emit(op.prod(_summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
+
+
+@rule(torch.mean, "mean", aten.mean.default, aten.mean.dim)
+def mean(
+    b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:
+    value = input if dtype is None else cast(b, input, dtype_name(dtype))
+    return b.emit(op.mean(value, axes_of(input, dim), keepdims=keepdim))
+
+
+@rule(torch.var, "var", aten.var.correction, aten.var.dim)
+def var(
+    b: NodeBuilder,
+    input: Value,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Value:
+    if isinstance(dim, bool):
+        # torch.var(x, unbiased)
+        dim, unbiased = None, dim
+    axes = axes_of(input, dim)
+    count = math.prod(shape_of(input)[axis] for axis in axes)
+    subtract = int(unbiased) if correction is None else correction
+    if count <= subtract:
+        raise Refused("it has too few elements for its correction")
+    centred = sub(b, input, b.emit(op.mean(input, axes, keepdims=True)))
+    total = b.emit(op.sum(b.emit(op.square(centred)), axes, keepdims=keepdim))
+    return mul(b, total, 1 / (count - subtract))
+
+
+@rule(torch.std, "std", aten.std.correction, aten.std.dim)
+def std(
+    b: NodeBuilder,
+    input: Value,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Value:
+    return b.emit(op.sqrt(var(b, input, dim, unbiased, keepdim, correction=correction)))
+
+
+@rule(torch.var_mean, aten.var_mean.correction)
+def var_mean(
+    b: NodeBuilder,
+    input: Value,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Value:
+    variance = var(b, input, dim, unbiased, keepdim, correction=correction)
+    return variance, mean(b, input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+@rule(torch.amax, "amax", aten.amax.default)
+def amax(b: NodeBuilder, input: Value, dim: Axes = (), keepdim: bool = False) -> Value:
+    return b.emit(op.max(input, axes_of(input, dim), keepdims=keepdim))
+
+
+@rule(torch.amin, "amin", aten.amin.default)
+def amin(b: NodeBuilder, input: Value, dim: Axes = (), keepdim: bool = False) -> Value:
+    return b.emit(op.min(input, axes_of(input, dim), keepdims=keepdim))
+
+
+@rule(torch.max, "max", aten.max.default, aten.max.dim, aten.max.other)
+def max(
+    b: NodeBuilder, input: Value, dim: Any = None, keepdim: bool = False, other: Value = None
+) -> Value:
+    other = dim if is_tensor(dim) else other
+    if other is not None:
+        return maximum(b, input, other)
+    return _extremum(b, input, dim, keepdim, op.max, op.argmax)
+
+
+@rule(torch.min, "min", aten.min.default, aten.min.dim, aten.min.other)
+def min(
+    b: NodeBuilder, input: Value, dim: Any = None, keepdim: bool = False, other: Value = None
+) -> Value:
+    other = dim if is_tensor(dim) else other
+    if other is not None:
+        return minimum(b, input, other)
+    return _extremum(b, input, dim, keepdim, op.min, op.argmin)
+
+
+@rule(torch.argmax, "argmax", aten.argmax.default)
+def argmax(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    return _argument(b, input, dim, keepdim, op.argmax)
+
+
+@rule(torch.argmin, "argmin", aten.argmin.default)
+def argmin(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    return _argument(b, input, dim, keepdim, op.argmin)
+
+
+@rule(torch.all, "all", aten.all.default, aten.all.dim, aten.all.dims)
+def all(b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False) -> Value:
+    values = b.emit(op.astype(truth(b, input), "int8"))
+    found = b.emit(op.min(values, axes_of(input, dim), keepdims=keepdim))
+    return b.emit(op.astype(found, "bool"))
+
+
+@rule(torch.any, "any", aten.any.default, aten.any.dim, aten.any.dims)
+def any(b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False) -> Value:
+    values = b.emit(op.astype(truth(b, input), "int8"))
+    found = b.emit(op.max(values, axes_of(input, dim), keepdims=keepdim))
+    return b.emit(op.astype(found, "bool"))
+
+
+@rule(torch.logsumexp, "logsumexp", aten.logsumexp.default)
+def logsumexp(b: NodeBuilder, input: Value, dim: Axes, keepdim: bool = False) -> Value:
+    axes = axes_of(input, dim)
+    largest = b.emit(op.max(input, axes, keepdims=True))
+    total = sum(b, b.emit(op.exp(sub(b, input, largest))), axes, keepdim)
+    kept = largest if keepdim else b.emit(op.squeeze(largest, axes))
+    return add(b, b.emit(op.log(total)), kept)
+
+
+@rule(torch.norm, "norm")
+def norm(
+    b: NodeBuilder,
+    input: Value,
+    p: Any = "fro",
+    dim: Axes = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+) -> Value:
+    if isinstance(p, str) and p != "fro":
+        raise Refused(f"it is the {p} norm")
+    return vector_norm(b, input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)
+
+
+@rule(torch.linalg.vector_norm, aten.linalg_vector_norm.default)
+def vector_norm(
+    b: NodeBuilder,
+    input: Value,
+    ord: Any = 2,
+    dim: Axes = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Value:
+    axes = axes_of(input, dim)
+    value = to_float(b, input) if dtype is None else cast(b, input, dtype_name(dtype))
+    size = b.emit(op.abs(value))
+    if ord in (math.inf, -math.inf):
+        extremum = op.max if ord > 0 else op.min
+        return b.emit(extremum(size, axes, keepdims=keepdim))
+    if ord == 0:
+        present = b.emit(op.not_equal(value, scalar(0, dtype_of(value))))
+        return sum(b, cast(b, present, dtype_of(value)), axes, keepdim)
+    if ord == 1:
+        return sum(b, size, axes, keepdim)
+    total = sum(b, pow(b, size, ord), axes, keepdim)
+    return b.emit(op.sqrt(total)) if ord == 2 else pow(b, total, 1 / ord)
+
+
+@rule(torch.cumsum, "cumsum", aten.cumsum.default)
+def cumsum(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
+    return b.emit(op.cumsum(_summand(b, input, dtype), axis_of(dim, rank_of(input))))
+
+
+@rule(torch.cumprod, "cumprod", aten.cumprod.default)
+def cumprod(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
+    return b.emit(op.cumprod(_summand(b, input, dtype), axis_of(dim, rank_of(input))))
+
+
+@rule(torch.topk, "topk", aten.topk.default)
+def topk(
+    b: NodeBuilder, input: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    return b.emit(op.topk(input, k, axis, "both", largest, "int64"))
+
+
+@rule(torch.argsort, "argsort", aten.argsort.default)
+def argsort(
+    b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Value:
+    return b.emit(op.argsort(input, axis_of(dim, rank_of(input)), descending, "int64"))
+
+
+@rule(torch.sort, "sort", aten.sort.default)
+def sort(
+    b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Value:
+    order = argsort(b, input, dim, descending)
+    return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
+
+
+def axes_of(value: Value, dim: Axes) -> list[int]:
+    """Return the axes that `dim` names, from the front; all of them for none."""
+    rank = rank_of(value)
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return list(range(rank))
+    named = list(dim) if isinstance(dim, (tuple, list)) else [dim]
+    return [axis_of(axis, rank) for axis in named]
+
+
+def _summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
+    """Return what torch adds up: integers and bools as int64."""
+    if dtype is not None:
+        return cast(b, input, dtype_name(dtype))
+    return input if is_float(dtype_of(input)) else cast(b, input, "int64")
+
+
+def _argument(
+    b: NodeBuilder, input: Value, dim: int | None, keepdim: bool, find: Callable[..., Value]
+) -> Value:
+    axis = None if dim is None else axis_of(dim, rank_of(input))
+    return cast(b, b.emit(find(input, axis, keepdim)), "int64")
+
+
+def _extremum(
+    b: NodeBuilder,
+    input: Value,
+    dim: int | None,
+    keepdim: bool,
+    reduce: Callable[..., Value],
+    find: Callable[..., Value],
+) -> Value:
+    if dim is None:
+        return b.emit(reduce(input))
+    axis = axis_of(dim, rank_of(input))
+    value = b.emit(reduce(input, axis, keepdims=keepdim))
+    return value, _argument(b, input, dim, keepdim, find)

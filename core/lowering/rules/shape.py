@@ -1,0 +1,343 @@
+"""What changes a tensor's shape and not its elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    axis_of,
+    dtype_of,
+    is_tensor,
+    rank_of,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import to_common_dtype
+
+aten = torch.ops.aten
+
+
+def flat(sizes: Sequence[Any]) -> list[int]:
+    """Return sizes that were given one by one or as one sequence."""
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        return [int(size) for size in sizes[0]]
+    return [int(size) for size in sizes]
+
+
+def reshape_to(b: NodeBuilder, value: Value, sizes: Sequence[int]) -> Value:
+    """Return `value` with the extents `sizes`, one of which may be -1."""
+    target = list(sizes)
+    if -1 in target:
+        known = math.prod(size for size in target if size != -1)
+        target[target.index(-1)] = math.prod(shape_of(value)) // known if known else 0
+    if tuple(target) == shape_of(value):
+        return value
+    return b.emit(op.reshape(value, target))
+
+
+@rule("view", "reshape", "unsafe_view", aten.view.default, aten.reshape.default)
+def reshape(b: NodeBuilder, input: Value, *sizes: Any, shape: Any = None) -> Value:
+    if sizes and isinstance(sizes[0], torch.dtype):
+        raise Refused("it reads the bits as another dtype")
+    return reshape_to(b, input, flat(sizes) if shape is None else flat([shape]))
+
+
+@rule(aten._unsafe_view.default, torch.reshape, name="reshape")
+def reshape_function(b: NodeBuilder, input: Value, shape: Sequence[int]) -> Value:
+    return reshape_to(b, input, flat([shape]))
+
+
+@rule("view_as", "reshape_as")
+def reshape_as(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return reshape_to(b, input, shape_of(other))
+
+
+@rule(torch.flatten, "flatten", aten.flatten.using_ints)
+def flatten(b: NodeBuilder, input: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
+    shape = shape_of(input) or (1,)
+    start, end = axis_of(start_dim, len(shape)), axis_of(end_dim, len(shape))
+    merged = math.prod(shape[start : end + 1])
+    return reshape_to(b, input, [*shape[:start], merged, *shape[end + 1 :]])
+
+
+@rule("ravel", torch.ravel)
+def ravel(b: NodeBuilder, input: Value) -> Value:
+    return flatten(b, input)
+
+
+@rule(nn.Flatten)
+def flatten_module(b: NodeBuilder, module: nn.Flatten, input: Value) -> Value:
+    return flatten(b, input, module.start_dim, module.end_dim)
+
+
+@rule(torch.unflatten, "unflatten", aten.unflatten.int)
+def unflatten(b: NodeBuilder, input: Value, dim: int, sizes: Sequence[int]) -> Value:
+    shape = shape_of(input)
+    axis = axis_of(dim, len(shape))
+    inner = list(sizes)
+    if -1 in inner:
+        known = math.prod(size for size in inner if size != -1)
+        inner[inner.index(-1)] = shape[axis] // known
+    return reshape_to(b, input, [*shape[:axis], *inner, *shape[axis + 1 :]])
+
+
+@rule(nn.Unflatten)
+def unflatten_module(b: NodeBuilder, module: nn.Unflatten, input: Value) -> Value:
+    if not isinstance(module.dim, int):
+        raise Refused("it names its axes")
+    return unflatten(b, input, module.dim, list(module.unflattened_size))
+
+
+@rule(
+    torch.squeeze,
+    "squeeze",
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+)
+def squeeze(b: NodeBuilder, input: Value, dim: int | Sequence[int] | None = None) -> Value:
+    shape = shape_of(input)
+    wanted = range(len(shape)) if dim is None else _axes(dim, len(shape))
+    axes = [axis for axis in wanted if shape and shape[axis] == 1]
+    return b.emit(op.squeeze(input, axes)) if axes else input
+
+
+@rule(torch.unsqueeze, "unsqueeze", aten.unsqueeze.default)
+def unsqueeze(b: NodeBuilder, input: Value, dim: int) -> Value:
+    return b.emit(op.expand_dims(input, axis_of(dim, rank_of(input) + 1)))
+
+
+@rule(
+    torch.transpose,
+    torch.swapaxes,
+    torch.swapdims,
+    "transpose",
+    "swapaxes",
+    "swapdims",
+    aten.transpose.int,
+)
+def transpose(b: NodeBuilder, input: Value, dim0: int, dim1: int) -> Value:
+    order = list(range(rank_of(input)))
+    first, second = axis_of(dim0, len(order)), axis_of(dim1, len(order))
+    order[first], order[second] = order[second], order[first]
+    return permute_to(b, input, order)
+
+
+@rule(torch.t, "t", aten.t.default)
+def t(b: NodeBuilder, input: Value) -> Value:
+    return transpose(b, input, 0, 1) if rank_of(input) == 2 else input
+
+
+@rule(torch.permute, "permute", aten.permute.default)
+def permute(b: NodeBuilder, input: Value, *dims: Any) -> Value:
+    return permute_to(b, input, [axis_of(axis, rank_of(input)) for axis in flat(dims)])
+
+
+@rule(torch.movedim, torch.moveaxis, "movedim", "moveaxis")
+def movedim(b: NodeBuilder, input: Value, source: Any, destination: Any) -> Value:
+    rank = rank_of(input)
+    sources, targets = _axes(source, rank), _axes(destination, rank)
+    order = [axis for axis in range(rank) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return permute_to(b, input, order)
+
+
+def permute_to(b: NodeBuilder, value: Value, order: Sequence[int]) -> Value:
+    """Return `value` with its axes in `order`."""
+    if list(order) == list(range(rank_of(value))):
+        return value
+    return b.emit(op.permute_dims(value, list(order)))
+
+
+@rule("expand", torch.broadcast_to, "broadcast_to", aten.expand.default)
+def expand(b: NodeBuilder, input: Value, *sizes: Any, implicit: bool = False) -> Value:
+    target = flat(sizes)
+    shape = (1,) * (len(target) - rank_of(input)) + shape_of(input)
+    extents = [own if size == -1 else size for own, size in zip(shape, target, strict=True)]
+    return broadcast_to(b, input, extents)
+
+
+@rule("expand_as")
+def expand_as(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return broadcast_to(b, input, shape_of(other))
+
+
+def broadcast_to(b: NodeBuilder, value: Value, sizes: Sequence[int]) -> Value:
+    """Return `value` repeated along the axes where its extent is 1."""
+    if tuple(sizes) == shape_of(value):
+        return value
+    return b.emit(op.broadcast_to(value, list(sizes)))
+
+
+@rule("repeat", aten.repeat.default)
+def repeat(b: NodeBuilder, input: Value, *repeats: Any) -> Value:
+    return b.emit(op.tile(input, flat(repeats)))
+
+
+@rule(torch.tile, "tile", aten.tile.default)
+def tile(b: NodeBuilder, input: Value, *dims: Any) -> Value:
+    return b.emit(op.tile(input, flat(dims)))
+
+
+@rule(torch.repeat_interleave, "repeat_interleave", aten.repeat_interleave.self_int)
+def repeat_interleave(
+    b: NodeBuilder, input: Value, repeats: Any, dim: int | None = None, output_size: Any = None
+) -> Value:
+    if is_tensor(repeats):
+        raise Refused("its repeats are a tensor")
+    value = flatten(b, input) if dim is None else input
+    return b.emit(op.repeat(value, repeats, axis_of(dim or 0, rank_of(value))))
+
+
+@rule(torch.cat, torch.concat, torch.concatenate, aten.cat.default)
+def cat(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
+    # torch skips the empty tensors of old, of shape (0,).
+    kept = [value for value in tensors if shape_of(value) != (0,)] or list(tensors[:1])
+    values = to_common_dtype(b, *kept)
+    if len(values) == 1:
+        return values[0]
+    return b.emit(op.concat(list(values), axis_of(dim, rank_of(values[0]))))
+
+
+@rule(torch.stack, aten.stack.default)
+def stack(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
+    values = to_common_dtype(b, *tensors)
+    return b.emit(op.stack(list(values), axis_of(dim, rank_of(values[0]) + 1)))
+
+
+@rule(torch.hstack)
+def hstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
+    return cat(b, tensors, 0 if rank_of(tensors[0]) < 2 else 1)
+
+
+@rule(torch.vstack)
+def vstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
+    rows = [unsqueeze(b, value, 0) if rank_of(value) == 1 else value for value in tensors]
+    return cat(b, rows, 0)
+
+
+@rule(torch.flip, "flip", aten.flip.default)
+def flip(b: NodeBuilder, input: Value, *dims: Any) -> Value:
+    value = input
+    for axis in flat(dims):
+        value = b.emit(op.flip(value, axis_of(axis, rank_of(input))))
+    return value
+
+
+@rule(torch.roll, "roll", aten.roll.default)
+def roll(b: NodeBuilder, input: Value, shifts: Any, dims: Any = ()) -> Value:
+    steps, axes = _sequence(shifts), _sequence(dims if dims is not None else ())
+    if not axes:
+        rolled = roll(b, flatten(b, input), steps, [0])
+        return reshape_to(b, rolled, shape_of(input))
+    value = input
+    for step, dim in zip(steps, axes, strict=True):
+        axis = axis_of(dim, rank_of(input))
+        size = shape_of(input)[axis]
+        if step % size:
+            parts = b.emit(op.split(value, [size - step % size], axis))
+            value = b.emit(op.concat([b.emit(parts[1]), b.emit(parts[0])], axis))
+    return value
+
+
+@rule(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
+def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
+    return b.emit(op.nn.pixel_shuffle(input, upscale_factor))
+
+
+@rule(nn.PixelShuffle)
+def pixel_shuffle_module(b: NodeBuilder, module: nn.PixelShuffle, input: Value) -> Value:
+    return pixel_shuffle(b, input, module.upscale_factor)
+
+
+@rule(torch.tril, "tril", aten.tril.default)
+def tril(b: NodeBuilder, input: Value, diagonal: int = 0) -> Value:
+    return b.emit(op.tril(input, diagonal))
+
+
+@rule(torch.triu, "triu", aten.triu.default)
+def triu(b: NodeBuilder, input: Value, diagonal: int = 0) -> Value:
+    return b.emit(op.triu(input, diagonal))
+
+
+@rule("size", aten.sym_size.int)
+def size(b: NodeBuilder, input: Value, dim: int | None = None) -> Any:
+    return shape_of(input) if dim is None else shape_of(input)[dim]
+
+
+@rule("dim", "ndimension")
+def dim(b: NodeBuilder, input: Value) -> int:
+    return rank_of(input)
+
+
+@rule("numel", "nelement", torch.numel, aten.sym_numel.default)
+def numel(b: NodeBuilder, input: Value) -> int:
+    return math.prod(shape_of(input))
+
+
+@rule(getattr, name="attribute")
+def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
+    if not is_tensor(input):
+        return getattr(input, name)
+    match name:
+        case "shape":
+            return shape_of(input)
+        case "ndim":
+            return rank_of(input)
+        case "dtype":
+            return getattr(torch, dtype_of(input))
+        case "device":
+            return torch.device("cpu")
+        case "T" | "mT":
+            if name == "mT" or rank_of(input) == 2:
+                return transpose(b, input, -2, -1)
+            return permute_to(b, input, list(range(rank_of(input)))[::-1])
+        case "data" | "real":
+            return input
+        case _:
+            raise Refused(f"a tensor's attribute {name} is not covered")
+
+
+@rule(
+    "contiguous",
+    "clone",
+    "detach",
+    "detach_",
+    "cpu",
+    "requires_grad_",
+    torch.clone,
+    torch.detach,
+    torch.positive,
+    torch.Tensor.contiguous,
+    aten.clone.default,
+    aten.detach.default,
+    aten.alias.default,
+    aten.contiguous.default,
+    aten.lift_fresh_copy.default,
+    name="identity",
+)
+def identity(b: NodeBuilder, input: Value, *args: Any) -> Value:
+    return input
+
+
+@rule(nn.Identity, name="identity")
+def identity_module(b: NodeBuilder, module: nn.Identity, input: Value) -> Value:
+    return input
+
+
+def _sequence(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _axes(dim: Any, rank: int) -> list[int]:
+    return [axis_of(each, rank) for each in _sequence(dim)]

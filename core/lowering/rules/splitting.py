@@ -1,0 +1,71 @@
+"""What cuts one tensor into several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import torch
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value, axis_of, rank_of, shape_of
+from lowerscope.core.lowering.rule_table import Refused, rule
+
+aten = torch.ops.aten
+
+
+def split_into(b: NodeBuilder, value: Value, sizes: Sequence[int], axis: int) -> Value:
+    """Cut `value` along `axis` into parts of the given sizes; the result is a tuple."""
+    if len(sizes) == 1:
+        return (value,)
+    return b.emit(op.split(value, list(accumulate(sizes))[:-1], axis))
+
+
+@rule(
+    torch.split,
+    "split",
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    torch.split_with_sizes,
+    "split_with_sizes",
+)
+def split(b: NodeBuilder, input: Value, split_size_or_sections: Any, dim: int = 0) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    if isinstance(split_size_or_sections, (tuple, list)):
+        return split_into(b, input, [int(size) for size in split_size_or_sections], axis)
+    return split_into(b, input, _pieces(shape_of(input)[axis], split_size_or_sections), axis)
+
+
+@rule(torch.chunk, "chunk", aten.chunk.default)
+def chunk(b: NodeBuilder, input: Value, chunks: int, dim: int = 0) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    extent = shape_of(input)[axis]
+    return split_into(b, input, _pieces(extent, -(-extent // chunks)), axis)
+
+
+@rule(torch.tensor_split, "tensor_split")
+def tensor_split(b: NodeBuilder, input: Value, indices_or_sections: Any, dim: int = 0) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    if not isinstance(indices_or_sections, int):
+        raise Refused("it is split at indices")
+    size, rest = divmod(shape_of(input)[axis], indices_or_sections)
+    sizes = [size + (index < rest) for index in range(indices_or_sections)]
+    return split_into(b, input, sizes, axis)
+
+
+@rule(torch.unbind, "unbind", aten.unbind.int)
+def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    extent = shape_of(input)[axis]
+    parts = split_into(b, input, [1] * extent, axis)
+    return tuple(b.emit(op.squeeze(_member(b, parts, index), [axis])) for index in range(extent))
+
+
+def _member(b: NodeBuilder, parts: Value, index: int) -> Value:
+    return parts[index] if isinstance(parts, tuple) else b.emit(parts[index])
+
+
+def _pieces(extent: int, size: int) -> list[int]:
+    return [min(size, extent - start) for start in range(0, extent, size)] or [0]

@@ -1,0 +1,100 @@
+"""TVM's own converters, as a library for operators that have no rule of ours.
+
+The stock importers are wrong in silence for a number of operators and arguments. So what is used of
+them is a list, each entry of which is tested against torch; the rest is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import Value
+from lowerscope.core.lowering.rule_table import Refused
+
+_FX: frozenset[Any] = frozenset(
+    {
+        torch.isin,
+        torch.meshgrid,
+        torch.diagonal,
+        "diagonal",
+        "masked_scatter",
+        torch.bucketize,
+        torch.nn.functional.cross_entropy,
+    }
+)
+"""Functions and methods that `TorchFXImporter` converts rightly."""
+
+_EXPORT: frozenset[str] = frozenset(
+    {
+        "isin.Tensor_Tensor",
+        "diagonal.default",
+        "bucketize.Tensor",
+        "logaddexp.default",
+        "median.dim",
+        "median.default",
+    }
+)
+"""ATen overloads that `ExportedProgramImporter` converts rightly."""
+
+
+class StockConverters:
+    """TVM's converters, on the same builder, node map and parameters as the rules."""
+
+    def __init__(
+        self, builder: NodeBuilder, env: dict[fx.Node, Value], graph_module: fx.GraphModule
+    ) -> None:
+        self._fx = TorchFXImporter()
+        self._export = ExportedProgramImporter()
+        for importer in (self._fx, self._export):
+            importer.block_builder = builder
+            importer.env = env
+            importer.params = _Parameters(builder)
+        self._fx.named_modules = dict(graph_module.named_modules())
+
+    def find(self, node: fx.Node) -> Callable[[], Value] | None:
+        """Return what converts `node`, or ``None``."""
+        target: Any = node.target
+        if isinstance(target, torch._ops.OpOverload):
+            name = target.__name__
+            converter = self._export.convert_map.get(name) if name in _EXPORT else None
+        elif target in _FX:
+            name = target if isinstance(target, str) else target.__name__
+            converter = self._fx.convert_map.get(name)
+        else:
+            return None
+        return None if converter is None else lambda: _convert(converter, node)
+
+    @staticmethod
+    def name(node: fx.Node) -> str:
+        """Return how the conversion of `node` is shown as a rule."""
+        target: Any = node.target
+        return f"TVM: {target if isinstance(target, str) else target.__name__}"
+
+
+class _Parameters(dict[torch.Tensor, Value]):
+    """Finds every parameter, where the importers expect those that they entered themselves."""
+
+    def __init__(self, builder: NodeBuilder) -> None:
+        super().__init__()
+        self._builder = builder
+
+    def __missing__(self, tensor: torch.Tensor) -> Value:
+        return self._builder.constant(tensor)
+
+    def get(self, tensor: Any, default: Any = None) -> Any:
+        return default if tensor is None else self._builder.constant(tensor)
+
+
+def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
+    try:
+        return converter(node)
+    except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
+        # What the importers raise for arguments that they do not cover.
+        raise Refused(f"TVM's converter does not take it: {error}") from error

@@ -1,0 +1,32 @@
+"""Tensor expressions written out, as the course writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import te, tirx
+
+
+def te_matmul(A: te.Tensor, B: te.Tensor) -> te.Tensor:
+    """Return the product of two matrices."""
+    assert A.shape[1] == B.shape[0]
+    n = A.shape[0]
+    m = B.shape[1]
+    k = te.reduce_axis((0, A.shape[1]), name="k")
+    return te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="matmul")
+
+
+def te_relu(A: te.Tensor) -> te.Tensor:
+    """Return the larger of each element and 0, for any rank."""
+    zero = tirx.const(0, A.dtype)
+    return te.compute(A.shape, lambda *i: te.max(A(*i), zero), name="relu")
+
+
+def te_dense(A: te.Tensor, W: te.Tensor) -> te.Tensor:
+    """Return ``A @ W.T`` for an `A` of any rank, where ``topi.nn.dense`` takes matrices."""
+    k = te.reduce_axis((0, W.shape[1]), name="k")
+
+    def product(*i: Any) -> Any:
+        return te.sum(A(*i[:-1], k) * W[i[-1], k], axis=k)
+
+    return te.compute((*A.shape[:-1], W.shape[0]), product, name="dense")

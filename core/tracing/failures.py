@@ -1,0 +1,53 @@
+"""What is said when a model cannot be run or traced."""
+
+from __future__ import annotations
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
+from lowerscope.core.tracing.source_lines import line_of_traceback
+
+_LONGEST = 200
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's message, shortened; its type if it has none."""
+    for line in str(error).splitlines():
+        if line.strip():
+            text = line.strip()
+            return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return type(error).__name__
+
+
+def where_of(line: SourceLine | None) -> str:
+    """Return ``file:line``; empty without a line."""
+    return f"{line.file}:{line.line}" if line else ""
+
+
+def inputs_do_not_fit(error: Exception, line: SourceLine | None, position: str) -> LowerscopeError:
+    """Return the error for a model that fails when it is run on the example inputs."""
+    line = line_of_traceback(error.__traceback__) or line
+    at = f" {position}" if position else ""
+    return LowerscopeError(
+        f"the model fails on these inputs{at}: {first_line(error)}",
+        where=where_of(line),
+        todo="check the inputs' shapes and dtypes, for example --input x=1,784:float32",
+    )
+
+
+def cannot_trace(error: Exception) -> LowerscopeError:
+    """Return the error for a model that ``symbolic_trace`` cannot follow."""
+    return LowerscopeError(
+        f"torch.fx cannot trace the model: {first_line(error)}",
+        where=where_of(line_of_traceback(error.__traceback__)),
+        todo="try --tracer export",
+        code="try-export",
+    )
+
+
+def cannot_export(error: Exception) -> LowerscopeError:
+    """Return the error for a model that ``torch.export`` cannot follow."""
+    return LowerscopeError(
+        f"torch.export cannot trace the model: {first_line(error)}",
+        where=where_of(line_of_traceback(error.__traceback__)),
+        todo="remove what depends on the values of tensors, or try --tracer fx",
+    )

@@ -1,0 +1,139 @@
+"""One run of a traced graph on the example inputs: values, and what changes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
+from lowerscope.core.tracing.failures import inputs_do_not_fit, where_of
+from lowerscope.core.tracing.node_info import NodeInfo, describe
+
+
+def run_once(
+    graph_module: fx.GraphModule,
+    inputs: tuple[torch.Tensor, ...],
+    lines: Mapping[str, SourceLine],
+) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]]]:
+    """Run `graph_module` on copies of `inputs`.
+
+    Returns
+    -------
+    values
+        What each node's value is, by node name.
+    mutations
+        See `TracedModel.mutations`.
+
+    Raises
+    ------
+    LowerscopeError
+        If a node fails, or changes a tensor of which a view is read afterwards.
+    """
+    recorder = _Recorder(graph_module, lines)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        recorder.run(*(value.clone() for value in inputs))
+    return recorder.values, recorder.mutations
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph node by node and writes down what each one is, and changes."""
+
+    def __init__(self, graph_module: fx.GraphModule, lines: Mapping[str, SourceLine]) -> None:
+        super().__init__(graph_module)
+        self.extra_traceback = False
+        self.values: dict[str, NodeInfo] = {}
+        self.mutations: dict[str, tuple[str, ...]] = {}
+        self._lines = lines
+        self._order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
+
+    def run_node(self, n: fx.Node) -> Any:
+        arguments = {node: list(_tensors(self.env[node])) for node in n.all_input_nodes}
+        versions = {
+            node: [tensor._version for tensor in tensors] for node, tensors in arguments.items()
+        }
+        try:
+            value = super().run_node(n)
+        except LowerscopeError:
+            raise
+        except Exception as error:
+            raise inputs_do_not_fit(error, self._lines.get(n.name), f"at node {n.name}") from error
+        if n.op.startswith("call"):
+            changed = [
+                tensor
+                for node, tensors in arguments.items()
+                for tensor, version in zip(tensors, versions[node], strict=True)
+                if tensor._version != version
+            ]
+            if changed:
+                self._record_mutation(n, value, changed)
+        self.values[n.name] = describe(value)
+        return value
+
+    def _record_mutation(self, node: fx.Node, value: Any, changed: list[torch.Tensor]) -> None:
+        """Find the earlier nodes that share memory with what `node` changed."""
+        same: list[str] = []
+        for earlier, held in self.env.items():
+            read_later = any(self._order[user] > self._order[node] for user in earlier.users)
+            for tensor in _tensors(held):
+                if not read_later or not any(_share_memory(tensor, each) for each in changed):
+                    continue
+                if tensor is not held or not _same_elements(tensor, value):
+                    self._refuse(node, f"{earlier.name}, a view of the same memory, is read later")
+                same.append(earlier.name)
+        state = [*self.module.parameters(), *self.module.buffers()]  # type: ignore[union-attr]
+        if any(_share_memory(each, tensor) for each in state for tensor in changed):
+            self._refuse(node, "it is a parameter or buffer of the model")
+        self.mutations[node.name] = tuple(same)
+
+    def _refuse(self, node: fx.Node, reason: str) -> None:
+        line = self._lines.get(node.name)
+        raise LowerscopeError(
+            f"{node.name} changes a tensor in place, and {reason}",
+            where=where_of(line),
+            todo="write it without the in-place change, or try --tracer export",
+            code="try-export",
+        )
+
+
+def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+    """Run `model` itself, to tell inputs that do not fit from a graph that cannot be traced.
+
+    Raises
+    ------
+    LowerscopeError
+        If the model fails on these inputs.
+    """
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            model(*(value.clone() for value in inputs))
+    except Exception as error:
+        raise inputs_do_not_fit(error, None, "") from error
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def _share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def _same_elements(tensor: torch.Tensor, value: Any) -> bool:
+    """Return whether `value` is a tensor over exactly the elements of `tensor`, in order."""
+    return (
+        isinstance(value, torch.Tensor)
+        and value.data_ptr() == tensor.data_ptr()
+        and value.shape == tensor.shape
+        and value.stride() == tensor.stride()
+    )

@@ -1,0 +1,94 @@
+"""The tracing stage: an ``nn.Module`` and example inputs become a `TracedModel`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.tracing import exporting, symbolic
+from lowerscope.core.tracing.node_info import NodeInfo
+from lowerscope.core.tracing.running_once import run_once
+
+if TYPE_CHECKING:
+    import torch
+
+    from lowerscope.core.recipe import TracerName
+
+__all__ = ["NodeInfo", "TracedModel", "trace"]
+
+
+@dataclass(frozen=True)
+class TracedModel:
+    """An FX graph in one form for both tracers, and what is known of its nodes.
+
+    Attributes
+    ----------
+    graph_module
+        Nodes are ``placeholder``, ``get_attr``, ``call_function``, ``call_method``,
+        ``call_module`` and ``output``; parameters are ``get_attr`` nodes or inside modules.
+    values
+        What each node's value is, by node name.
+    lines
+        The line of the user's own file that each node comes from, by node name. Nodes without
+        one are absent.
+    modules
+        Dotted path of the module that each node comes from, by node name; empty for the root.
+    mutations
+        For each node that changes a tensor in place, the earlier nodes that read as the node's
+        own value from then on.
+    tracer
+        ``"fx"`` or ``"export"``.
+    notes
+        What the user should know.
+    """
+
+    graph_module: torch.fx.GraphModule
+    values: Mapping[str, NodeInfo]
+    lines: Mapping[str, SourceLine]
+    modules: Mapping[str, str]
+    mutations: Mapping[str, tuple[str, ...]]
+    tracer: str
+    notes: tuple[Note, ...] = ()
+
+
+def trace(
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    tracer: TracerName,
+    exported: torch.export.ExportedProgram | None = None,
+) -> TracedModel:
+    """Trace `model` on example `inputs`.
+
+    Parameters
+    ----------
+    model
+        In the mode (training or not) that is to be lowered; neither it nor `inputs` is changed.
+    inputs
+        One tensor for each input, in order.
+    tracer
+        ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``.
+    exported
+        The program of a ``.pt2`` file; the export tracer takes it as it is.
+
+    Raises
+    ------
+    LowerscopeError
+        If the model fails on these inputs, or the tracer cannot trace it (code ``try-export``
+        where the other tracer may).
+    """
+    if tracer == "fx":
+        graph_module, lines = symbolic.trace_symbolically(model, inputs)
+        values, mutations = run_once(graph_module, inputs, lines)
+        modules = symbolic.module_paths(graph_module)
+        return TracedModel(graph_module, values, lines, modules, mutations, tracer)
+    program = exporting.export(model, inputs) if exported is None else exported
+    graph_module = exporting.to_graph_module(program)
+    lines = exporting.source_lines(graph_module)
+    if exporting.is_described(graph_module):
+        values, mutations = exporting.described_values(graph_module), {}
+    else:
+        values, mutations = run_once(graph_module, inputs, lines)
+    modules = exporting.module_paths(graph_module)
+    return TracedModel(graph_module, values, lines, modules, mutations, tracer)
