@@ -1,0 +1,135 @@
+"""The FX graph as a picture: one box a node, weights inside the boxes that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lowerscope.core.records import FxNode, GraphRecord
+from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
+from lowerscope.core.rendering.fx_labels import Label, Values, label_of
+from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.shapes import extents, short_dtypes, tensor_label
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+_SHORT = {"weight": "w", "bias": "b", "running_mean": "mean", "running_var": "var"}
+
+
+def fx_graph(
+    graph_module: GraphModule,
+    nodes: Sequence[FxNode],
+    values: Values,
+    metrics: TextMetrics,
+    check: Callable[[], None],
+) -> GraphRecord:
+    """Lay out the graph of `graph_module`; the id of a box is that of its node.
+
+    A ``get_attr`` node that one other node uses has no box: it is named in the subtitle of that
+    node's. What depends on nothing but such constants is of the kind ``constant``.
+
+    Parameters
+    ----------
+    graph_module
+        The graph, with the modules that its nodes call.
+    nodes
+        Its nodes, as `fx_nodes` made them.
+    values
+        What each node's value is, by node name.
+    metrics
+        Widths of text in the fonts of the graph.
+    check
+        Called often; may raise to give up.
+    """
+    records = {record.name: record for record in nodes}
+    folded = {
+        node for node in graph_module.graph.nodes if node.op == "get_attr" and len(node.users) == 1
+    }
+    constant: set[Node] = set()
+    boxes: list[BoxText] = []
+    flows: list[Flow] = []
+    for node in graph_module.graph.nodes:
+        inputs = node.all_input_nodes
+        if node.op == "get_attr" or (inputs and all(each in constant for each in inputs)):
+            constant.add(node)
+        if node in folded:
+            continue
+        record = records[node.name]
+        boxes.append(
+            BoxText(
+                id=record.id,
+                title=record.name,
+                subtitle=_subtitle(node, record, graph_module, values, folded),
+                kind=_kind(node, node in constant),
+                strategy=record.strategy,
+            )
+        )
+        flows.extend(
+            Flow(records[each.name].id, record.id, _flow_label(each, values))
+            for each in inputs
+            if each not in folded
+        )
+    return graph_record(boxes, flows, metrics, check)
+
+
+def _kind(node: Node, constant: bool) -> str:
+    if node.op == "output":
+        return "output"
+    if node.op == "placeholder":
+        return "input"
+    return "constant" if constant else "call"
+
+
+def _subtitle(
+    node: Node, record: FxNode, graph_module: GraphModule, values: Values, folded: set[Node]
+) -> str:
+    if node.op == "output":
+        return short_dtypes(record.type)
+    label = label_of(node, graph_module, values)
+    if node.op == "call_module":
+        module = graph_module.get_submodule(str(node.target))
+        shapes = [
+            (name, tuple(parameter.shape))
+            for name, parameter in module.named_parameters(recurse=False)
+        ]
+        return _with_weights(label, shapes) if label.sizes else str(label)
+    shapes = [
+        (str(each.target).rpartition(".")[2], _shape(each, values))
+        for each in node.all_input_nodes
+        if each in folded
+    ]
+    return _with_weights(label, shapes) if label.sizes or not label.options else str(label)
+
+
+def _with_weights(label: Label, shapes: Sequence[tuple[str, Iterable[object]]]) -> str:
+    """Return ``Linear · w 128×784, b 128``: the weights in the place of their sizes."""
+    if not shapes:
+        return str(label)
+    groups: list[tuple[list[str], str]] = []
+    for name, shape in shapes:
+        written = extents(shape) or "scalar"
+        if groups and groups[-1][1] == written:
+            groups[-1][0].append(_SHORT.get(name, name))
+        else:
+            groups.append(([_SHORT.get(name, name)], written))
+    weights = ", ".join(f"{', '.join(names)} {written}" for names, written in groups)
+    return str(Label(label.name, weights, label.options))
+
+
+def _shape(node: Node, values: Values) -> tuple[Any, ...]:
+    value = values.get(node.name)
+    return value.shape if value is not None and value.shape is not None else ()
+
+
+def _flow_label(node: Node, values: Values) -> str:
+    """Return the shape of a node's value, and its dtype where it was not among its inputs'."""
+    value = values.get(node.name)
+    if value is None:
+        return ""
+    before = {
+        values[each.name].dtype
+        for each in node.all_input_nodes
+        if each.op != "get_attr" and each.name in values
+    }
+    return tensor_label(value.shape, "" if value.dtype in before else value.dtype)

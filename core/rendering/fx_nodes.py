@@ -1,0 +1,78 @@
+"""Records of the nodes of an FX graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from lowerscope.core.records import FxNode, SourceLine
+from lowerscope.core.rendering.fx_labels import Values, label_of
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+class Lowered(Protocol):
+    """How a node was lowered; ids of Relax bindings and of PrimFuncs."""
+
+    @property
+    def strategy(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def bindings(self) -> tuple[str, ...]: ...
+    @property
+    def functions(self) -> tuple[str, ...]: ...
+
+
+def fx_nodes(
+    graph_module: GraphModule,
+    values: Values,
+    lines: Mapping[str, SourceLine],
+    modules: Mapping[str, str],
+    lowered: Mapping[str, Lowered],
+) -> tuple[FxNode, ...]:
+    """Return a record of each node, in order.
+
+    Parameters
+    ----------
+    graph_module
+        The graph, with the modules that its nodes call.
+    values, lines, modules, lowered
+        What each node's value is, the user's line and the dotted module path that it comes from,
+        and how it was lowered, by node name; nodes may be missing.
+
+    Returns
+    -------
+    tuple[FxNode, ...]
+        Target and arguments are written as ``Graph.print_tabular`` writes them, but for the
+        addresses in memory, which differ from run to run.
+    """
+    records: list[FxNode] = []
+    for node in graph_module.graph.nodes:
+        value = values.get(node.name)
+        lowering = lowered.get(node.name)
+        records.append(
+            FxNode(
+                id=f"fx:{node.name}",
+                name=node.name,
+                opcode=node.op,
+                target=_ADDRESS.sub("", str(node.target)),
+                args=_ADDRESS.sub("", str(node.args)),
+                kwargs=_ADDRESS.sub("", str(node.kwargs)),
+                shape=None if value is None else value.shape,
+                dtype="" if value is None else value.dtype,
+                type="" if value is None else value.text,
+                label=str(label_of(node, graph_module, values)),
+                module=modules.get(node.name, ""),
+                line=lines.get(node.name),
+                strategy="" if lowering is None else lowering.strategy,
+                rule="" if lowering is None else lowering.rule,
+                bindings=() if lowering is None else tuple(lowering.bindings),
+                functions=() if lowering is None else tuple(lowering.functions),
+            )
+        )
+    return tuple(records)

@@ -1,0 +1,26 @@
+"""The FX graph as a table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowerscope.core.records import FxNode
+from lowerscope.core.rendering.shapes import extents
+
+_COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype")
+
+
+def print_table(nodes: Sequence[FxNode]) -> str:
+    """Return the nodes as ``Graph.print_tabular`` prints them, with shape and dtype besides."""
+    rows = [_COLUMNS, *(_row(node) for node in nodes)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (rows[0], rule, *rows[1:])
+    )
+
+
+def _row(node: FxNode) -> tuple[str, ...]:
+    shape = "" if node.shape is None else extents(node.shape) or "scalar"
+    return node.opcode, node.name, node.target, node.args, node.kwargs, shape, node.dtype

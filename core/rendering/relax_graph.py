@@ -1,0 +1,195 @@
+"""A Relax function as a picture: one box a binding, constants inside the boxes that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tvm import IRModule, ir, relax
+
+from lowerscope.core.records import GraphRecord
+from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
+from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.relax_bindings import (
+    Bound,
+    bound_in,
+    callee_of,
+    entity_of,
+    relax_functions,
+)
+from lowerscope.core.rendering.shapes import tensor_label
+
+_STRATEGIES = {"tir": "te", "ext": "library", "relax": ""}
+
+
+def relax_graph(
+    module: IRModule,
+    metrics: TextMetrics,
+    check: Callable[[], None],
+    function: str = "main",
+) -> GraphRecord:
+    """Lay out the data flow of a Relax function; the id of a box is that of its binding.
+
+    A binding that only names what is returned is the box of the result; otherwise that box is
+    ``relax:FUNCTION/return``. A branch is one box, with all that happens in it.
+
+    Parameters
+    ----------
+    module
+        The module; one without Relax functions has an empty graph.
+    metrics
+        Widths of text in the fonts of the graph.
+    check
+        Called often; may raise to give up.
+    function
+        Name of the function; where there is none of this name, the first one is drawn.
+    """
+    functions = dict(relax_functions(module))
+    if not functions:
+        return graph_record([], [], metrics, check)
+    name = function if function in functions else next(iter(functions))
+    return _FunctionGraph(module, name, functions[name]).record(metrics, check)
+
+
+class _FunctionGraph:
+    """The boxes and flows of one function, gathered in the order of its bindings."""
+
+    def __init__(self, module: IRModule, name: str, function: Any) -> None:
+        self._module = module
+        self._name = name
+        self._boxes: list[BoxText] = []
+        self._flows: list[Flow] = []
+        # What each variable stands for: the box that makes its value, and the label of that.
+        self._made_by: dict[Any, tuple[str, str]] = {}
+        inner = _inner_bindings(function)
+        returned = function.body.body if isinstance(function.body, relax.SeqExpr) else function.body
+        result = f"relax:{name}/return"
+        for parameter in function.params:
+            self._add_parameter(parameter)
+        for bound in bound_in(name, function):
+            variable, value = bound.binding.var, getattr(bound.binding, "value", None)
+            if bound.binding in inner:
+                continue
+            if isinstance(value, relax.Var) and value in self._made_by:
+                self._made_by[variable] = self._made_by[value]
+                if variable.same_as(returned):
+                    result = bound.id
+                    continue
+                if _is_output(variable, returned):
+                    continue
+            self._add_binding(bound)
+        self._add_result(result, returned)
+
+    def record(self, metrics: TextMetrics, check: Callable[[], None]) -> GraphRecord:
+        return graph_record(self._boxes, self._flows, metrics, check)
+
+    def _add_parameter(self, parameter: Any) -> None:
+        entity = f"relax:{self._name}/{parameter.name}"
+        written = type_label(parameter.ty)
+        self._boxes.append(BoxText(entity, parameter.name, written or "parameter", "input"))
+        self._made_by[parameter] = (entity, written)
+
+    def _add_binding(self, bound: Bound) -> None:
+        variable = bound.binding.var
+        value = getattr(bound.binding, "value", None)
+        used, constants = _used_in(value)
+        sources = [each for each in used if each in self._made_by]
+        self._boxes.append(
+            BoxText(
+                id=bound.id,
+                title=variable.name,
+                subtitle=self._subtitle(bound.binding, value, constants),
+                kind="call" if sources or not constants else "constant",
+                strategy=self._strategy(value),
+            )
+        )
+        self._add_flows(sources, bound.id)
+        before = {_dtype(each.ty) for each in sources}
+        dtype = _dtype(variable.ty)
+        self._made_by[variable] = (bound.id, type_label(variable.ty, dtype not in before))
+
+    def _add_result(self, entity: str, returned: Any) -> None:
+        used, _ = _used_in(returned)
+        written = type_label(returned.ty)
+        name = returned.name if isinstance(returned, relax.Var) else ""
+        subtitle = " · ".join(part for part in (name, written) if part)
+        self._boxes.append(BoxText(entity, "return", subtitle, "output"))
+        self._add_flows([each for each in used if each in self._made_by], entity)
+
+    def _add_flows(self, sources: list[Any], target: str) -> None:
+        for variable in sources:
+            source, label = self._made_by[variable]
+            self._flows.append(Flow(source, target, label))
+
+    def _strategy(self, value: Any) -> str:
+        callee = callee_of(value)
+        if callee is not None:
+            return _STRATEGIES[entity_of(callee, self._module).partition(":")[0]]
+        return "high-level" if isinstance(value, relax.Call) else ""
+
+    def _subtitle(self, binding: Any, value: Any, constants: list[Any]) -> str:
+        text = _call_text(binding, value)
+        if not constants or isinstance(value, relax.If):
+            return text
+        shapes = [type_label(constant.ty, with_dtype=False) or "scalar" for constant in constants]
+        return f"{text} · const {', '.join(shapes)}"
+
+
+def type_label(value_type: Any, with_dtype: bool = True) -> str:
+    """Return ``1×784 f32`` for the type of a tensor with a known rank; empty for other types."""
+    shape = getattr(value_type, "shape", None)
+    if not isinstance(value_type, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
+        return ""
+    return tensor_label(shape.values, _dtype(value_type) if with_dtype else "")
+
+
+def _dtype(value_type: Any) -> str:
+    return str(value_type.dtype) if isinstance(value_type, relax.TensorType) else ""
+
+
+def _call_text(binding: Any, value: Any) -> str:
+    """Say what a binding's value is: ``call_tir dense``, ``R.nn.relu``, ``tup[0]``."""
+    if isinstance(binding, relax.MatchCast):
+        return "match_cast"
+    if isinstance(value, relax.If):
+        return f"if {getattr(value.cond, 'name', '…')}"
+    if isinstance(value, relax.TupleGetItem):
+        return f"{getattr(value.tuple_value, 'name', 'tuple')}[{value.index}]"
+    if isinstance(value, relax.Call):
+        callee = callee_of(value)
+        called = getattr(callee, "name_hint", None) or getattr(callee, "global_symbol", "")
+        if not isinstance(value.op, ir.Op):
+            return f"call {called or getattr(value.op, 'name', '')}".rstrip()
+        operator = str(value.op.name).removeprefix("relax.")
+        return f"{operator} {called}" if called else f"R.{operator}"
+    if isinstance(value, relax.Var):
+        return f"= {value.name}"
+    return type(value).__name__.lower()
+
+
+def _used_in(value: Any) -> tuple[list[Any], list[Any]]:
+    """Return the variables and the constants in an expression, each once, in order."""
+    variables: dict[Any, None] = {}
+    constants: dict[Any, None] = {}
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, relax.Var):
+            variables[expression] = None
+        elif isinstance(expression, ir.GenericConst):
+            constants[expression] = None
+
+    if value is not None:
+        relax.analysis.post_order_visit(value, visit)
+    return list(variables), list(constants)
+
+
+def _inner_bindings(function: Any) -> set[Any]:
+    """Return the bindings inside branches and inner functions, which have no box of their own."""
+    outer = {
+        binding for block in getattr(function.body, "blocks", ()) for binding in block.bindings
+    }
+    return {bound.binding for bound in bound_in("", function)} - outer
+
+
+def _is_output(variable: Any, returned: Any) -> bool:
+    return any(field.same_as(variable) for field in getattr(returned, "fields", ()))
