@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 from tvm import IRModule, ir, relax
 
+_NOT_IN_NAMES = re.compile(r"\W")
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A binding with its id, ``relax:FUNCTION/VARIABLE``.
+    """A binding of a Relax function.
 
-    Where a variable's name comes more than once in a function, the later ids end in ``#2``,
-    ``#3`` and so on.
+    Attributes
+    ----------
+    id
+        ``relax:FUNCTION/VARIABLE``. Where a variable's name comes more than once in a function,
+        the later ids end in ``#2``, ``#3`` and so on.
+    name
+        The variable as the script writes it: the later ones of a name end in ``_1``, ``_2``.
+    binding
+        The ``VarBinding`` or ``MatchCast``.
     """
 
     id: str
-    function: str
+    name: str
     binding: Any
 
 
@@ -36,12 +47,15 @@ def relax_functions(module: IRModule) -> Iterator[tuple[str, Any]]:
 def bound_in(name: str, function: Any) -> tuple[Bound, ...]:
     """Return the bindings of a Relax function, those of branches and inner functions included."""
     seen: Counter[str] = Counter()
+    written = {parameter.name for parameter in getattr(function, "params", ())}
     result: list[Bound] = []
     for binding in _bindings(function):
         variable = binding.var.name
         seen[variable] += 1
         position = f"#{seen[variable]}" if seen[variable] > 1 else ""
-        result.append(Bound(f"relax:{name}/{variable}{position}", name, binding))
+        title = _unused(variable, written)
+        written.add(title)
+        result.append(Bound(f"relax:{name}/{variable}{position}", title, binding))
     return tuple(result)
 
 
@@ -88,6 +102,13 @@ def calls_of(module: IRModule) -> Mapping[str, tuple[str, ...]]:
         if callee is not None:
             calls.setdefault(entity_of(callee, module), []).append(bound.id)
     return {function: tuple(bindings) for function, bindings in calls.items()}
+
+
+def _unused(name: str, used: set[str]) -> str:
+    """Return the name that TVM's printer gives a variable where those of `used` are taken."""
+    plain = _NOT_IN_NAMES.sub("_", name)
+    candidates = chain([plain], (f"{plain}_{number}" for number in count(1)))
+    return next(candidate for candidate in candidates if candidate not in used)
 
 
 def _bindings(expression: Any) -> Iterator[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from tvm import IRModule, ir, relax
+from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.records import GraphRecord
 from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
@@ -19,6 +20,7 @@ from lowerscope.core.rendering.relax_bindings import (
 )
 from lowerscope.core.rendering.shapes import tensor_label
 
+_INT_LITERAL = re.compile(r"T\.int(?:32|64)\((-?\d+)\)")
 _STRATEGIES = {"tir": "te", "ext": "library", "relax": ""}
 
 
@@ -97,7 +99,7 @@ class _FunctionGraph:
         self._boxes.append(
             BoxText(
                 id=bound.id,
-                title=variable.name,
+                title=bound.name,
                 subtitle=self._subtitle(bound.binding, value, constants),
                 kind="call" if sources or not constants else "constant",
                 strategy=self._strategy(value),
@@ -140,7 +142,14 @@ def type_label(value_type: Any, with_dtype: bool = True) -> str:
     shape = getattr(value_type, "shape", None)
     if not isinstance(value_type, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
         return ""
-    return tensor_label(shape.values, _dtype(value_type) if with_dtype else "")
+    extents = [_extent(extent) for extent in shape.values]
+    return tensor_label(extents, _dtype(value_type) if with_dtype else "")
+
+
+def _extent(extent: Any) -> str:
+    if isinstance(extent, tirx.IntImm):
+        return str(int(extent))
+    return _INT_LITERAL.sub(r"\1", str(extent)).replace(" ", "")
 
 
 def _dtype(value_type: Any) -> str:
