@@ -96,7 +96,7 @@ def _members(data: bytes, path: Path) -> dict[str, bytes]:
     try:
         reader = torch._C.PyTorchFileReader(io.BytesIO(data))
         members = {name: bytes(reader.get_record(name)) for name in reader.get_all_records()}
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
     if members.get("archive_format") != b"pt2":
         raise LowerscopeError(
@@ -172,12 +172,11 @@ def _quiet_torch(*, trust: bool) -> Iterator[None]:
 
 
 def _unreadable(path: Path, error: Exception) -> LowerscopeError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reason = lines[0] if lines else type(error).__name__
-    reason = re.sub(r"\s*\(?(no backtrace available|Exception raised from.*)\)?$", "", reason)
+    # torch goes on with a backtrace, and with advice on reporting the error to it.
+    sentence = str(error).strip().partition("\n")[0].partition(". ")[0].partition("  (")[0]
     return LowerscopeError(
-        f"this exported program cannot be read: it is cut off, damaged or of another version "
-        f"({reason[:160].rstrip('. ')})",
+        "this exported program cannot be read: it is cut off, damaged or of another version "
+        f"({sentence[:160].rstrip('. ') or type(error).__name__})",
         where=str(path),
         todo="Export it again with torch.export.save",
     )

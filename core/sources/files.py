@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.spec import source_path
+from lowerscope.core.sources.spec import source_path, user_path
 
 
 def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
@@ -25,7 +25,7 @@ def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, .
     path = source_path(source.spec)
     named = [source.params, *(spec.file for spec in inputs)]
     found = {path: None}
-    found |= dict.fromkeys(Path(name).expanduser().absolute() for name in named if name)
+    found |= dict.fromkeys(user_path(name).absolute() for name in named if name)
     if path.suffix.lower() == ".py":
         found |= dict.fromkeys(neighbours(path))
     return tuple(file for file in found if file.is_file())

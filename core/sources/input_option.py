@@ -13,11 +13,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec
+from lowerscope.core.sources.spec import user_path
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
@@ -76,7 +78,7 @@ def option(text: str) -> str:
 
 def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
     """Split ``FILE[@SHAPE:DTYPE]``; a file that exists is taken whole."""
-    if value and Path(value).expanduser().exists():
+    if value and os.path.exists(user_path(value)):
         return value, None
     path, at, rest = value.rpartition("@")
     layout = _LAYOUT.fullmatch(rest) if at and path and rest else None

@@ -21,7 +21,7 @@ from lowerscope.core.sources.input_option import (
     INTEGERS,
     integer_range,
 )
-from lowerscope.core.sources.spec import check_readable
+from lowerscope.core.sources.spec import check_readable, user_path
 
 Shape = tuple[int, ...]
 
@@ -60,7 +60,7 @@ def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, 
     LowerscopeError
         If the file cannot be read, or does not hold what was asked for.
     """
-    path = Path(spec.file).expanduser()
+    path = user_path(spec.file)
     check_readable(path, "input")
     ending = path.suffix.lower()
     if ending in IMAGES:
@@ -99,18 +99,18 @@ def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
 
 def _read_npy(path: Path, name: str) -> torch.Tensor:
     try:
-        array = np.load(path, allow_pickle=False)
+        with path.open("rb") as stream:
+            array = np.load(stream, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise _unreadable(path, "a NumPy array", error) from None
     if not isinstance(array, np.ndarray):
-        array.close()
         raise _unreadable(path, "a single NumPy array", None)
     return from_array(array, str(path))
 
 
 def _read_npz(path: Path, name: str) -> torch.Tensor:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise _unreadable(path, "an archive of NumPy arrays", None)
             names = archive.files
@@ -205,8 +205,9 @@ def _picture_layout(shape: Shape) -> tuple[int, int, int] | None:
     match shape:
         case (1, 1 | 3 as channels, height, width) | (1 | 3 as channels, height, width):
             return channels, height, width
-        case (1, size) if round(size**0.5) ** 2 == size:
-            return 1, round(size**0.5), round(size**0.5)
+        case (1, size):
+            side = round(size**0.5)
+            return (1, side, side) if side**2 == size else None
         case (height, width):
             return 1, height, width
         case _:
@@ -234,8 +235,8 @@ def _text(shape: Shape) -> str:
 
 
 def _unreadable(path: Path, what: str, error: Exception | None) -> LowerscopeError:
-    lines = str(error).strip().splitlines() if error else []
+    sentence = str(error or "").strip().partition("\n")[0].partition(". ")[0].rstrip(".: ")
     return LowerscopeError(
-        f"this is not {what}" + (f" ({lines[0].strip().rstrip('.')})" if lines else ""),
+        f"this is not {what}" + (f" ({sentence})" if sentence else ""),
         where=str(path),
     )

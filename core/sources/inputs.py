@@ -101,7 +101,8 @@ def _parameter_of_variable(variable: Any) -> Parameter:
     extents = getattr(shape, "values", None)
     if extents is None:
         return Parameter(variable.name)
-    known = tuple(int(extent) if str(extent).isdecimal() else str(extent) for extent in extents)
+    # A constant extent has its value; a symbolic one is written as its name.
+    known = tuple(getattr(extent, "value", None) or str(extent) for extent in extents)
     return Parameter(variable.name, shape=known, dtype=str(variable.ty.dtype))
 
 

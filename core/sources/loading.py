@@ -26,7 +26,7 @@ from lowerscope.core.sources.inputs import (
 )
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.spec import check_readable, source_kind, source_path
+from lowerscope.core.sources.spec import check_readable, source_kind, source_path, user_path
 from lowerscope.core.sources.user_code import imported_files, run_file
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedMode
     path = source_path(source.spec)
     kind = source_kind(path)
     if source.params:
-        check_readable(Path(source.params).expanduser(), "parameters")
+        check_readable(user_path(source.params), "parameters")
     loaded = _load_exported if kind == "exported" else _load_python
     result = loaded(source, path, inputs, seed)
     files = dict.fromkeys((*source_files(source, inputs), *result.files))
@@ -109,7 +109,7 @@ def _load_python(
     seed_all(seed)
     built: Any = build(entry, name, arguments, path)
     fixed: dict[str, ExampleInput] = {}
-    arrays = read_arrays(Path(source.params).expanduser()) if source.params else {}
+    arrays = read_arrays(user_path(source.params)) if source.params else {}
     if is_ir_module(built):
         signature = _signature_of_module(built, path)
         known = {parameter.name for parameter in signature.parameters}

@@ -53,14 +53,16 @@ def read_arrays(path: Path) -> Arrays:
 
 def _read_archive(path: Path) -> object:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            if any(name.endswith("data.pkl") for name in archive.files):
+                raise ValueError("it is a checkpoint of torch")
             return {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise LowerscopeError(
             f"this is not an archive of NumPy arrays ({lines[0]})",
             where=str(path),
-            todo="Save it with np.savez; a checkpoint of torch is loaded by the model's own file",
+            todo="Save the arrays with np.savez",
         ) from None
 
 
@@ -105,7 +107,7 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
             where=where,
             todo=f"It has {', '.join(state)}; or number them w0, b0, w1, b1, …",
         )
-    given = set(names.values())
+    given = {names[key] for key in arrays}
     missing = [name for name, _ in model.named_parameters() if name not in given]
     if missing:
         raise LowerscopeError(

@@ -13,8 +13,8 @@ SIDE = 8
 def picture_of(value: torch.Tensor) -> Picture | None:
     """Return `value` as a picture, or ``None`` if it does not look like one.
 
-    A picture is the first of a batch of NCHW with 1 or 3 channels, CHW, or a square that has been
-    flattened to (1, 784). Values from 0 to 1 become 0 to 255, bytes stay as they are, and other
+    A picture is the first of a batch of NCHW with 1 or 3 channels, or 28×28 flattened to (1, 784).
+    Values from 0 to 1 become 0 to 255, bytes stay as they are, and other
     values are spread from their least to their greatest.
     """
     planes = _planes(value)
@@ -40,7 +40,5 @@ def _planes(value: torch.Tensor) -> torch.Tensor | None:
             return value.reshape(1, 28, 28)
         case (count, 1 | 3, height, width) if count >= 1 and min(height, width) >= SIDE:
             return value[0]
-        case (1 | 3, height, width) if min(height, width) >= SIDE:
-            return value
         case _:
             return None

@@ -14,7 +14,9 @@ OPERATOR_NAMESPACES = ("aten", "prims", "higher_order", "quantized_decomposed", 
 FORBIDDEN_OPERATORS = ("from_file", "save", "load")
 """Operators that touch files."""
 
-_OPERATOR = re.compile(r"torch\.ops\.(\w+)\.([A-Za-z]\w*)(\.[A-Za-z]\w*)?")
+_OPERATOR = re.compile(
+    r"torch\.ops\.(\w+)\.(_?[A-Za-z]\w*|__i?(?:and|or|xor|lshift|rshift)__)(\._?[A-Za-z]\w*)?"
+)
 _PYTHON_OPERATORS = re.compile(
     r"_operator\.(eq|ne|le|ge|lt|gt|neg|pos|mul|add|sub|floordiv|mod|pow|truediv|and_|or_|xor"
     r"|not_|abs|lshift|rshift|invert|getitem)"

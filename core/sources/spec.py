@@ -5,6 +5,7 @@ Imports no torch, so that the window and the command line can read a source befo
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Literal
@@ -36,7 +37,7 @@ def parse_spec(text: str) -> tuple[str, str]:
     if text.startswith(PREFIX):
         name, _, entry = text.removeprefix(PREFIX).partition(":")
         return PREFIX + name, _checked_entry(entry, text)
-    if Path(text).exists():
+    if os.path.exists(user_path(text)):
         return text, ""
     path, colon, entry = text.rpartition(":")
     drive_only = len(path) == 1 and path.isalpha() and entry[:1] in ("/", "\\")
@@ -68,7 +69,12 @@ def source_path(spec: str) -> Path:
     """
     if spec.startswith(PREFIX):
         return sample_path(spec.removeprefix(PREFIX))
-    return Path(spec).expanduser().absolute()
+    return user_path(spec).absolute()
+
+
+def user_path(text: str) -> Path:
+    """Return the path that a user wrote, with ``~`` for the home folder where there is one."""
+    return Path(os.path.expanduser(text))
 
 
 def source_kind(path: Path) -> Kind:

@@ -1,9 +1,9 @@
 """Running a user's Python file: its neighbours found, its errors told in the user's own frames.
 
 A file is run as a module with a private name, its folder first on the path meanwhile. What it
-imports from that folder stays in ``sys.modules`` under its own name, so that a later import in a
-function still finds it, until the next file is run: two files in different folders may each have
-a ``core`` of their own.
+imports from that folder stays in ``sys.modules`` under its own name, and the folder stays last on
+the path, so that a later import in a function still finds it, until the next file is run: two
+files in different folders may each have a ``core`` of their own.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _COMPILERS = ("torch", "tvm", "tvm_ffi")
 _numbers = itertools.count(1)
 _kept: list[str] = []
 """Names in ``sys.modules`` that belong to the file that was run last."""
+_before: set[str] = set()
+"""Names in ``sys.modules`` when that file was run."""
+_folder: list[str] = []
+"""The folder of that file, which stands last on the path."""
 _displaced: dict[str, ModuleType] = {}
 """Modules whose names these have taken for as long as the file is in use."""
 
@@ -55,6 +59,9 @@ def run_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     _kept.append(name)
+    _before.update(sys.modules)
+    _folder.append(str(path.parent))
+    sys.path.extend(_folder)
     # Without a time the entry is never refreshed: it shows the lines that were run.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     with user_code(path, "is run"):
@@ -133,12 +140,17 @@ def _read(path: Path) -> str:
 
 
 def _forget_last() -> None:
+    for folder in _folder:
+        _kept.extend(_neighbours(Path(folder), set(sys.modules) - _before))
+        if folder in reversed(sys.path):
+            del sys.path[-1 - sys.path[::-1].index(folder)]
     for name in _kept:
         module = sys.modules.pop(name, None)
         file = _file_of(module)
         if file is not None:
             linecache.cache.pop(str(file), None)
-    _kept.clear()
+    for state in (_kept, _before, _folder):
+        state.clear()
     sys.modules.update(_displaced)
     _displaced.clear()
 

@@ -296,7 +296,9 @@ def save_sheet(file: Path) -> None:
     """Save a picture with a row of silhouettes for each class."""
     pictures, _ = draw_many(16, seed=3)
     sheet = pictures.reshape(16, 10, SIZE, SIZE).transpose(1, 2, 0, 3).reshape(10 * SIZE, -1)
-    Image.fromarray(sheet).resize((sheet.shape[1] * 3, sheet.shape[0] * 3), 0).save(file)
+    Image.fromarray(sheet).resize(
+        (sheet.shape[1] * 3, sheet.shape[0] * 3), Image.Resampling.NEAREST
+    ).save(file)
 
 
 def main() -> None:

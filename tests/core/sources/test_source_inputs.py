@@ -1,0 +1,307 @@
+"""The inputs of a model: drawn, read from files, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.sources.inputs import ExampleInput
+from lowerscope.core.sources.loading import load
+from lowerscope.core.sources.pictures import picture_of
+
+MODEL = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def forward(self, {parameters}):
+        return 0
+"""
+
+
+def write(folder: Path, parameters: str, more: str = "") -> Path:
+    file = folder / "net.py"
+    file.write_text(MODEL.format(parameters=parameters) + more)
+    return file
+
+
+def inputs(file: Path, *options: str, seed: int = 0) -> tuple[ExampleInput, ...]:
+    return load(Source(spec=str(file)), tuple(map(parse_input, options)), seed).inputs
+
+
+def problem(file: Path, *options: str) -> Problem:
+    with pytest.raises(LowerscopeError) as caught:
+        inputs(file, *options)
+    assert "\n" not in caught.value.problem.line()
+    return caught.value.problem
+
+
+def test_random_values_have_the_shape_dtype_and_range(tmp_path: Path) -> None:
+    file = write(tmp_path, "a, b, c, d, e")
+    a, b, c, d, e = inputs(
+        file, "1000", "b=2,3:float16", "c=500:int64[5,9)", "d=400:uint8", "e=64:bool", seed=3
+    )
+    assert (a.name, a.value.dtype, a.origin) == ("a", torch.float32, "random, seed 3")
+    assert abs(float(a.value.mean())) < 0.1
+    assert abs(float(a.value.std()) - 1) < 0.1
+    assert (tuple(b.value.shape), b.value.dtype) == ((2, 3), torch.float16)
+    assert sorted(c.value.unique().tolist()) == [5, 6, 7, 8]
+    assert c.origin == "random in [5,9), seed 3"
+    assert sorted(d.value.unique().tolist()) == list(range(10))
+    assert d.value.dtype == torch.uint8
+    assert e.value.dtype == torch.bool
+    assert 0 < int(e.value.sum()) < 64
+
+
+def test_the_seed_decides_the_values(tmp_path: Path) -> None:
+    file = write(tmp_path, "x")
+    first, again, other = (inputs(file, "x=5", seed=seed)[0].value for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    torch.manual_seed(1)
+    assert torch.equal(first, torch.randn(5))
+
+
+def test_a_seed_out_of_range(tmp_path: Path) -> None:
+    with pytest.raises(LowerscopeError, match="the seed -1 is out of range"):
+        inputs(write(tmp_path, "x"), "x=5", seed=-1)
+
+
+def test_named_and_unnamed_inputs_find_their_places(tmp_path: Path) -> None:
+    file = write(tmp_path, "a, b, c=None")
+    found = inputs(file, "1", "a=2", "3")
+    assert [(entry.name, *entry.value.shape) for entry in found] == [("a", 2), ("b", 1), ("c", 3)]
+    assert [entry.name for entry in inputs(file, "1", "2")] == ["a", "b"]
+    rest = write(tmp_path, "a, *more")
+    assert [entry.name for entry in inputs(rest, "1", "2", "3")] == ["a", "input1", "input2"]
+
+
+def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
+    of_file = "\ndef example_inputs(): return (torch.zeros(1),)\n"
+    assert inputs(write(tmp_path, "x", of_file))[0].value.shape == (1,)
+    of_class = "\n    @staticmethod\n    def example_inputs(): return (torch.zeros(2),)\n"
+    found = inputs(write(tmp_path, "x", of_class + of_file))[0]
+    assert found.value.shape == (2,)
+    assert found.origin == "example_inputs of net.py"
+    of_instance = "\n    def example_inputs(self): return torch.zeros(3)\n"
+    assert inputs(write(tmp_path, "x", of_instance))[0].value.shape == (3,)
+    of_function = (
+        "\ndef build(): return Net()\nbuild.example_inputs = lambda: [torch.zeros(4)]\n"
+        "entry = 'build'\n"
+    )
+    assert inputs(write(tmp_path, "x", of_function + of_file))[0].value.shape == (4,)
+
+
+def test_example_inputs_fill_what_the_user_left_out(tmp_path: Path) -> None:
+    file = write(tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 2).T, [1.0]\n")
+    assert "of type list, not a tensor" in problem(file).what
+    file = write(
+        tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 3).T, torch.ones(1)\n"
+    )
+    x, y = inputs(file, "y=7")
+    assert x.value.is_contiguous()
+    assert (x.origin, tuple(x.value.shape)) == ("example_inputs of net.py", (3, 2))
+    assert (y.origin, tuple(y.value.shape)) == ("random, seed 0", (7,))
+
+
+def test_nothing_says_what_the_inputs_are(tmp_path: Path) -> None:
+    found = problem(write(tmp_path, "x, mask, scale=1.0"))
+    assert found.code == "give-inputs"
+    assert found.choices == ("x", "mask")
+    assert "nothing says what the inputs x, mask are" in found.what
+    assert "--input x=1,784:float32 --input mask=1,784:float32" in found.todo
+    assert "example_inputs()" in found.todo
+    found = problem(write(tmp_path, "x, mask"), "x=3")
+    assert found.choices == ("mask",)
+    assert problem(write(tmp_path, "*xs")).choices == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("z=1",), "the model has no input called z. Its inputs are a, b"),
+        (("a=1", "a=2"), "the input a is given twice"),
+        (("1", "2", "3"), "3 inputs are given, but the model takes 2"),
+    ],
+)
+def test_inputs_that_do_not_fit_the_model(
+    tmp_path: Path, options: tuple[str, ...], expected: str
+) -> None:
+    assert expected in problem(write(tmp_path, "a, b"), *options).line()
+
+
+def test_inputs_are_checked_without_their_text(tmp_path: Path) -> None:
+    file = write(tmp_path, "x")
+    for spec, expected in (
+        (InputSpec(name="x", shape=(1, -2)), "must be 1 or more"),
+        (InputSpec(name="x", shape=(1,), dtype="float"), "no dtype called 'float'"),
+        (InputSpec(name="x"), "the shape is missing"),
+    ):
+        with pytest.raises(LowerscopeError, match=expected):
+            load(Source(spec=str(file)), (spec,), 0)
+
+
+def test_inputs_go_by_position(tmp_path: Path) -> None:
+    found = problem(write(tmp_path, "a, b=None, c=None"), "a=1", "c=1")
+    assert "the input b is missing before" in found.what
+    assert "keyword only" in problem(write(tmp_path, "a, *, b"), "a=1").what
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("def example_inputs(): return 3", "gives a int, not a tuple of tensors"),
+        ("def example_inputs(n): return 3", "callable without arguments"),
+        ("def example_inputs(): return {'x': torch.zeros(1)}", "gives a dict"),
+        ("def example_inputs(): return torch.zeros(1), torch.zeros(1)", "2 inputs, but"),
+        ("def example_inputs(): return ()", "nothing says what the input x is"),
+        ("def example_inputs(): return (1,)", "of type int, not a tensor"),
+        ("def example_inputs(): return torch.zeros(1, dtype=torch.complex64)", "complex64"),
+        ("def example_inputs(): return torch.zeros(2, 2).to_sparse()", "sparse"),
+        ("def example_inputs(): raise RuntimeError('no')", "makes its example inputs: Runtime"),
+    ],
+)  # fmt: skip
+def test_example_inputs_that_cannot_be_used(tmp_path: Path, more: str, expected: str) -> None:
+    assert expected in problem(write(tmp_path, "x", f"\n{more}\n")).line()
+
+
+def test_values_from_numpy_files(tmp_path: Path) -> None:
+    file = write(tmp_path, "x, y")
+    x, y = np.arange(6, dtype=">f4").reshape(2, 3), np.array([1, 2], dtype=np.int64)
+    np.save(tmp_path / "x.npy", x.T)
+    np.savez(tmp_path / "both.npz", x=x, y=y)
+    np.savez(tmp_path / "one.npz", anything=y)
+    found = inputs(file, f"x={tmp_path}/x.npy", f"y={tmp_path}/one.npz")
+    assert np.array_equal(found[0].value.numpy(), x.T)
+    assert found[0].value.is_contiguous()
+    assert (found[0].origin, found[1].origin) == ("x.npy", "one.npz")
+    found = inputs(file, f"{tmp_path}/both.npz", f"y={tmp_path}/both.npz@2:int64")
+    assert np.array_equal(found[0].value.numpy(), x)
+    assert np.array_equal(found[1].value.numpy(), y)
+
+
+def test_values_from_torch_files(tmp_path: Path) -> None:
+    value = torch.randn(2, 3, requires_grad=True)
+    torch.save(value.T, tmp_path / "x.pt")
+    found = inputs(write(tmp_path, "x"), f"{tmp_path}/x.pt")[0].value
+    assert torch.equal(found, value.detach().T)
+    assert not found.requires_grad
+    assert found.is_contiguous()
+
+
+class Touch:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return Path.touch, (self.file,)
+
+
+@pytest.mark.parametrize("ending", ["pt", "npy", "npz"])
+def test_an_input_file_never_runs_code(tmp_path: Path, ending: str) -> None:
+    marker, file = tmp_path / "ran", tmp_path / f"x.{ending}"
+    evil = Touch(marker)
+    if ending == "pt":
+        torch.save(evil, file)
+    elif ending == "npy":
+        np.save(file, np.array([evil], dtype=object), allow_pickle=True)
+    else:
+        np.savez(file, x=np.array([evil], dtype=object))
+    found = problem(write(tmp_path, "x"), f"x={file}")
+    assert found.where == str(file)
+    assert not marker.exists()
+
+
+def test_input_files_that_cannot_be_used(tmp_path: Path) -> None:
+    file = write(tmp_path, "x")
+    np.savez(tmp_path / "two.npz", a=np.zeros(1), b=np.zeros(1))
+    np.save(tmp_path / "text.npy", np.array(["a"]))
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), dtype=np.float32))
+    torch.save({"x": torch.zeros(1)}, tmp_path / "dict.pt")
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-4])
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "two.npz").read_bytes()[:-30])
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "dict.pt").read_bytes()[:-30])
+    (tmp_path / "empty.png").write_bytes(b"")
+    for option, expected in {
+        "none.npy": "there is no such file",
+        "two.npz": "no array called x; it has a, b",
+        "text.npy": "the dtype <U1 cannot be an input",
+        "dict.pt": "it holds a dict, not a tensor",
+        "cut.npy": "this is not a NumPy array",
+        "cut.npz": "this is not an archive of NumPy arrays",
+        "cut.pt": "this is not a tensor that loads without running code",
+        "empty.png": "this is not an image",
+        "x.npy@3,2": "its shape is (2, 3), not (3, 2)",
+        "x.npy@2,3:float64": "its dtype is float32, not float64",
+    }.items():
+        assert expected in problem(file, f"x={tmp_path}/{option}").what, option
+    (tmp_path / "folder.npy").mkdir()
+    assert "this is a folder" in problem(file, f"x={tmp_path}/folder.npy").what
+
+
+def test_pictures_are_made_to_fit(tmp_path: Path) -> None:
+    file = write(tmp_path, "x", "\ndef example_inputs(): return torch.zeros(1, 784)\n")
+    left = np.zeros((56, 56), dtype=np.uint8)
+    left[:, :28] = 255
+    Image.fromarray(left).save(tmp_path / "grey.png")
+    Image.fromarray(np.stack([left, left * 0, left * 0], axis=2)).save(tmp_path / "red.png")
+    alpha = np.dstack([np.full_like(left, 255)] * 3 + [left])
+    Image.fromarray(alpha).save(tmp_path / "clear.png")
+    Image.fromarray(left.astype(np.uint16) * 257).save(tmp_path / "deep.png")
+    expected = torch.zeros(28, 28)
+    expected[:, :14] = 1
+    for name in ("grey", "clear", "deep"):
+        value = inputs(file, f"x={tmp_path}/{name}.png")[0].value
+        assert value.dtype == torch.float32
+        assert value.shape == (1, 784)
+        assert torch.allclose(value.reshape(28, 28)[:, 1:12], expected[:, 1:12], atol=0.01), name
+        assert torch.allclose(value.reshape(28, 28)[:, 16:], expected[:, 16:], atol=0.01), name
+    red = inputs(file, f"x={tmp_path}/red.png@1,3,28,28")[0].value
+    assert red.shape == (1, 3, 28, 28)
+    assert float(red[0, 0, 5, 5]) == 1
+    assert float(red[0, 1:].abs().max()) == 0
+    assert inputs(file, f"x={tmp_path}/grey.png@56,56")[0].value.shape == (56, 56)
+    plain = write(tmp_path, "x")
+    assert inputs(plain, f"x={tmp_path}/red.png")[0].value.shape == (1, 3, 56, 56)
+    assert inputs(plain, f"x={tmp_path}/grey.png")[0].value.shape == (1, 1, 56, 56)
+    assert "does not fit the shape (1, 7)" in problem(file, f"x={tmp_path}/grey.png@1,7").what
+
+
+def test_an_input_that_is_a_picture_is_shown() -> None:
+    ramp = torch.linspace(0, 1, 784).reshape(1, 784)
+    picture = picture_of(ramp)
+    assert picture is not None
+    assert (picture.width, picture.height, picture.channels) == (28, 28, 1)
+    assert (picture.pixels[0], picture.pixels[-1], len(picture.pixels)) == (0, 255, 784)
+    colours = torch.zeros(2, 3, 8, 10)
+    colours[0, 1] = 1
+    shown = picture_of(colours)
+    assert shown is not None
+    assert (shown.width, shown.height, shown.channels) == (10, 8, 3)
+    assert shown.pixels[:6] == bytes([0, 255, 0, 0, 255, 0])
+    spread = picture_of(torch.tensor([-2.0, 2.0]).repeat(1, 1, 8, 4))
+    assert spread is not None
+    assert spread.pixels[:2] == bytes([0, 255])
+    whole = picture_of(torch.arange(64, dtype=torch.uint8).reshape(1, 1, 8, 8))
+    assert whole is not None
+    assert whole.pixels == bytes(range(64))
+    constant = picture_of(torch.full((1, 1, 8, 8), 7.0))
+    assert constant is not None
+    assert set(constant.pixels) == {0}
+    assert picture_of(torch.full((1, 784), float("nan"))) is not None
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 128), (784,), (1, 64, 256), (1, 1, 4, 28), (1, 16, 14, 14), ()]
+)
+def test_what_is_no_picture_is_not_shown(shape: tuple[int, ...]) -> None:
+    assert picture_of(torch.zeros(shape)) is None

@@ -1,0 +1,204 @@
+"""Loading parameters: the course's pickle, state dictionaries, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.recipe import Source
+from lowerscope.core.sources.loading import load
+from lowerscope.core.sources.parameters import load_into, read_arrays
+from lowerscope.core.sources.pickles import HIDDEN, imports_of
+
+SHAPES = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
+
+
+def course_arrays() -> dict[str, np.ndarray[Any, Any]]:
+    random = np.random.default_rng(0)
+    return {key: random.standard_normal(shape).astype("f4") for key, shape in SHAPES.items()}
+
+
+def problem(source: Source) -> Problem:
+    with pytest.raises(LowerscopeError) as caught:
+        load(source, (), 0)
+    assert "\n" not in caught.value.problem.line()
+    return caught.value.problem
+
+
+def saved(path: Path, value: object, protocol: int = 4) -> Path:
+    path.write_bytes(pickle.dumps(value, protocol=protocol))
+    return path
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_the_courses_pickle_fits_fashion_mlp(tmp_path: Path, protocol: int) -> None:
+    arrays = course_arrays()
+    file = saved(tmp_path / "fasionmnist_mlp_params.pkl", arrays, protocol)
+    loaded = load(Source(spec="sample:fashion_mlp", params=str(file)), (), 0)
+    x = np.random.default_rng(1).random((1, 784), dtype=np.float32)
+    expected = np.maximum(x @ arrays["w0"].T + arrays["b0"], 0) @ arrays["w1"].T + arrays["b1"]
+    assert loaded.model is not None
+    with torch.no_grad():
+        found = loaded.model(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert file in loaded.files
+
+
+def test_a_pickle_that_numpy_1_wrote_is_read(tmp_path: Path) -> None:
+    arrays = {"a": np.arange(3.0), "b": np.float32(2)}
+    for protocol in (2, 5):
+        data = pickle.dumps(arrays, protocol=protocol)
+        file = tmp_path / "old.pkl"
+        if protocol == 2:
+            data = data.replace(b"numpy._core.", b"numpy.core.")
+        file.write_bytes(data)
+        found = read_arrays(file)
+        assert found["a"].tolist() == [0, 1, 2]
+        assert found["b"] == 2
+
+
+def test_an_archive_with_the_names_of_the_state_dictionary(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
+    state = {key: value.double().numpy() + 1 for key, value in model.state_dict().items()}
+    np.savez(tmp_path / "state.npz", **state)
+    load_into(model, read_arrays(tmp_path / "state.npz"), "state.npz")
+    for key, value in model.state_dict().items():
+        assert np.allclose(value.numpy(), state[key]), key
+    assert model[0].weight.dtype == torch.float32
+
+
+def test_numbered_names_skip_the_norms(tmp_path: Path) -> None:
+    model = torch.nn.Sequential(
+        torch.nn.Linear(2, 3), torch.nn.LayerNorm(3), torch.nn.Linear(3, 1, bias=False)
+    )
+    arrays = {"w0": np.ones((3, 2)), "b0": np.zeros(3), "w1": np.full((1, 3), 2.0)}
+    with pytest.raises(LowerscopeError, match=r"there is nothing for 1\.weight, 1\.bias"):
+        load_into(model, arrays, "p.pkl")
+    with pytest.raises(LowerscopeError, match="no layer for b1"):
+        load_into(model, {**arrays, "b1": np.zeros(1)}, "p.pkl")
+    model[1] = torch.nn.ReLU()
+    load_into(model, arrays, "p.pkl")
+    assert model[2].weight.tolist() == [[2, 2, 2]]
+
+
+def test_parameters_of_an_ir_module_are_its_arguments(tmp_path: Path) -> None:
+    arrays = course_arrays()
+    file = saved(tmp_path / "p.pkl", arrays)
+    loaded = load(Source(spec="sample:mlp_tvmscript", params=str(file)), (), 0)
+    assert [entry.name for entry in loaded.inputs] == ["x", *arrays]
+    assert [entry.origin for entry in loaded.inputs[1:]] == ["p.pkl"] * 4
+    assert np.array_equal(loaded.inputs[1].value.numpy(), arrays["w0"])
+    wrong = saved(tmp_path / "wrong.pkl", {"v": arrays["w0"]})
+    found = problem(Source(spec="sample:mlp_tvmscript", params=str(wrong)))
+    assert "main has no parameter called v" in found.what
+
+
+class Call:
+    """A call that runs when it is unpickled."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return self.call
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickle_with_code_is_refused_and_never_run(tmp_path: Path, protocol: int) -> None:
+    marker = tmp_path / "ran"
+    file = saved(tmp_path / "p.pkl", {"w0": Call(Path.touch, marker)}, protocol)
+    found = problem(Source(spec="sample:fashion_mlp", params=str(file)))
+    assert "is refused" in found.what
+    assert "would import" in found.what
+    assert found.where == str(file)
+    assert not marker.exists()
+    pickle.loads(file.read_bytes())
+    assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "name"),
+    [
+        (eval, ("1",), "builtins.eval"),
+        (getattr, (np.ndarray, "tofile"), "builtins.getattr"),
+        (np.load, ("x.npy",), "numpy.load"),
+        (np.fromfile, ("x",), "numpy.fromfile"),
+    ],
+)
+def test_what_a_pickle_would_import_is_named(
+    tmp_path: Path, function: Any, arguments: tuple[Any, ...], name: str
+) -> None:
+    file = saved(tmp_path / "p.pkl", {"w0": Call(function, *arguments)}, 2)
+    what = problem(Source(spec="sample:fashion_mlp", params=str(file))).what
+    assert name.replace("builtins", "") .strip(".") in what  # fmt: skip
+    assert "is refused" in what
+
+
+def test_parameters_that_do_not_fit(tmp_path: Path) -> None:
+    arrays = course_arrays()
+
+    def said(value: object) -> str:
+        file = saved(tmp_path / "p.pkl", value)
+        return problem(Source(spec="sample:fashion_mlp", params=str(file))).line()
+
+    assert "w0 has the shape (784, 128), but linear0.weight has (128, 784)" in said(
+        {**arrays, "w0": arrays["w0"].T}
+    )
+    assert "no layer for w2" in said({**arrays, "w2": arrays["w1"]})
+    assert "nothing for linear1.bias" in said({key: arrays[key] for key in ("w0", "b0", "w1")})
+    assert "no parameter called weight. It has linear0.weight, linear0.bias" in said(
+        {"weight": arrays["w0"]}
+    )
+    assert "holds a list, not a dictionary" in said([1])
+    assert "holds a dict, not a dictionary of names" in said({1: arrays["w0"]})
+    assert "w0 is not an array of numbers but str" in said({"w0": "text"})
+    assert "w0 is not an array of numbers but object" in said({"w0": np.array([{}])})
+
+
+def test_parameter_files_that_cannot_be_read(tmp_path: Path) -> None:
+    whole = saved(tmp_path / "p.pkl", course_arrays()).read_bytes()
+    torch.save({"w0": torch.zeros(2)}, tmp_path / "p.pt")
+    for name, data, expected in (
+        ("cut.pkl", whole[:-100], "not a pickle of NumPy arrays (UnpicklingError: pickle data was"),
+        ("empty.pkl", b"", "not a pickle of NumPy arrays (EOFError"),
+        ("text.pkl", b"hello", "not a pickle of NumPy arrays"),
+        ("cut.npz", b"PK\x03\x04abc", "not an archive of NumPy arrays"),
+        ("p.pt", (tmp_path / "p.pt").read_bytes(), "this is not a"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        source = Source(spec="sample:fashion_mlp", params=str(tmp_path / name))
+        assert expected in problem(source).what, name
+    missing = Source(spec="sample:fashion_mlp", params=str(tmp_path / "none.pkl"))
+    assert "there is no such file" in problem(missing).what
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_imports_are_found_without_running(protocol: int) -> None:
+    value = [Call(eval, "1"), {"a": Call(Path.touch, Path("x"))}, np.arange(3)]
+    found = imports_of(pickle.dumps(value, protocol=protocol))
+    assert {name.rpartition(".")[2] for name in found} >= {"eval", "PosixPath"}
+    assert HIDDEN not in found
+
+
+def test_imports_that_are_hidden_are_not_overlooked() -> None:
+    # The name is put together where no string stands: os, then system by way of a tuple.
+    hidden = b"\x80\x04\x8c\x02os\x8c\x06systemX\x01\x00\x00\x00x0\x93."
+    assert imports_of(hidden) == {HIDDEN}
+    extension = b"\x80\x02\x82\x01."
+    assert imports_of(extension) == {HIDDEN}
+    # A string is put into the memo, dropped, and fetched again.
+    memo = b"\x80\x04\x8c\x02os\x94\x8c\x06system\x940h\x00h\x01\x93."
+    assert imports_of(memo) == {"os.system"}
+    # What stands before the damage would be run.
+    assert imports_of(b"\x80\x02cos\nsystem\n\xff\xff") == {"os.system"}
+    assert imports_of(b"cos\nsystem\n(S'true'\ntR.") == {"os.system"}
+    assert imports_of(b"") == frozenset()
+    assert imports_of(np.arange(100, dtype="f4").tobytes()) == frozenset()
+    two = pickle.dumps(1) + pickle.dumps(Call(eval, "1"))
+    assert {"builtins.eval"} == imports_of(two)

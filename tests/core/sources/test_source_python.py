@@ -1,0 +1,338 @@
+"""Opening Python files: entries, neighbours, and what goes wrong in them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.sources.loading import LoadedModel, load
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=3):
+        super().__init__()
+        self.linear = nn.Linear(2, width)
+    def forward(self, x):
+        return self.linear(x)
+"""
+INPUT = (InputSpec(shape=(1, 2)),)
+
+
+def write(folder: Path, text: str, name: str = "net.py") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def opened(file: Path, entry: str = "", args: str = "{}", seed: int = 0) -> LoadedModel:
+    return load(Source(spec=str(file), entry=entry, args=args), INPUT, seed)
+
+
+def problem(file: Path, entry: str = "", args: str = "{}") -> Problem:
+    with pytest.raises(LowerscopeError) as caught:
+        opened(file, entry, args)
+    found = caught.value.problem
+    assert "\n" not in found.line()
+    assert "Traceback" not in found.line()
+    return found
+
+
+def test_the_only_class_is_the_entry(tmp_path: Path) -> None:
+    file = write(tmp_path, '"""A net.\n\nMore of it.\n"""' + NET)
+    loaded = opened(file)
+    assert (loaded.title, loaded.description, loaded.path) == ("Net", "A net.", file)
+    assert loaded.model is not None
+    assert not loaded.model.training
+    assert loaded.model(loaded.inputs[0].value).shape == (1, 3)
+    assert loaded.files == (file,)
+    assert "self.linear(x)" in inspect.getsource(type(loaded.model))
+    assert "class Net" in inspect.getsource(type(loaded.model))
+
+
+def test_arguments_reach_the_constructor(tmp_path: Path) -> None:
+    model = opened(write(tmp_path, NET), args='{"width": 5}').model
+    assert model is not None
+    assert model(torch.zeros(1, 2)).shape == (1, 5)
+
+
+def test_the_seed_makes_the_weights_whatever_came_before(tmp_path: Path) -> None:
+    file = write(tmp_path, "import torch\ntorch.randn(5)\n" + NET)
+    first = opened(file, seed=7)
+    torch.randn(3)
+    second, third = opened(file, seed=7), opened(file, seed=8)
+    assert first.model is not None
+    assert second.model is not None
+    assert third.model is not None
+    weight = first.model.linear.weight
+    assert torch.equal(weight, second.model.linear.weight)
+    assert not torch.equal(weight, third.model.linear.weight)
+    assert torch.equal(first.inputs[0].value, second.inputs[0].value)
+    torch.manual_seed(7)
+    assert torch.equal(weight, torch.nn.Linear(2, 3).weight)
+
+
+@pytest.mark.parametrize(
+    ("more", "entry"),
+    [
+        ("def build(): return Net()", "build"),
+        ("def tiny() -> Net: return Net(1)", "tiny"),
+        ("def tiny() -> 'nn.Module': return Net(1)", "tiny"),
+        ("other = Net(4)", "other"),
+        ("class Other(Net): pass", "Other"),
+    ],
+)
+def test_several_candidates_are_listed(tmp_path: Path, more: str, entry: str) -> None:
+    file = write(tmp_path, f"{NET}\n{more}\n")
+    found = problem(file)
+    assert found.code == "choose-entry"
+    assert found.choices == ("Net", entry)
+    assert f"several candidates: Net, {entry}" in found.what
+    assert opened(file, entry).title == entry
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "Alias = Net",
+        "def helper(n: int) -> Net: return Net(n)",
+        "class _Hidden(Net): pass",
+        "def example_inputs(): return (torch.zeros(1, 2),)",
+        "from torch.nn import Linear",
+        "entry = 'Net'\nclass Other(Net): pass",
+        "__all__ = ['Net', 'something']\nclass Other(Net): pass",
+    ],
+)
+def test_what_is_no_second_candidate(tmp_path: Path, more: str) -> None:
+    assert opened(write(tmp_path, f"{NET}\n{more}\n")).title == "Net"
+
+
+def test_entries_that_are_not_models(tmp_path: Path) -> None:
+    file = write(tmp_path, NET + "size = 3\nclass Plain: pass\ndef zero(): return 0\n")
+    found = problem(file, "Missing")
+    assert found.line() == f"{file}: there is no Missing. The file has Net."
+    assert found.choices == ("Net",)
+    assert "size, an int, is not a model" in problem(file, "size").what
+    assert "the class Plain is not a model" in problem(file, "Plain").what
+    assert "zero returns an int, not an nn.Module" in problem(file, "zero").what
+    assert "no model is found" in problem(write(tmp_path, "x = 1", "x.py")).what
+    assert "there is no y" in problem(tmp_path / "x.py", "y").what
+
+
+def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, hidden, *, depth, scale=1.0): super().__init__()\n"
+        "    def forward(self, x): return x\n"
+        "made = nn.Linear(2, 2)\n",
+    )
+    found = problem(file, "Net")
+    assert found.what == "Net needs the arguments hidden, depth"
+    assert found.todo == """Give --args '{"hidden": ..., "depth": ...}'"""
+    found = problem(file, "Net", '{"hidden": 1, "dept": 2}')
+    assert found.what == "Net takes no argument dept"
+    assert found.todo == "It takes hidden, depth, scale"
+    assert opened(file, "Net", '{"hidden": 1, "depth": 2}').title == "Net"
+    assert "takes no arguments" in problem(file, "made", '{"a": 1}').what
+    assert "this is not JSON" in problem(file, "Net", "{hidden: 1}").what
+    assert "not a JSON object" in problem(file, "Net", "[1]").what
+
+
+def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "import json\ndef parse(text):\n    return json.loads(text)\nparse('{')\n",
+    )
+    found = problem(file)
+    assert found.where == f"{file}:3"
+    assert "it fails while it is run: JSONDecodeError: Expecting property name" in found.what
+    assert found.details.count("File ") == 2
+    assert "json/decoder" not in found.details
+    assert "lowerscope/" not in found.details
+    assert found.details.endswith(found.what.partition("run: ")[2])
+
+
+def test_an_error_in_the_constructor(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.conv = nn.Conv2d(3, 4, 3, groups=2)\n",
+    )
+    found = problem(file)
+    assert found.where == f"{file}:5"
+    assert found.what.startswith("it fails while it builds Net: ValueError: in_channels")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("raise SystemExit(3)", "it ends Python itself (exit code 3)"),
+        ("import sys; sys.exit()", "it ends Python itself"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("import not_installed_at_all", "No module named 'not_installed_at_all'"),
+        ("from .layers import Block", "ImportError: attempted relative import"),
+        ("assert False", "AssertionError"),
+        ("exec('1 +')", "SyntaxError: invalid syntax"),
+        ("def f(): f()\nf()", "RecursionError"),
+        ("import argparse\nargparse.ArgumentParser().parse_args(['--x'])", "exit code 2"),
+    ],
+)
+def test_whatever_a_file_raises_is_the_users_to_mend(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    found = problem(write(tmp_path, text))
+    assert expected in found.what
+    assert found.where.startswith(str(tmp_path))
+
+
+def test_an_interrupt_from_outside_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, "import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    with pytest.raises(KeyboardInterrupt):
+        opened(file)
+
+
+def test_a_syntax_error_has_its_line(tmp_path: Path) -> None:
+    file = write(tmp_path, "import torch\n\ndef f(:\n    pass\n")
+    found = problem(file)
+    assert found.where == f"{file}:3"
+    assert found.what == "this is not valid Python: invalid syntax in `def f(:`"
+    neighbour = write(tmp_path, "import net\n", "other.py")
+    assert problem(neighbour).where == f"{file}:3"
+
+
+def test_files_that_are_not_python(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.py"
+    binary.write_bytes(bytes(range(128, 256)))
+    assert "this is not Python: it is not text" in problem(binary).what
+    nul = tmp_path / "nul.py"
+    nul.write_bytes(b"x = 1\0")
+    assert "null bytes" in problem(nul).what
+    assert "there is no such file" in problem(tmp_path / "none.py").what
+    assert "a folder" in problem(tmp_path).what
+
+
+def test_two_files_with_a_core_of_their_own(tmp_path: Path) -> None:
+    for name, width in (("one", 4), ("two", 6)):
+        write(tmp_path / name / "core", f"WIDTH = {width}\n", "__init__.py")
+        write(tmp_path / name / "core", "def late(): return WIDTH\nfrom core import WIDTH", "b.py")
+        write(tmp_path / name, "from core.b import late", "beside.py")
+        net = NET.replace("width=3", "width=core.WIDTH")
+        lazy = "    def lazy(self):\n        import beside\n        return beside.late()\n"
+        write(tmp_path / name, f"import core\n{net}\n{lazy}")
+    one = opened(tmp_path / "one" / "net.py").model
+    assert one is not None
+    assert one.lazy() == 4
+    two = opened(tmp_path / "two" / "net.py").model
+    assert two is not None
+    assert (one.linear.out_features, two.linear.out_features) == (4, 6)
+    assert two.lazy() == 6
+    assert sys.path.count(str(tmp_path / "one")) == 0
+    assert sys.path[-1] == str(tmp_path / "two")
+    assert not list(tmp_path.rglob("__pycache__"))
+    assert (tmp_path / "two/core/__init__.py") in opened(tmp_path / "two" / "net.py").files
+
+
+def test_a_neighbour_that_was_edited_is_read_anew(tmp_path: Path) -> None:
+    neighbour = write(tmp_path, "WIDTH = 4\n", "widths.py")
+    file = write(tmp_path, "import widths\n" + NET.replace("width=3", "width=widths.WIDTH"))
+    first = opened(file).model
+    neighbour.write_text("WIDTH = 5\n")
+    second = opened(file).model
+    assert first is not None
+    assert second is not None
+    assert (first.linear.out_features, second.linear.out_features) == (4, 5)
+
+
+def test_a_loaded_module_of_the_same_name_is_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "elsewhere", "WIDTH = 9\n", "shapes_of_mine.py")
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    import shapes_of_mine  # type: ignore[import-not-found]
+
+    write(tmp_path / "model", "WIDTH = 4\n", "shapes_of_mine.py")
+    text = "import shapes_of_mine\n" + NET.replace("width=3", "width=shapes_of_mine.WIDTH")
+    model = opened(write(tmp_path / "model", text)).model
+    assert model is not None
+    assert model.linear.out_features == 4
+    opened(write(tmp_path / "plain", NET))
+    assert sys.modules["shapes_of_mine"] is shapes_of_mine
+    monkeypatch.delitem(sys.modules, "shapes_of_mine")
+
+
+def test_what_a_file_prints_goes_to_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(write(tmp_path, NET + "print('from the file')\n"))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "from the file\n"
+
+
+def test_the_source_that_is_shown_is_the_one_that_was_run(tmp_path: Path) -> None:
+    file = write(tmp_path, NET)
+    model = opened(file).model
+    file.write_text("# changed\n" * 3 + NET)
+    assert model is not None
+    assert inspect.getsource(type(model)).startswith("class Net")
+
+
+IR_MODULE = """
+import numpy as np
+import tvm
+from tvm.script import ir as I, relax as R
+
+@I.ir_module
+class Double:
+    @R.function
+    def main(x: R.Tensor((2, "n"), "float32")) -> R.Tensor((2, "n"), "float32"):
+        with R.dataflow():
+            y = R.add(x, x)
+            R.output(y)
+        return y
+"""
+
+
+def test_a_file_that_builds_an_ir_module(tmp_path: Path) -> None:
+    file = write(tmp_path, IR_MODULE + "def example_inputs(): return (np.ones((2, 3), 'f4'),)\n")
+    loaded = load(Source(spec=str(file)), (), 0)
+    assert loaded.title == "Double"
+    assert loaded.model is None
+    assert loaded.module is not None
+    assert loaded.inputs[0].name == "x"
+    assert loaded.inputs[0].value.dtype == torch.float32
+    assert loaded.inputs[0].origin == "example_inputs of net.py"
+
+
+def test_an_ir_module_without_inputs_or_main(tmp_path: Path) -> None:
+    file = write(tmp_path, IR_MODULE)
+    with pytest.raises(LowerscopeError) as caught:
+        load(Source(spec=str(file)), (), 0)
+    assert caught.value.problem.code == "give-inputs"
+    assert "--input x=2,n:float32" in caught.value.problem.todo
+    renamed = write(tmp_path, IR_MODULE.replace("def main", "def start"), "start.py")
+    assert "no Relax function called main" in problem(renamed).what
+
+
+def test_a_script_error_in_an_ir_module_is_the_users(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = problem(write(tmp_path, IR_MODULE.replace("R.add(x, x)", "R.add(x, unknown)")))
+    assert "it fails while it is run" in found.what
+    assert found.where.startswith(str(tmp_path / "net.py"))

@@ -1,0 +1,206 @@
+"""What stands on a command line for a source and its inputs, and the files behind it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.sources.files import source_files
+from lowerscope.core.sources.input_option import DTYPES, FLOATS, parse_input, write_input
+from lowerscope.core.sources.spec import parse_spec, source_kind, source_path
+
+
+def message(call: object, *arguments: object) -> str:
+    assert callable(call)
+    with pytest.raises(LowerscopeError) as caught:
+        call(*arguments)
+    line = caught.value.problem.line()
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sample:fashion_mlp", ("sample:fashion_mlp", "")),
+        ("sample:resnet18:BasicBlock", ("sample:resnet18", "BasicBlock")),
+        ("model.py", ("model.py", "")),
+        ("model.py:Net", ("model.py", "Net")),
+        ("a/b.py:make.net", ("a/b.py", "make.net")),
+        ("program.pt2", ("program.pt2", "")),
+        (r"C:\models\net.py", (r"C:\models\net.py", "")),
+        (r"C:\models\net.py:Net", (r"C:\models\net.py", "Net")),
+        ("C:/models/net.py", ("C:/models/net.py", "")),
+        ("missing:folder/net.py", ("missing:folder/net.py", "")),
+    ],
+)
+def test_a_source_is_split_from_its_entry(text: str, expected: tuple[str, str]) -> None:
+    assert parse_spec(text) == expected
+
+
+def test_a_path_with_a_colon_that_exists_is_taken_whole(tmp_path: Path) -> None:
+    file = tmp_path / "a:b.py"
+    file.write_text("")
+    assert parse_spec(str(file)) == (str(file), "")
+    assert parse_spec(f"{file}:Net") == (str(file), "Net")
+    other = tmp_path / "net.py:Net"
+    other.write_text("")
+    assert parse_spec(str(other)) == (str(other), "")
+
+
+def test_what_cannot_be_a_source_is_said() -> None:
+    assert "no source is given" in message(parse_spec, "  ")
+    assert "'1x' is not the name" in message(parse_spec, "model.py:1x")
+    line = message(source_path, "sample:nothing")
+    assert "no sample called 'nothing'" in line
+    assert "matmul_relu, fashion_mlp, conv_net, resnet18, transformer_block, mlp_tvmscript" in line
+    assert "name of the sample is missing" in message(source_path, "sample:")
+
+
+def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+    assert "there is no such file" in message(source_kind, tmp_path / "none.py")
+    assert "a folder, not a file" in message(source_kind, tmp_path)
+    text = tmp_path / "model.txt"
+    text.write_text("")
+    assert ".txt is neither .py nor .pt2" in message(source_kind, text)
+    assert "cannot be opened" in message(source_kind, Path("a\0b.py"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x=1,784:float32", InputSpec(name="x", shape=(1, 784), dtype="float32")),
+        ("1,784", InputSpec(shape=(1, 784))),
+        ("x = 1, 784 : float16", InputSpec(name="x", shape=(1, 784), dtype="float16")),
+        ("x=(1,784)", InputSpec(name="x", shape=(1, 784))),
+        ("x=5", InputSpec(name="x", shape=(5,))),
+        ("s=():float32", InputSpec(name="s", shape=(), dtype="float32")),
+        ("t=1,7:int64[0,50)", InputSpec(name="t", shape=(1, 7), dtype="int64", low=0, high=50)),
+        ("t=7:int8[-3,4)", InputSpec(name="t", shape=(7,), dtype="int8", low=-3, high=4)),
+        ("x=shoe.png", InputSpec(name="x", file="shoe.png")),
+        ("shoe.JPG", InputSpec(file="shoe.JPG")),
+        ("x=a=b.npy", InputSpec(name="x", file="a=b.npy")),
+        ("x=C:\\x.npz", InputSpec(name="x", file="C:\\x.npz")),
+        (
+            "x=a@b.png@1,1,28,28:float32",
+            InputSpec(name="x", file="a@b.png", shape=(1, 1, 28, 28), dtype="float32"),
+        ),
+        ("x=x.npy@:int64", InputSpec(name="x", file="x.npy", dtype="int64")),
+    ],
+)
+def test_an_input_is_read(text: str, expected: InputSpec) -> None:
+    assert parse_input(text) == expected
+
+
+def test_an_input_file_that_exists_is_taken_whole(tmp_path: Path) -> None:
+    file = tmp_path / "x@1,2"
+    file.write_text("")
+    assert parse_input(f"x={file}") == InputSpec(name="x", file=str(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x=", "nothing is given"),
+        ("", "nothing is given"),
+        ("x=:float32", "the shape is missing"),
+        ("x=1,n:float32", "neither a shape nor a file"),
+        ("x=notes.txt", "neither a shape nor a file"),
+        ("x=1,-784", "the extents (1, -784) must be 1 or more"),
+        ("x=0", "the extents (0) must be 1 or more"),
+        ("x=1,784:float", "no dtype called 'float'"),
+        ("x=1,784:float32[0,5)", "a range is for random integers, not for float32"),
+        ("x=3:bool[0,2)", "not for bool"),
+        ("x=3:int8[0,500)", "[0,500) is not a range of int8"),
+        ("x=3:uint8[-1,5)", "[-1,5) is not a range of uint8"),
+        ("x=3:int64[5,5)", "[5,5) is not a range of int64"),
+        ("x=x.npy@3:int64[0,5)", "not for a file"),
+    ],
+)
+def test_what_no_input_can_be_is_said(text: str, expected: str) -> None:
+    line = message(parse_input, text)
+    assert line.startswith(f"--input {text}: ")
+    assert expected in line
+
+
+@given(
+    st.lists(st.integers(1, 10**6), max_size=6).map(tuple),
+    st.sampled_from(DTYPES),
+    st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True),
+)
+def test_an_input_that_is_written_is_read_back(
+    shape: tuple[int, ...], dtype: str, name: str
+) -> None:
+    assert parse_input(write_input(name, shape, dtype)) == InputSpec(
+        name=name, shape=shape, dtype=dtype
+    )
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_an_input_or_one_line(text: str) -> None:
+    try:
+        spec = parse_input(text)
+    except LowerscopeError:
+        return
+    assert spec.file or spec.shape is not None
+    assert spec.low is None or spec.dtype not in FLOATS
+
+
+def test_source_files_follow_what_the_file_imports(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    for name, text in {
+        "net.py": "import core.layers\nfrom blocks import Block\nimport torch\nFILE = 'w.npz'\n",
+        "blocks.py": "import other\n",
+        "other.py": "from . import nothing\n",
+        "unrelated.py": "",
+        "core/__init__.py": "",
+        "core/layers.py": "from .norms import Norm\nfrom . import extra\n",
+        "core/norms.py": "",
+        "core/extra.py": "",
+        "w.npz": "",
+        "params.pkl": "",
+        "x.npy": "",
+    }.items():
+        (tmp_path / name).write_text(text)
+    found = source_files(
+        Source(spec=str(tmp_path / "net.py"), params=str(tmp_path / "params.pkl")),
+        (InputSpec(file=str(tmp_path / "x.npy")), InputSpec(file=str(tmp_path / "none.npy"))),
+    )
+    assert found[0] == tmp_path / "net.py"
+    assert {file.relative_to(tmp_path).as_posix() for file in found} == {
+        "net.py",
+        "blocks.py",
+        "other.py",
+        "core/__init__.py",
+        "core/layers.py",
+        "core/norms.py",
+        "core/extra.py",
+        "w.npz",
+        "params.pkl",
+        "x.npy",
+    }
+
+
+def test_source_files_of_a_file_that_is_no_python(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_bytes(b"\xff\xfe def")
+    assert source_files(Source(spec=str(file)), ()) == (file,)
+    assert source_files(Source(spec=str(tmp_path / "none.py")), ()) == ()
+
+
+def test_what_the_window_reads_imports_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "import lowerscope.core.sources.samples, lowerscope.core.sources.spec\n"
+        "import lowerscope.core.sources.input_option, lowerscope.core.sources.files\n"
+        "assert len(lowerscope.core.sources.samples.samples()) == 6\n"
+        "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
