@@ -12,7 +12,7 @@ from lowerscope.app.widgets.typefaces import ui_font
 
 LABEL_PIXELS = 11.0
 _ARROW_LENGTH = 7.0
-_ARROW_HALF_WIDTH = 3.2
+_ARROW_HALF_WIDTH = 3.5
 _CORNER = 8.0
 _LABEL_GAP = 7.0
 
@@ -140,7 +140,8 @@ def line_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
         if abs(x1 - x0) < 0.5:
             path.lineTo(x1, y1)
         else:
-            bend = (y1 - y0) * 0.5
+            # A wide step keeps upright for longer, or it would begin with a kink.
+            bend = (y1 - y0) * (0.9 if abs(x1 - x0) > abs(y1 - y0) else 0.5)
             path.cubicTo(x0, y0 + bend, x1, y1 - bend, x1, y1)
     return path
 

@@ -77,10 +77,13 @@ class GraphPainter:
         bunches = self._edges.inside(view.area)
         heads = view.zoom >= ARROW_SCALE
         lines = [(bunch.lines, bunch.arrows) for bunch in bunches]
-        self._stroke(painter, lines, QColor(theme.edge), 1.2, heads, view.zoom)
+        # A line of one pixel in the middle of a pixel, not between two.
+        painter.translate(0.5, 0.0)
+        self._stroke(painter, lines, QColor(theme.edge), 1.0, heads, view.zoom)
+        painter.translate(-0.5, 0.0)
         for name in view.selection:
             marked = self._edges.of_node(name)
-            self._stroke(painter, marked, QColor(theme.accent), 1.8, heads, view.zoom)
+            self._stroke(painter, marked, QColor(theme.accent), 2.0, heads, view.zoom)
         if view.zoom < TEXT_SCALE:
             return
         painter.setFont(self._label)

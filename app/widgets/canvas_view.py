@@ -10,6 +10,8 @@ READABLE = 0.75
 # At least so many pixels of the drawing stay in view.
 _KEPT = 48.0
 _ROOM = 16.0
+# Below the drawing, where buttons float.
+_FOOT = 40.0
 
 
 class CanvasView:
@@ -92,8 +94,7 @@ class CanvasView:
     def origin_to_show(self, rect: QRectF) -> QPointF:
         """Where 0, 0 must be for this part of the drawing to be seen, with the least moving."""
         seen = self.to_viewport(rect).adjusted(-_ROOM, -_ROOM, _ROOM, _ROOM)
-        # The bottom has buttons over it.
-        seen.setBottom(seen.bottom() + _ROOM)
+        seen.setBottom(seen.bottom() + _FOOT - _ROOM)
         dx = _least_shift(seen.left(), seen.right(), self._size.width())
         dy = _least_shift(seen.top(), seen.bottom(), self._size.height())
         return self.origin + QPointF(dx, dy)
@@ -116,7 +117,7 @@ class CanvasView:
         shown = self.to_viewport(self._bounds)
         return (
             _range(self.origin.x(), shown.left(), shown.right(), self._size.width()),
-            _range(self.origin.y(), shown.top(), shown.bottom(), self._size.height()),
+            _range(self.origin.y(), shown.top(), shown.bottom() + _FOOT / 2, self._size.height()),
         )
 
     def _clamp(self) -> None:

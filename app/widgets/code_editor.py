@@ -220,7 +220,7 @@ class CodeEditor(QPlainTextEdit):
     def gutter_width(self) -> int:
         """Width of the gutter for this many lines, in pixels."""
         digits = max(2, len(str(len(self._lines))))
-        return round(22 + 6.02 * digits)
+        return round(27 + 6.02 * digits)
 
     def paint_gutter(self, gutter: QWidget, area: QRect) -> None:
         """Paint the line numbers, and the bar beside what is selected."""
@@ -231,7 +231,7 @@ class CodeEditor(QPlainTextEdit):
         painter.setFont(font)
         ascent = QFontMetricsF(self.font()).ascent()
         caret = self.textCursor().blockNumber() if self.hasFocus() else -1
-        right = gutter.width() - 5
+        right = gutter.width() - 6
         for number, rect in self._visible_lines(area):
             row = QRectF(0, rect.top(), gutter.width(), rect.height())
             self._paint_ground(painter, number, row)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
@@ -37,6 +38,7 @@ class Field(QAbstractButton):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._ring = False
         self._name = name
         self._parts: tuple[Part, ...] = ()
         self._menu: QMenu | None = None
@@ -93,6 +95,10 @@ class Field(QAbstractButton):
     def minimumSizeHint(self) -> QSize:
         return QSize(min(120, self.sizeHint().width()), _HEIGHT)
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
         painter = QPainter(self)
@@ -100,7 +106,9 @@ class Field(QAbstractButton):
         outer = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         hovered = self._clickable and self.underMouse() and self.isEnabled()
         painter.setBrush(QColor(colours.hover if hovered else colours.panel))
-        painter.setPen(QPen(QColor(colours.accent if self.hasFocus() else colours.line), 1))
+        painter.setPen(
+            QPen(QColor(colours.accent if self._ring and self.hasFocus() else colours.line), 1)
+        )
         painter.drawRoundedRect(outer, 6, 6)
         shades = {
             "plain": colours.text,

@@ -24,13 +24,12 @@ _LEXERS = {
 _TRIPLE_QUOTED = {"tvmscript", "python"}
 
 #: Pygments' token, by its name, to a colour of the theme; the longest name that fits wins.
-_COLOURS = {
+_COLOURS: dict[str, str | None] = {
     "Keyword": "keyword",
     "Operator.Word": "keyword",
     "Name.Builtin": "builtin",
-    "Name.Builtin.Pseudo": "builtin",
+    "Name.Builtin.Pseudo": None,  # self and cls are names like others
     "Name.Function": "function",
-    "Name.Class": "function",
     "Name.Decorator": "decorator",
     "Name.Label": "decorator",
     "Name.Variable": "decorator",
@@ -78,7 +77,7 @@ class Highlighter:
 
     def set_theme(self, theme: Theme) -> None:
         """Take another theme's colours."""
-        names = set(_COLOURS.values())
+        names = {name for name in _COLOURS.values() if name is not None}
         self._formats = {name: QTextCharFormat() for name in names}
         for name, text_format in self._formats.items():
             text_format.setForeground(QColor(getattr(theme, name)))
@@ -176,9 +175,9 @@ def _lexer(language: str) -> Lexer | None:
 def _colour_of(token: str) -> str | None:
     parts = token.split(".")[1:]
     while parts:
-        name = _COLOURS.get(".".join(parts))
-        if name is not None:
-            return name
+        name = ".".join(parts)
+        if name in _COLOURS:
+            return _COLOURS[name]
         parts.pop()
     return None
 

@@ -88,6 +88,10 @@ class PaneHeader(QWidget):
 
     # Qt
 
+    def sizeHint(self) -> QSize:
+        # A dock asks for it, and would otherwise give the row's height.
+        return QSize(super().sizeHint().width(), HEADER_HEIGHT)
+
     def minimumSizeHint(self) -> QSize:
         width = self.title.sizeHint().width() + self.tabs.minimumSizeHint().width() + 40
         return QSize(width, HEADER_HEIGHT)

@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
+    QFocusEvent,
     QFont,
     QFontMetricsF,
     QKeyEvent,
@@ -15,10 +16,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.typefaces import ui_font
 
-_PIXELS = 12.5
+_PIXELS = 12.0
 _HEIGHT = 24
 _PAD = 8.0
 _GAP = 4
@@ -33,6 +35,7 @@ class PaneTab(QAbstractButton):
         self.setText(label)
         self.setAccessibleName(label)
         self.setCheckable(True)
+        self._ring = False
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         theme.notifier().changed.connect(self.update)
@@ -41,6 +44,10 @@ class PaneTab(QAbstractButton):
         # As wide as its boldest words, so that nothing moves when another tab is chosen.
         metrics = QFontMetricsF(ui_font(_PIXELS, QFont.Weight.DemiBold))
         return QSize(round(metrics.horizontalAdvance(self.text()) + 2 * _PAD), _HEIGHT)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
@@ -54,7 +61,7 @@ class PaneTab(QAbstractButton):
         elif self.underMouse() and self.isEnabled():
             painter.setBrush(QColor(colours.hover))
             painter.drawRoundedRect(area, 5, 5)
-        if self.hasFocus():
+        if self._ring and self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(colours.accent), 1))
             painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)

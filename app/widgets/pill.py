@@ -1,10 +1,11 @@
 """A verdict: a mark, a word and a figure on a ground of its colour."""
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
@@ -24,6 +25,7 @@ class Pill(QAbstractButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._ring = False
         self._role = "neutral"
         self._words = ""
         self._figure = ""
@@ -100,6 +102,10 @@ class Pill(QAbstractButton):
     def hideEvent(self, event: object) -> None:
         self._turning.stop()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         words, ground = self._colours()
         painter = QPainter(self)
@@ -108,7 +114,7 @@ class Pill(QAbstractButton):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(ground))
         painter.drawRoundedRect(outer, 6, 6)
-        if self.hasFocus():
+        if self._ring and self.hasFocus():
             painter.setPen(QPen(QColor(words), 1))
             painter.drawRoundedRect(outer.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
         x = _PAD

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QFocusEvent,
     QFont,
     QFontMetricsF,
     QHelpEvent,
@@ -19,6 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
@@ -60,6 +62,7 @@ class SegmentedSwitch(QWidget):
         self, name: str, segments: Sequence[Segment] = (), parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
+        self._ring = False
         self._name = name
         self._segments: list[Segment] = []
         self._current = ""
@@ -152,6 +155,10 @@ class SegmentedSwitch(QWidget):
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
         painter = QPainter(self)
@@ -175,7 +182,7 @@ class SegmentedSwitch(QWidget):
         painter.setPen(QPen(QColor(colours.line), 1))
         for rect in rects[1:]:
             painter.drawLine(QPointF(rect.left() - 0.5, 1), QPointF(rect.left() - 0.5, _HEIGHT - 1))
-        if self.hasFocus():
+        if self._ring and self.hasFocus():
             painter.setPen(QPen(QColor(colours.accent), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(shape)

@@ -15,11 +15,11 @@ def stylesheet(colours: Mapping[str, str]) -> str:
     colours : mapping of str to str
         The fields of a ``Theme``.
     """
-    return _SHEET.format(chevron=(ICONS / "chevron-down.svg").as_posix(), **colours)
+    return _SHEET.format(icons=ICONS.as_posix(), **colours)
 
 
 _SHEET = """
-QMenuBar {{ background: {panel}; padding: 2px 4px; }}
+QMenuBar {{ background: {panel}; padding: 2px 2px; }}
 QMenuBar::item {{ padding: 4px 8px; border-radius: 6px; }}
 QMenuBar::item:selected {{ background: {hover}; }}
 QMenuBar::item:pressed {{ background: {accent_ground}; color: {accent}; }}
@@ -29,7 +29,8 @@ QMenu::item:selected {{ background: {accent_ground}; color: {text}; }}
 QMenu::item:disabled {{ color: {faint}; }}
 QMenu::separator {{ height: 1px; background: {line}; margin: 4px 8px; }}
 QMenu::icon {{ padding-left: 8px; }}
-QMenu::indicator {{ left: 6px; }}
+QMenu::indicator {{ width: 14px; height: 14px; left: 6px; }}
+QMenu::indicator:checked {{ image: url("{icons}/check-menu.svg"); }}
 QToolTip {{ background: {panel}; color: {text}; border: 1px solid {line}; padding: 4px 6px; }}
 
 QToolBar {{
@@ -38,6 +39,7 @@ QToolBar {{
 }}
 QToolBar::separator {{ width: 1px; background: {line}; margin: 6px 4px; }}
 QStatusBar {{ background: {ground}; color: {quiet}; border-top: 1px solid {line}; }}
+QSizeGrip {{ image: none; width: 0px; height: 0px; }}
 QStatusBar::item {{ border: none; }}
 QStatusBar QLabel {{ color: {quiet}; }}
 
@@ -99,7 +101,17 @@ QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
 QLineEdit[wrong="true"] {{ border-color: {wrong}; }}
 QLineEdit:disabled, QSpinBox:disabled, QComboBox:disabled {{ color: {faint}; }}
 QComboBox::drop-down {{ border: none; width: 20px; }}
-QComboBox::down-arrow {{ image: url("{chevron}"); width: 10px; height: 10px; }}
+QComboBox::down-arrow {{ image: url("{icons}/chevron-down.svg"); width: 10px; height: 10px; }}
+QSpinBox::up-button, QSpinBox::down-button,
+QDoubleSpinBox::up-button, QDoubleSpinBox::down-button {{
+    border: none; background: transparent; width: 18px;
+}}
+QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {{
+    image: url("{icons}/chevron-up.svg"); width: 8px; height: 8px;
+}}
+QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {{
+    image: url("{icons}/chevron-down.svg"); width: 8px; height: 8px;
+}}
 QComboBox QAbstractItemView {{ background: {panel}; border: 1px solid {line}; outline: none; }}
 
 QPlainTextEdit, QTextEdit, QTextBrowser {{
@@ -119,9 +131,22 @@ QTreeView::item:selected, QListView::item:selected {{
 QHeaderView {{ background: {panel}; border: none; }}
 QHeaderView::section {{
     background: {panel}; color: {quiet}; border: none; border-bottom: 1px solid {line};
-    padding: 0px 8px; min-height: 24px;
+    padding: 0px 10px; min-height: 24px; font-size: 12px;
 }}
 QTableCornerButton::section {{ background: {panel}; border: none; }}
+QCheckBox, QRadioButton {{ spacing: 6px; }}
+QCheckBox::indicator, QRadioButton::indicator {{
+    width: 14px; height: 14px; border: 1px solid {faint}; border-radius: 4px;
+    background: {panel};
+}}
+QRadioButton::indicator {{ border-radius: 8px; }}
+QCheckBox::indicator:hover, QRadioButton::indicator:hover {{ border-color: {accent}; }}
+QCheckBox::indicator:checked {{
+    background: {accent}; border-color: {accent}; image: url("{icons}/check-{name}.svg");
+}}
+QRadioButton::indicator:checked {{ border: 5px solid {accent}; width: 6px; height: 6px; }}
+QCheckBox:focus, QRadioButton:focus {{ color: {accent}; }}
+QCheckBox:disabled, QRadioButton:disabled {{ color: {faint}; }}
 QProgressBar {{
     background: {line}; border: none; border-radius: 3px; max-height: 6px; color: transparent;
 }}

@@ -29,10 +29,10 @@ FALLBACKS = [
 _UI_FILES = ("Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf")
 _CODE_FILES = ("JetBrainsMono-Regular.ttf", "JetBrainsMono-Bold.ttf")
 
-# Above and below the base line, in parts of the em: together 18 pixels at 11.6 with room for a
-# Chinese glyph of a fallback font, so that no line is taller than the others.
-_CODE_ASCENT = 1.17
-_CODE_DESCENT = 0.375
+# Above and below the base line, in parts of the em: a line of 18 pixels at 11.6, and still at the
+# 12 that it becomes where glyphs have whole sizes.
+_CODE_ASCENT = 1.13
+_CODE_DESCENT = 0.36
 
 
 def load() -> None:
