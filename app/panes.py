@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QByteArray, Qt, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from lowerscope.app.views.details_view import DetailsView
@@ -16,7 +16,7 @@ from lowerscope.app.views.tensorir_view import TensorIRView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
-TOP = (("model", 184), ("fx", 312), ("relax", 412), ("tensorir", 532))
+TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
 BOTTOM = (("outcome", 1080), ("details", 360))
 TOP_HEIGHT, BOTTOM_HEIGHT = 560, 250
 
@@ -71,6 +71,19 @@ class Panes(QMainWindow):
                 else:
                     self.splitDockWidget(previous, dock, Qt.Orientation.Horizontal)
                 previous = dock
+        self._sized_by_default = True
+        # Sizes count only once the docks have been laid out.
+        QTimer.singleShot(0, self, self._size_docks)
+
+    def restore(self, state: QByteArray) -> None:
+        """Put the docks where they were when `state` was saved."""
+        self._sized_by_default = False
+        self.restoreState(state)
+
+    def _size_docks(self) -> None:
+        if not self._sized_by_default:
+            return
+        for row in (TOP, BOTTOM):
             docks = [self.docks[name] for name, _ in row]
             self.resizeDocks(docks, [width for _, width in row], Qt.Orientation.Horizontal)
         heads = [self.docks[TOP[0][0]], self.docks[BOTTOM[0][0]]]

@@ -96,7 +96,7 @@ class MainWindow(QMainWindow):
             self.pages.addWidget(self._panes)
             layout = self.settings.layout()
             if not layout.isEmpty():
-                self._panes.restoreState(layout)
+                self._panes.restore(layout)
         return self._panes
 
     def show_panes(self) -> None:

@@ -20,7 +20,8 @@ from lowerscope.core.records import (
     Snapshot,
 )
 from lowerscope.core.rendering.functions import function_records
-from lowerscope.core.rendering.fx_graph import fx_graph, fx_nodes
+from lowerscope.core.rendering.fx_graph import fx_graph
+from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_bindings import calls_of
 from lowerscope.core.rendering.relax_graph import relax_graph
@@ -64,7 +65,7 @@ def make_snapshot(
             )
         )
         check()
-        graph = fx_graph(nodes, traced.graph_module, metrics, check)
+        graph = fx_graph(traced.graph_module, nodes, traced.values, metrics, check)
     model = _model_record(loaded)
     check()
     notes = (*(traced.notes if traced else ()), *(lowered.notes if lowered else ()))
@@ -94,8 +95,12 @@ def _functions_of_bindings(transformed: TransformedModel) -> Mapping[str, tuple[
 
 
 def _with_functions(node: FxNode, called: Mapping[str, tuple[str, ...]]) -> FxNode:
-    functions = (each for binding in node.bindings for each in called.get(binding, ()))
-    return msgspec.structs.replace(node, functions=tuple(dict.fromkeys(functions)))
+    """Turn the node's bindings into ids, and its functions into those after the passes."""
+    bindings = tuple(f"relax:main/{name}" for name in node.bindings)
+    functions = (each for binding in bindings for each in called.get(binding, ()))
+    return msgspec.structs.replace(
+        node, bindings=bindings, functions=tuple(dict.fromkeys(functions))
+    )
 
 
 def _functions(transformed: TransformedModel) -> tuple[FunctionRecord, ...]:

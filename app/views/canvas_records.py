@@ -26,7 +26,13 @@ def canvas_graph(record: GraphRecord) -> CanvasGraph:
             for box in record.boxes
         ),
         edges=tuple(
-            CanvasEdge(source=edge.source, target=edge.target, label=edge.label, points=edge.points)
+            CanvasEdge(
+                source=edge.source,
+                target=edge.target,
+                label=edge.label,
+                points=edge.points,
+                label_at=edge.label_at,
+            )
             for edge in record.edges
         ),
         width=record.width,

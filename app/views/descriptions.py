@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lowerscope.app.views.formats import (
     STRATEGY_NAMES,
     bytes_text,
     count_text,
     shape_text,
 )
-from lowerscope.core.records import FxNode, Snapshot
+from lowerscope.core.records import FxNode, Snapshot, SourceLine
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -30,6 +32,11 @@ def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
     return next((node for node in snapshot.fx if node.id == entity), None)
 
 
+def line_text(line: SourceLine) -> str:
+    """Return where a line is: ``model.py:12``."""
+    return f"{Path(line.file).name}:{line.line}"
+
+
 def node_facts(node: FxNode) -> Facts:
     """Return what is known of an FX node, as labels and values."""
     facts = [
@@ -39,7 +46,7 @@ def node_facts(node: FxNode) -> Facts:
         ("kwargs", "" if node.kwargs == "{}" else node.kwargs),
         ("value", node.type),
         ("module", node.module),
-        ("source", f"{node.line.file}:{node.line.line}" if node.line else ""),
+        ("source", line_text(node.line) if node.line else ""),
         ("code", node.line.text if node.line else ""),
         ("strategy", STRATEGY_NAMES.get(node.strategy, "")),
         ("rule", node.rule),

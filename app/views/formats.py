@@ -45,5 +45,5 @@ def bytes_text(count: int) -> str:
 
 
 def count_text(count: int) -> str:
-    """Return a count with thousands apart."""
-    return f"{count:,}"
+    """Return a count with thousands apart, millions in short: ``101,770``, ``11.7 M``."""
+    return f"{count / 1e6:.3g} M" if count >= 1_000_000 else f"{count:,}"

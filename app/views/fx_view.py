@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.views.descriptions import find_node
+from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.formats import STRATEGY_NAMES, shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
 from lowerscope.app.widgets.pane import Pane
@@ -85,7 +85,7 @@ class FxView(Pane):
         if node.strategy:
             parts.append(f"{STRATEGY_NAMES[node.strategy]} · {node.rule}")
         if node.line is not None:
-            parts.append(f"{node.line.file}:{node.line.line}  {node.line.text}")
+            parts.append(f"{line_text(node.line)}  {node.line.text}")
         return "\n".join(part for part in parts if part)
 
 

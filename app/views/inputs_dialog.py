@@ -30,7 +30,9 @@ FILES = "*.npy *.npz *.pt *.png *.jpg *.jpeg *.bmp"
 
 
 @dataclass
-class _Row:
+class InputRow:
+    """The fields of one input."""
+
     name: str
     shape: QLineEdit
     dtype: QComboBox
@@ -64,7 +66,7 @@ class InputsDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Inputs"))
-        self._rows: list[_Row] = []
+        self._rows: list[InputRow] = []
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
@@ -91,12 +93,12 @@ class InputsDialog(QDialog):
         self.examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
         self.examples.clicked.connect(self._use_examples)
         self.examples.setVisible(bool(known))
-        buttons = QDialogButtonBox(
+        self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
-        buttons.addButton(self.examples, QDialogButtonBox.ButtonRole.ResetRole)
-        buttons.accepted.connect(self._check)
-        buttons.rejected.connect(self.reject)
+        self.buttons.addButton(self.examples, QDialogButtonBox.ButtonRole.ResetRole)
+        self.buttons.accepted.connect(self._check)
+        self.buttons.rejected.connect(self.reject)
         hint = QLabel(self.tr("Values are random, drawn with the seed, unless a file is given."))
         hint.setProperty("role", "quiet")
         seeds = QHBoxLayout()
@@ -110,9 +112,13 @@ class InputsDialog(QDialog):
         column.addLayout(seeds)
         column.addWidget(self.error)
         column.addStretch(1)
-        column.addWidget(buttons)
+        column.addWidget(self.buttons)
         self.resize(720, 0)
         self._specs: tuple[InputSpec, ...] = ()
+
+    def row(self, name: str) -> InputRow:
+        """Return the fields of an input."""
+        return next(row for row in self._rows if row.name == name)
 
     def specs(self) -> tuple[InputSpec, ...]:
         """Return what was filled in, once the dialog is accepted; empty for the file's own."""
@@ -145,7 +151,7 @@ class InputsDialog(QDialog):
             low.setText("" if spec.low is None else str(spec.low))
             high.setText("" if spec.high is None else str(spec.high))
             file.setText(spec.file)
-        row = _Row(name, shape, dtype, low, high, file)
+        row = InputRow(name, shape, dtype, low, high, file)
         label = QLabel(name)
         label.setProperty("role", "title")
         grid.addWidget(label, index, 0)
@@ -161,7 +167,7 @@ class InputsDialog(QDialog):
         grid.addLayout(self._file_field(row), index, 5)
         self._rows.append(row)
 
-    def _file_field(self, row: _Row) -> QHBoxLayout:
+    def _file_field(self, row: InputRow) -> QHBoxLayout:
         row.file.setPlaceholderText(self.tr("random values"))
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
         browse = QPushButton(self.tr("Browse…"))
@@ -172,7 +178,7 @@ class InputsDialog(QDialog):
         layout.addWidget(browse)
         return layout
 
-    def _browse(self, row: _Row) -> None:
+    def _browse(self, row: InputRow) -> None:
         title = self.tr("Values of {0}").format(row.name)
         path, _ = QFileDialog.getOpenFileName(self, title, row.file.text(), f"Values ({FILES})")
         if path:
@@ -192,7 +198,7 @@ class InputsDialog(QDialog):
         self.accept()
 
 
-def _spec_of(row: _Row) -> InputSpec:
+def _spec_of(row: InputRow) -> InputSpec:
     """Read a row through the option's own parser, so that both say the same of what is wrong."""
     shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
     dtype = row.dtype.currentText()

@@ -13,6 +13,7 @@ from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import FunctionRecord, ModuleRecord, Snapshot
 
+ROW_HEIGHT, SECTION_HEIGHT = 24, 32
 ENTITY = Qt.ItemDataRole.UserRole
 
 
@@ -28,7 +29,6 @@ class ModelView(Pane):
         self.tree.setColumnCount(2)
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
-        self.tree.setUniformRowHeights(True)
         self.tree.setRootIsDecorated(False)
         self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
         self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -75,7 +75,8 @@ class ModelView(Pane):
             item = self._item(parent, module.id, _module_name(module), _module_size(module))
             item.setToolTip(0, f"{module.path or snapshot.model.title}: {module.kind}")
             parents[module.path] = item
-            item.setExpanded(module.path.count(".") < 1)
+            # The root's own children show; what is below them opens on demand.
+            item.setExpanded(not module.path)
 
     def _add_section(self, title: str, rows: list[tuple[str, str, str]]) -> None:
         if not rows:
@@ -89,7 +90,7 @@ class ModelView(Pane):
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
         item.setForeground(0, QColor(theme.current().quiet))
-        item.setSizeHint(0, QSize(0, 34))
+        item.setSizeHint(0, QSize(0, SECTION_HEIGHT))
         item.setFirstColumnSpanned(True)
         item.setExpanded(True)
         return item
@@ -100,6 +101,7 @@ class ModelView(Pane):
         item.setToolTip(0, name)
         item.setForeground(1, QColor(theme.current().quiet))
         item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        item.setSizeHint(0, QSize(0, ROW_HEIGHT))
         self._items[entity] = item
         return item
 

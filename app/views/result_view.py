@@ -17,6 +17,8 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import OutputRecord, RunRecord
 
+SIDE_WIDTH, PICTURE_HEIGHT = 164, 148
+
 STATUS = {
     True: ("✓ matches", "right"),
     False: ("✕ differs", "wrong"),
@@ -50,12 +52,15 @@ class ResultView(QWidget):
         self.prediction.setTextFormat(Qt.TextFormat.RichText)
         self.summary = QLabel()
         self.summary.setProperty("role", "quiet")
+        self.picture.setFixedHeight(PICTURE_HEIGHT)
         self._side = QWidget()
+        self._side.setFixedWidth(SIDE_WIDTH)
         side = QVBoxLayout(self._side)
         side.setContentsMargins(12, 12, 12, 8)
         side.setSpacing(8)
-        side.addWidget(self.picture, 1)
+        side.addWidget(self.picture)
         side.addWidget(self.prediction)
+        side.addStretch(1)
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)

@@ -23,6 +23,7 @@ class ScriptPage(QWidget):
     def __init__(self, workspace: Workspace, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
+        self._whole = ""
         self._first_lines: dict[str, int] = {}
         self.code = CodeView(name)
         layout = QVBoxLayout(self)
@@ -31,8 +32,15 @@ class ScriptPage(QWidget):
         self.code.entity_clicked.connect(self._select)
         workspace.selection_changed.connect(self.show_selection)
 
-    def show_text(self, record: TextRecord | None) -> None:
-        """Show a text, or the empty state for ``None``."""
+    def show_text(self, record: TextRecord | None, whole: str = "") -> None:
+        """Show a text, or the empty state for ``None``.
+
+        Parameters
+        ----------
+        whole
+            Id of an entity that all of the text shows: it can be clicked, but is not marked.
+        """
+        self._whole = whole
         if record is None:
             self.code.set_text("")
             self.code.set_spans(())
@@ -53,7 +61,7 @@ class ScriptPage(QWidget):
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
 
     def _marked(self) -> frozenset[str]:
-        return self._workspace.selection.linked & self._first_lines.keys()
+        return (self._workspace.selection.linked & self._first_lines.keys()) - {self._whole}
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
         self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))

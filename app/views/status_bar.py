@@ -24,6 +24,7 @@ class StatusBar(QStatusBar):
         super().__init__(parent)
         self._workspace = workspace
         self.setSizeGripEnabled(False)
+        self.setContentsMargins(8, 0, 8, 0)
         self.engine = QLabel()
         self.worker = QLabel()
         self.activity = QLabel()
@@ -63,7 +64,7 @@ class StatusBar(QStatusBar):
         colours = theme.current()
         words = {
             "stopped": (colours.quiet, "○", self.tr("stopped")),
-            "starting": (colours.quiet, "◌", self.tr("starting")),
+            "starting": (colours.quiet, "○", self.tr("starting")),
             "ready": (colours.right, "●", self.tr("ready")),
             "busy": (colours.accent, "●", self.tr("busy")),
             "failed": (colours.wrong, "✕", self.tr("failed")),

@@ -141,7 +141,7 @@ class TensorIRView(Pane):
     def _show_text(self, record: TextRecord) -> None:
         self._request = None
         self.set_busy(False)
-        self.script.show_text(record)
+        self.script.show_text(record, f"tir:{self._function}")
 
     def _show_problem(self, problem: Problem) -> None:
         self._request = None

@@ -41,6 +41,7 @@ class ToolBar(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self.setProperty("ground", "panel")
+        self.setProperty("edge", "bottom")
         self.setFixedHeight(44)
         self.model = Field(self.tr("Model and inputs"))
         self.model.set_clickable(True)
@@ -105,7 +106,7 @@ class ToolBar(QWidget):
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
             hint = "" if has_torch else self.tr("This source is a Relax module already.")
-            self.lowering.set_enabled_segment(strategy, has_torch, hint)
+            self.lowering.set_segment_enabled(strategy, has_torch, hint)
         self.lowering.set_current(recipe.lowering)
         threads = self.tr("all threads") if not recipe.threads else f"{recipe.threads} threads"
         self.target.set_parts(

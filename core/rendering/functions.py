@@ -19,7 +19,7 @@ def function_records(module: IRModule) -> tuple[FunctionRecord, ...]:
     calls = calls_of(module)
     records: list[FunctionRecord] = []
     for variable, function in module.functions_items():
-        name = variable.name_hint
+        name = str(variable.name_hint)
         if isinstance(function, relax.Function):
             entity = f"relax:{name}"
             records.append(

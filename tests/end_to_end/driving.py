@@ -1,0 +1,39 @@
+"""What the tests of the whole window do again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+
+PATIENCE = 60_000
+"""Milliseconds to wait at most for what takes seconds on a busy machine."""
+
+OpenWindow = Callable[..., MainWindow]
+
+
+def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until the recipe that was asked for is shown."""
+    workspace = window.workspace
+
+    def arrived() -> None:
+        assert not workspace.problems, workspace.problems[0].line()
+        assert workspace.snapshot is not None
+        assert workspace.wanted == workspace.recipe
+        assert not workspace.activity.text
+
+    qtbot.waitUntil(arrived, timeout=PATIENCE)
+
+
+def wait_for_problem(qtbot: QtBot, window: MainWindow) -> str:
+    """Wait until a problem is shown; return its line."""
+    qtbot.waitUntil(lambda: bool(window.workspace.problems), timeout=PATIENCE)
+    return window.workspace.problems[0].line()
+
+
+def run_and_wait(qtbot: QtBot, window: MainWindow) -> None:
+    """Press Run and wait for the verdict."""
+    window.commands.action("run").trigger()
+    qtbot.waitUntil(lambda: window.workspace.run_record is not None, timeout=PATIENCE)

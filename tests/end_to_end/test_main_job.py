@@ -1,0 +1,130 @@
+"""Open a model, see it lowered, run it against torch: in the real window."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+
+def click_segment(qtbot: QtBot, window: MainWindow, key: str) -> None:
+    """Click one side of the lowering switch."""
+    qtbot.mouseClick(window.tool_bar.lowering.button(key), Qt.MouseButton.LeftButton)
+
+
+def click_node(qtbot: QtBot, window: MainWindow, entity: str) -> None:
+    """Click a node of the FX graph with the mouse."""
+    canvas = window.panes.fx.graph.canvas
+    centre = canvas.node_rect(entity).center().toPoint()
+    qtbot.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=centre)
+
+
+def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace, panes = window.workspace, window.panes
+    assert "R.matmul" in panes.relax.script.code.text()
+    assert window.tool_bar.lowering.current() == "high-level"
+
+    click_segment(qtbot, window, "te")
+    wait_for_records(qtbot, window)
+    text = panes.relax.script.code.text()
+    for name in ("cls.dense", "cls.add", "cls.te_relu"):
+        assert f"R.call_tir({name}" in text
+    assert "R.matmul" not in text
+
+    qtbot.mouseClick(window.tool_bar.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: workspace.run_record is not None, timeout=PATIENCE)
+    verdict = window.tool_bar.verdict
+    assert verdict.role() == "right"
+    assert verdict.text().startswith("✓ matches torch")
+    record = workspace.run_record
+    assert record is not None
+    assert record.max_abs_error is not None
+    assert record.max_abs_error < 1e-4
+    assert record.prediction is not None
+    assert record.prediction.torch == record.prediction.tvm != ""
+    assert record.prediction.tvm in panes.result.prediction.text()
+    assert panes.result.picture.isVisible()
+    rows = panes.result.outputs.rows()
+    assert [row.key for row in rows] == ["output"]
+
+
+def test_the_selection_ties_the_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    panes, workspace = window.panes, window.workspace
+
+    click_node(qtbot, window, "fx:linear0")
+    assert workspace.selection.chosen == ("fx:linear0",)
+    relax = panes.relax.script.code
+    marked = [relax.text().splitlines()[line - 1] for line in relax.selected_lines()]
+    assert len(marked) == 2
+    assert "cls.dense" in marked[0]
+    assert "cls.add" in marked[1]
+    qtbot.waitUntil(lambda: "def dense" in panes.tensorir.script.code.text(), timeout=PATIENCE)
+    assert ("bindings", "lv, lv1") in [
+        (row.cells[0].text, row.cells[1].text) for row in panes.details.table.rows()
+    ]
+
+    # And back: a line of the script selects the node that made it.
+    line = next(
+        number
+        for number, text in enumerate(relax.text().splitlines(), start=1)
+        if "cls.te_relu" in text
+    )
+    relax.go_to_line(line)
+    qtbot.keyClick(relax.editor, Qt.Key.Key_Return)
+    assert "fx:relu" in workspace.selection.linked
+    assert panes.fx.graph.canvas.selection() == {"fx:relu"}
+    qtbot.waitUntil(lambda: "def te_relu" in panes.tensorir.script.code.text(), timeout=PATIENCE)
+
+
+def test_undo_takes_the_lowering_back(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:matmul_relu")
+    click_segment(qtbot, window, "te")
+    wait_for_records(qtbot, window)
+    assert "te_matmul" in window.panes.relax.script.code.text()
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert "R.matmul" in window.panes.relax.script.code.text()
+    assert window.tool_bar.lowering.current() == "high-level"
+    window.commands.action("redo").trigger()
+    wait_for_records(qtbot, window)
+    assert "te_matmul" in window.panes.relax.script.code.text()
+
+
+def test_impatient_clicks_end_with_the_last(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:conv_net")
+    for key in ("te", "high-level", "te", "high-level", "te"):
+        click_segment(qtbot, window, key)
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.lowering == "te"
+    assert "R.nn.conv2d" not in window.panes.relax.script.code.text()
+    for _ in range(3):
+        window.commands.action("run").trigger()
+    qtbot.waitUntil(lambda: window.workspace.run_record is not None, timeout=PATIENCE)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "te"])
+@pytest.mark.parametrize(
+    "sample", ["matmul_relu", "conv_net", "transformer_block", "mlp_tvmscript"]
+)
+def test_samples_open_and_run(
+    qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str
+) -> None:
+    window = open_window(f"sample:{sample}", lowering=lowering)
+    run_and_wait(qtbot, window)
+    record = window.workspace.run_record
+    assert record is not None
+    if sample == "mlp_tvmscript":
+        assert record.verdict == "no-reference"
+        assert window.tool_bar.verdict.role() == "neutral"
+    else:
+        assert record.verdict == "match", record.reason
+        assert record.max_abs_error is not None
+        assert record.max_abs_error < 1e-4
+

@@ -1,0 +1,217 @@
+"""What goes wrong: bad files, hanging files, dead children. What was open stays open."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.entry_dialog import EntryDialog
+from lowerscope.app.views.inputs_dialog import InputsDialog
+from tests.end_to_end.driving import (
+    PATIENCE,
+    OpenWindow,
+    run_and_wait,
+    wait_for_problem,
+    wait_for_records,
+)
+
+NET = """
+import torch
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.linear(x)
+"""
+
+EXAMPLES = """
+def example_inputs():
+    return (torch.ones(1, 4),)
+"""
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_bad_file_leaves_what_was_open(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:matmul_relu")
+    before = window.panes.relax.script.code.text()
+    bad = write(tmp_path / "bad.py", "import torch\nraise ValueError('not today')\n")
+    window.open_source(bad)
+    line = wait_for_problem(qtbot, window)
+    assert "not today" in line
+    assert "bad.py:2" in line
+    assert window.panes.outcome.current() == "problems"
+    assert window.panes.relax.script.code.text() == before
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.source.spec == "sample:matmul_relu"
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_a_file_that_hangs_is_cancelled(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:matmul_relu")
+    before = window.workspace.recipe
+    engine = window.workspace.engine
+    hung = engine.pid
+    window.open_source(write(tmp_path / "hangs.py", "while True:\n    pass\n"))
+    qtbot.waitUntil(lambda: engine.state == "busy", timeout=PATIENCE)
+    qtbot.waitUntil(window.statusBar().cancel.isVisible, timeout=PATIENCE)
+    qtbot.mouseClick(window.statusBar().cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.workspace.wanted == before, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
+    assert hung is not None
+    assert not psutil.pid_exists(hung)
+    assert window.workspace.problems == ()
+    window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+    assert "te_matmul" in window.panes.relax.script.code.text()
+
+
+def test_the_engine_dies_and_the_session_comes_back(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    workspace = window.workspace
+    qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
+    first = workspace.engine.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    qtbot.waitUntil(lambda: workspace.engine.pid not in (None, first), timeout=PATIENCE)
+    assert window.banner.isVisible()
+    assert "engine" in window.banner.message()
+    assert "SIGKILL" in window.banner.message()
+    workspace.select(("fx:linear1",))
+    qtbot.waitUntil(
+        lambda: "def dense1" in window.panes.tensorir.script.code.text(), timeout=PATIENCE
+    )
+    window.commands.action("high-level").trigger()
+    wait_for_records(qtbot, window)
+    assert "R.matmul" in window.panes.relax.script.code.text()
+
+
+def test_the_worker_dies_in_a_run(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:conv_net")
+    workspace = window.workspace
+    qtbot.waitUntil(lambda: workspace.worker.state == "ready", timeout=PATIENCE)
+    window.commands.action("run").trigger()
+    qtbot.waitUntil(lambda: workspace.worker.state == "busy", timeout=PATIENCE)
+    worker = workspace.worker.pid
+    assert worker is not None
+    os.kill(worker, signal.SIGKILL)
+    qtbot.waitUntil(lambda: bool(workspace.problems), timeout=PATIENCE)
+    assert workspace.problems[0].code == "crashed"
+    assert "worker" in window.banner.message()
+    assert workspace.snapshot is not None
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_stop_ends_a_run_and_the_next_one_works(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:conv_net")
+    window.commands.action("run").trigger()
+    assert window.tool_bar.run.text() == "Stop"
+    qtbot.mouseClick(window.tool_bar.run, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    assert window.workspace.problems == ()
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_several_models_in_a_file_are_asked_about(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window()
+    text = NET.format(name="First") + NET.format(name="Second") + EXAMPLES
+    window.open_source(write(tmp_path / "two.py", text))
+    wait_for_problem(qtbot, window)
+    dialog = window.findChild(EntryDialog)
+    assert dialog is not None
+    shown = [dialog.list.item(row).text() for row in range(dialog.list.count())]
+    assert shown == ["First", "Second"]
+    dialog.list.setCurrentRow(1)
+    qtbot.keyClick(dialog.list, Qt.Key.Key_Return)
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.source.entry == "Second"
+
+
+def test_missing_inputs_are_asked_for(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window()
+    window.open_source(write(tmp_path / "net.py", NET.format(name="Net")))
+    assert "--input x=" in wait_for_problem(qtbot, window)
+    dialog = window.findChild(InputsDialog)
+    assert dialog is not None
+    shape = dialog.row("x").shape
+    qtbot.keyClicks(shape, "1,four")
+    dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
+    assert dialog.isVisible()
+    assert dialog.error.isVisible()
+    shape.clear()
+    qtbot.keyClicks(shape, "2,4")
+    dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    assert window.workspace.run_record is not None
+    assert window.workspace.run_record.outputs[0].shape == (2, 3)
+
+
+def test_what_symbolic_trace_cannot_trace_is_offered_to_export(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    text = NET.format(name="Net").replace(
+        "return self.linear(x)",
+        "return self.linear(x) if x.sum() > 1e9 else self.linear(x) + x.shape[0]",
+    )
+    text = text.replace("x.sum() > 1e9", "len(x) > 5") + EXAMPLES
+    window = open_window()
+    window.open_source(write(tmp_path / "net.py", text))
+    line = wait_for_problem(qtbot, window)
+    assert "net.py:10" in line
+    assert "--tracer export" in line
+    problems = window.panes.problems
+    button = next(
+        each for each in problems.findChildren(QPushButton) if "torch.export" in each.text()
+    )
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_what_a_file_prints_is_in_the_log(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    text = NET.format(name="Net") + EXAMPLES + "print('hello from the file')\n"
+    window = open_window(write(tmp_path / "net.py", text))
+    qtbot.waitUntil(
+        lambda: "hello from the file" in window.panes.log.toPlainText(), timeout=PATIENCE
+    )
+
+
+def test_a_source_that_changed_is_reloaded(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
+    write(path, NET.format(name="Net").replace("4, 3", "4, 8") + EXAMPLES)
+    window.commands.action("reload").trigger()
+    wait_for_records(qtbot, window)
+    assert "(1, 8)" in window.panes.relax.script.code.text()
