@@ -9,16 +9,21 @@ hold in all four alignments.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
+from itertools import pairwise
 
 from lowerscope.core.rendering.layering import Layering
+from lowerscope.core.rendering.straight import Straight, straight_pairs, with_bends
 
 BOX_GAP = 24.0
 """Between two boxes, in pixels."""
 
 LINE_GAP = 16.0
 """Between a long edge and a box, or between two long edges, in pixels."""
+
+_PULLS = 6
+_LARGE = 3000
+_TOO_WIDE = 2.0
 
 
 def coordinates(
@@ -39,7 +44,30 @@ def coordinates(
     check
         Called now and then; may raise.
     """
-    straight = _straight_pairs(graph, layers)
+    straight = straight_pairs(graph, layers)
+    x = _assigned(graph, layers, straight, left, right, check)
+    if _width(x, left, right) > _TOO_WIDE * _least_width(graph, layers, left, right):
+        bent = with_bends(graph, straight)
+        other = _assigned(graph, layers, bent, left, right, check)
+        if _width(other, left, right) < _width(x, left, right):
+            straight, x = bent, other
+    rounds = _PULLS if len(x) < _LARGE else 1
+    for _ in range(rounds):
+        if not _pull_together(graph, layers, straight, left, right, x):
+            break
+        check()
+    return x
+
+
+def _assigned(
+    graph: Layering,
+    layers: list[list[int]],
+    straight: Straight,
+    left: list[float],
+    right: list[float],
+    check: Callable[[], None],
+) -> list[float]:
+    """Return the balanced x of the four alignments."""
     mirrored = [list(reversed(layer)) for layer in layers]
     runs: list[list[float]] = []
     for downward in (True, False):
@@ -51,73 +79,27 @@ def coordinates(
     return _balanced(runs, left, right)
 
 
-def _straight_pairs(graph: Layering, layers: list[list[int]]) -> dict[int, int]:
-    """Return pairs of a vertex and the one below it that stand on one line; none cross."""
-    position = [0] * len(graph.layer_of)
-    for layer in layers:
-        for index, vertex in enumerate(layer):
-            position[vertex] = index
-    pairs: dict[int, int] = {}
-    for layer in layers[:-1]:
-        wanted = [
-            (rank, position[vertex], vertex, below)
-            for vertex in layer
-            for rank, below in _wishes(graph, vertex)
-        ]
-        wanted.sort()
-        uppers: list[int] = []
-        lowers: list[int] = []
-        for _, upper, vertex, below in wanted:
-            lower = position[below]
-            place = bisect_left(uppers, upper)
-            if place < len(uppers) and (uppers[place] == upper or lowers[place] <= lower):
-                continue
-            if place > 0 and lowers[place - 1] >= lower:
-                continue
-            uppers.insert(place, upper)
-            lowers.insert(place, lower)
-            pairs[vertex] = below
-    return pairs
+def _width(x: list[float], left: list[float], right: list[float]) -> float:
+    vertices = range(len(x))
+    return max(x[v] + right[v] for v in vertices) - min(x[v] - left[v] for v in vertices)
 
 
-def _wishes(graph: Layering, vertex: int) -> list[tuple[float, int]]:
-    """Return the vertices below `vertex` that would stand straight below it; lower is stronger.
-
-    The spine, the longest way through the graph, comes before long edges, and those before the
-    beginning of a long edge.
-    """
-    wishes: list[tuple[float, int]] = []
-    below = [other for other in graph.down[vertex] if other < graph.real]
-    dummies = [other for other in graph.down[vertex] if other >= graph.real]
-    if vertex >= graph.real:
-        wishes.extend((1.0, other) for other in dummies)
-        if not dummies and len(below) == 1 and len(graph.up[below[0]]) == 1:
-            wishes.append((2.0, below[0]))
-        return wishes
-    best = _only_longest(below, graph.height)
-    if best is not None:
-        above = [other for other in graph.up[best] if other < graph.real]
-        if _only_longest(above, graph.depth) == vertex:
-            length = graph.depth[vertex] + graph.height[vertex]
-            wishes.append((-float(length), best))
-    if not below:
-        wishes.extend((2.0, other) for other in dummies)
-    return wishes
-
-
-def _only_longest(vertices: list[int], length: list[int]) -> int | None:
-    """Return the vertex with the greatest length, or ``None`` where several are equal."""
-    if not vertices:
-        return None
-    longest = max(length[vertex] for vertex in vertices)
-    best = [vertex for vertex in vertices if length[vertex] == longest]
-    return best[0] if len(best) == 1 else None
+def _least_width(
+    graph: Layering, layers: list[list[int]], left: list[float], right: list[float]
+) -> float:
+    """Return the width of the widest layer when it is packed."""
+    return max(
+        left[layer[0]]
+        + right[layer[-1]]
+        + sum(_apart(graph, one, two, left, right) for one, two in pairwise(layer))
+        for layer in layers
+    )
 
 
 def _aligned(
     graph: Layering,
     layers: list[list[int]],
-    straight: dict[int, int],
+    straight: Straight,
     left: list[float],
     right: list[float],
     *,
@@ -129,12 +111,13 @@ def _aligned(
         for index, vertex in enumerate(layer):
             position[vertex] = index
     if downward:
-        neighbours, partner = graph.up, {below: above for above, below in straight.items()}
+        neighbours = graph.up
+        partner = {below: above for above, below in straight.pairs.items()}
     else:
-        neighbours, partner = graph.down, straight
+        neighbours, partner = graph.down, straight.pairs
     root = list(range(len(graph.layer_of)))
     for layer in layers[1:] if downward else layers[-2::-1]:
-        _align_layer(layer, neighbours, partner, position, root)
+        _align_layer(layer, neighbours, partner, position, root, straight.bends)
     return _placed(graph, layers, root, left, right)
 
 
@@ -144,6 +127,7 @@ def _align_layer(
     partner: dict[int, int],
     position: list[int],
     root: list[int],
+    bends: frozenset[int],
 ) -> None:
     """Join the vertices of `layer` to the blocks of the layer before it, without crossings."""
     limits: list[float] = []
@@ -166,7 +150,8 @@ def _align_layer(
         middle = len(near) // 2
         medians = [near[middle]] if len(near) % 2 else [near[middle - 1], near[middle]]
         for candidate in medians:
-            if taken < position[candidate] < end:
+            bent = vertex in bends or candidate in bends
+            if taken < position[candidate] < end and not bent:
                 root[vertex] = root[candidate]
                 taken = position[candidate]
                 break
@@ -185,8 +170,7 @@ def _placed(
     for layer in layers:
         for index in range(len(layer) - 1):
             one, two = layer[index], layer[index + 1]
-            boxes = one < graph.real and two < graph.real
-            apart = right[one] + left[two] + (BOX_GAP if boxes else LINE_GAP)
+            apart = _apart(graph, one, two, left, right)
             first, second = root[one], root[two]
             follows = after.setdefault(first, {})
             if second not in follows:
@@ -230,3 +214,64 @@ def _balanced(runs: list[list[float]], left: list[float], right: list[float]) ->
         ranked = sorted(value + shift for value, shift in zip(values, shifts, strict=True))
         balanced.append((ranked[1] + ranked[2]) / 2)
     return balanced
+
+
+def _apart(graph: Layering, one: int, two: int, left: list[float], right: list[float]) -> float:
+    """Return how far two neighbours in a layer stand apart at least, middle to middle."""
+    boxes = one < graph.real and two < graph.real
+    return right[one] + left[two] + (BOX_GAP if boxes else LINE_GAP)
+
+
+def _pull_together(
+    graph: Layering,
+    layers: list[list[int]],
+    straight: Straight,
+    left: list[float],
+    right: list[float],
+    x: list[float],
+) -> bool:
+    """Move straight lines of vertices towards what they are tied to, as far as there is room.
+
+    Returns
+    -------
+    bool
+        Whether anything moved.
+    """
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    for layer in layers:
+        for one, two in pairwise(layer):
+            before[two], after[one] = one, two
+    pairs = straight.pairs
+    lower = set(pairs.values())
+    moved = False
+    for vertex in (each for layer in layers for each in layer):
+        if vertex in lower:
+            continue
+        line = [vertex]
+        while line[-1] in pairs:
+            line.append(pairs[line[-1]])
+        ties = sorted(
+            x[other]
+            for member in line
+            for other in (*graph.up[member], *graph.down[member])
+            if pairs.get(member) != other and pairs.get(other) != member
+        )
+        if not ties:
+            continue
+        here = x[vertex]
+        wanted = min(max(here, ties[(len(ties) - 1) // 2]), ties[len(ties) // 2])
+        for member in line:
+            if wanted < here and member in before:
+                other = before[member]
+                nearest = x[other] + _apart(graph, other, member, left, right)
+                wanted = min(here, max(wanted, nearest))
+            if wanted > here and member in after:
+                other = after[member]
+                nearest = x[other] - _apart(graph, member, other, left, right)
+                wanted = max(here, min(wanted, nearest))
+        if abs(wanted - here) > 0.5:
+            moved = True
+            for member in line:
+                x[member] = wanted
+    return moved

@@ -22,10 +22,10 @@ def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
     position = [0] * len(graph.layer_of)
     for layer in layers:
         _number(layer, position)
-    swap_rounds = 8 if len(graph.layer_of) < _LARGE else 2
+    large = len(graph.layer_of) >= _LARGE
+    swap_rounds, patience = (1, 2) if large else (8, _PATIENCE)
     best = [list(layer) for layer in layers]
     fewest = _crossings(graph, layers, position)
-    patience = _PATIENCE
     for sweep in range(_SWEEPS):
         if fewest == 0 or patience == 0:
             break
@@ -35,7 +35,11 @@ def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
         check()
         number = _crossings(graph, layers, position)
         if number < fewest:
-            best, fewest, patience = [list(layer) for layer in layers], number, _PATIENCE
+            best, fewest, patience = (
+                [list(layer) for layer in layers],
+                number,
+                2 if large else _PATIENCE,
+            )
         else:
             patience -= 1
     return best
