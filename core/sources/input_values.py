@@ -30,17 +30,34 @@ def draw(spec: InputSpec, seed: int) -> tuple[torch.Tensor, str]:
     """Draw a random value from torch's global generator; return it and where it comes from.
 
     Floats are normally distributed, integers uniform in their range, truth values even.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is not enough memory for it.
     """
     assert spec.shape is not None
+    try:
+        return _drawn(spec, spec.shape, seed)
+    except (RuntimeError, TypeError, OverflowError):
+        # The shape and the dtype are known to be right: what is left is the size.
+        raise LowerscopeError(
+            f"a value of the shape {_text(spec.shape)} does not fit into memory",
+            where=f"--input {spec.name}",
+            todo="Give a smaller shape",
+        ) from None
+
+
+def _drawn(spec: InputSpec, shape: Shape, seed: int) -> tuple[torch.Tensor, str]:
     name = spec.dtype or "float32"
     dtype = getattr(torch, name)
     if name == "bool":
-        return torch.randint(0, 2, spec.shape, dtype=torch.uint8).bool(), f"random, seed {seed}"
+        return torch.randint(0, 2, shape, dtype=torch.uint8).bool(), f"random, seed {seed}"
     if name in INTEGERS:
         low, high = integer_range(spec)
-        value = torch.randint(low, high, spec.shape, dtype=torch.int64).to(dtype)
+        value = torch.randint(low, high, shape, dtype=torch.int64).to(dtype)
         return value, f"random in [{low},{high}), seed {seed}"
-    return torch.randn(spec.shape, dtype=torch.float32).to(dtype), f"random, seed {seed}"
+    return torch.randn(shape, dtype=torch.float32).to(dtype), f"random, seed {seed}"
 
 
 def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, str]:
@@ -101,7 +118,7 @@ def _read_npy(path: Path, name: str) -> torch.Tensor:
     try:
         with path.open("rb") as stream:
             array = np.load(stream, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, MemoryError) as error:
         raise _unreadable(path, "a NumPy array", error) from None
     if not isinstance(array, np.ndarray):
         raise _unreadable(path, "a single NumPy array", None)
@@ -116,7 +133,7 @@ def _read_npz(path: Path, name: str) -> torch.Tensor:
             names = archive.files
             key = name if name in names else names[0] if len(names) == 1 else None
             array = None if key is None else archive[key]
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
         raise _unreadable(path, "an archive of NumPy arrays", error) from None
     if array is None:
         raise LowerscopeError(

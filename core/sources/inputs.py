@@ -71,8 +71,14 @@ def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
     Raises
     ------
     LowerscopeError
-        If it takes an input by keyword only.
+        If it has no ``forward``, or takes an input by keyword only.
     """
+    if getattr(model.forward, "__name__", "") == "_forward_unimplemented":
+        raise LowerscopeError(
+            f"{type(model).__name__} has no forward",
+            where=where,
+            todo="Define it, or open another entry",
+        )
     parameters = []
     more = False
     for parameter in inspect.signature(model.forward).parameters.values():

@@ -27,7 +27,7 @@ from lowerscope.core.sources.inputs import (
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.spec import check_readable, source_kind, source_path, user_path
-from lowerscope.core.sources.user_code import imported_files, run_file
+from lowerscope.core.sources.user_code import imported_files, run_file, user_code
 
 if TYPE_CHECKING:
     import tvm
@@ -119,7 +119,8 @@ def _load_python(
             for key, array in _only_known(arrays, known, source.params).items()
         }
     else:
-        built = built.cpu().eval()
+        with user_code(path, f"moves {name} to the CPU"):
+            built = built.cpu().eval()
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
     examples = _examples(entry, built, file, path)
@@ -197,7 +198,7 @@ def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Exampl
     """Return the example inputs of the model, of its builder, or of the file."""
     make = None
     if isinstance(built, torch.nn.Module):
-        make = getattr(built, "example_inputs", None) or getattr(entry, "example_inputs", None)
+        make = getattr(built, "example_inputs", getattr(entry, "example_inputs", None))
     if make is None:
         make = file.__dict__.get("example_inputs")
     return Examples(make, f"example_inputs of {path.name}")

@@ -57,7 +57,7 @@ def _read_archive(path: Path) -> object:
             if any(name.endswith("data.pkl") for name in archive.files):
                 raise ValueError("it is a checkpoint of torch")
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise LowerscopeError(
             f"this is not an archive of NumPy arrays ({lines[0]})",

@@ -15,6 +15,8 @@ import importlib.machinery
 import importlib.util
 import itertools
 import linecache
+import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -31,6 +33,7 @@ _INSTALLED = (
 _COMPILERS = ("torch", "tvm", "tvm_ffi")
 """Packages that may be run from a checkout, and are no part of the user's file either."""
 
+_POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)
 _numbers = itertools.count(1)
 _kept: list[str] = []
 """Names in ``sys.modules`` that belong to the file that was run last."""
@@ -190,7 +193,12 @@ def _hidden(folder: Path) -> Iterator[set[str]]:
     The standard library and what is installed are left alone. Those whose names the body takes
     come back when the next file is run, the others at once. Yields the hidden names.
     """
-    beside = {entry.stem if entry.suffix == ".py" else entry.name for entry in folder.iterdir()}
+    try:
+        entries = [Path(name) for name in os.listdir(folder)]
+    except OSError:
+        # A folder that cannot be listed can still hold the file; nothing is known beside it.
+        entries = []
+    beside = {entry.stem if entry.suffix == ".py" else entry.name for entry in entries}
     hidden: dict[str, ModuleType] = {}
     for name, module in list(sys.modules.items()):
         top = name.partition(".")[0]
@@ -243,6 +251,10 @@ def _syntax_problem(error: SyntaxError, path: Path, doing: str) -> LowerscopeErr
 def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
     frames = user_frames(error, path.parent)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)
+    # TVMScript says itself which line of the file it cannot read.
+    pointed = _POINTED.search(str(error))
+    if pointed is not None and Path(pointed[1]).is_file():
+        where = f"{pointed[1]}:{pointed[2]}"
     details = "".join(
         [
             *traceback.format_list(frames),
@@ -263,7 +275,7 @@ def _message(error: BaseException) -> str:
         return f"it ends Python itself (exit code {error.code})"
     lines = str(error).strip().splitlines()
     name = type(error).__name__
-    return f"{name}: {lines[0].strip()}" if lines else name
+    return f"{name}: {lines[0].removeprefix('error:').strip()}" if lines else name
 
 
 def _advice(error: BaseException) -> str:

@@ -74,6 +74,13 @@ def test_a_seed_out_of_range(tmp_path: Path) -> None:
         inputs(write(tmp_path, "x"), "x=5", seed=-1)
 
 
+@pytest.mark.parametrize("shape", ["1000000,1000000,1000000", "99999999999999999999999"])
+def test_a_value_that_does_not_fit_into_memory(tmp_path: Path, shape: str) -> None:
+    for dtype in ("float32", "int64", "bool"):
+        found = problem(write(tmp_path, "x"), f"x={shape}:{dtype}")
+        assert "does not fit into memory" in found.what
+
+
 def test_named_and_unnamed_inputs_find_their_places(tmp_path: Path) -> None:
     file = write(tmp_path, "a, b, c=None")
     found = inputs(file, "1", "a=2", "3")
@@ -92,6 +99,8 @@ def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
     assert found.origin == "example_inputs of net.py"
     of_instance = "\n    def example_inputs(self): return torch.zeros(3)\n"
     assert inputs(write(tmp_path, "x", of_instance))[0].value.shape == (3,)
+    of_value = "\nNet.example_inputs = torch.zeros(5)\n"
+    assert inputs(write(tmp_path, "x", of_value))[0].value.shape == (5,)
     of_function = (
         "\ndef build(): return Net()\nbuild.example_inputs = lambda: [torch.zeros(4)]\n"
         "entry = 'build'\n"

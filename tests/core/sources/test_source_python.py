@@ -335,4 +335,11 @@ def test_a_script_error_in_an_ir_module_is_the_users(
 ) -> None:
     found = problem(write(tmp_path, IR_MODULE.replace("R.add(x, x)", "R.add(x, unknown)")))
     assert "it fails while it is run" in found.what
-    assert found.where.startswith(str(tmp_path / "net.py"))
+    assert found.where == f"{tmp_path / 'net.py'}:11"
+    assert "unknown" in found.what
+
+
+def test_models_that_cannot_be_used(tmp_path: Path) -> None:
+    assert "Net has no forward" in problem(write(tmp_path, NET.replace("forward", "run"))).what
+    meta = write(tmp_path, NET + "entry = 'made'\nmade = Net().to('meta')\n")
+    assert "it fails while it moves made to the CPU: NotImplementedError" in problem(meta).what
