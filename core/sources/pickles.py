@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 _STRINGS = frozenset({"SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE"})
+_PROTO = 0x80
 _EXTENSIONS = frozenset({"EXT1", "EXT2", "EXT4"})
 _NAME = re.compile(r"[A-Za-z_][\w.]* [A-Za-z_][\w.]*")
 
@@ -25,6 +26,10 @@ def imports_of(data: bytes) -> frozenset[str]:
     Nothing is run. A name that is put together on the stack is followed through the memo, as
     pickles are really written; one that cannot be followed is `HIDDEN`. Data that is damaged, or
     no pickle at all, gives what stands before the damage, since that much would be run.
+
+    A single byte is enough for a hidden name, and one weight in a hundred has that byte early on:
+    hidden names count only in data that starts with the mark of a pickle. Whoever unpickles what
+    has been looked through must not allow more than what was found.
     """
     found: set[str] = set()
     stream = io.BytesIO(data)
@@ -34,6 +39,8 @@ def imports_of(data: bytes) -> frozenset[str]:
     except (ValueError, IndexError, OverflowError):
         # pickletools reports damage by these.
         pass
+    if not (len(data) > 1 and data[0] == _PROTO and data[1] <= pickle.HIGHEST_PROTOCOL):
+        found.discard(HIDDEN)
     return frozenset(found)
 
 
