@@ -6,6 +6,7 @@ import io
 import pickle
 import pickletools
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -34,8 +35,11 @@ def imports_of(data: bytes) -> frozenset[str]:
     found: set[str] = set()
     stream = io.BytesIO(data)
     try:
-        while stream.tell() < len(data):
-            _scan(stream, found)
+        with warnings.catch_warnings():
+            # It decodes names as Python text, and warns of backslashes in what is no name.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            while stream.tell() < len(data):
+                _scan(stream, found)
     except (ValueError, IndexError, OverflowError):
         # pickletools reports damage by these.
         pass
