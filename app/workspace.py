@@ -427,7 +427,7 @@ class Workspace(QObject):
             kept = self.tr("It was started anew.")
         else:
             kept = self.tr("It was started anew and the session replayed.")
-        return f"{ending} {kept}"
+        return f"{ending}. {kept}"
 
     def _set_problems(self, problems: tuple[Problem, ...]) -> None:
         if problems != self._problems:

@@ -20,6 +20,10 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import STRATEGIES, Recipe, Strategy
 from lowerscope.core.records import ModelRecord, RunRecord
 
+STRATEGY_HINTS = {
+    "high-level": "Relax operators",
+    "te": "TensorIR functions made from tensor expressions",
+}
 TARGETS = {"llvm": "llvm", "native": "this machine"}
 
 
@@ -49,8 +53,8 @@ class ToolBar(QWidget):
         self.lowering = SegmentedSwitch(
             self.tr("Lowering"),
             [
-                Segment("high-level", self.tr("High-level"), self.tr("Relax operators")),
-                Segment("te", self.tr("TE"), self.tr("TensorIR made from tensor expressions")),
+                Segment(strategy, STRATEGY_NAMES[strategy], STRATEGY_HINTS[strategy])
+                for strategy in STRATEGIES
             ],
         )
         self.lowering.changed.connect(self._change_lowering)
@@ -105,7 +109,9 @@ class ToolBar(QWidget):
         self.model.set_parts(_model_parts(recipe, model))
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
-            hint = "" if has_torch else self.tr("This source is a Relax module already.")
+            hint = STRATEGY_HINTS[strategy]
+            if not has_torch:
+                hint = self.tr("This source is a Relax module already.")
             self.lowering.set_segment_enabled(strategy, has_torch, hint)
         self.lowering.set_current(recipe.lowering)
         threads = self.tr("all threads") if not recipe.threads else f"{recipe.threads} threads"

@@ -12,7 +12,9 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_fo
 
 def click_segment(qtbot: QtBot, window: MainWindow, key: str) -> None:
     """Click one side of the lowering switch."""
-    qtbot.mouseClick(window.tool_bar.lowering.button(key), Qt.MouseButton.LeftButton)
+    switch = window.tool_bar.lowering
+    place = switch.segment_rect(key).center().toPoint()
+    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
 
 
 def click_node(qtbot: QtBot, window: MainWindow, entity: str) -> None:
@@ -127,4 +129,3 @@ def test_samples_open_and_run(
         assert record.verdict == "match", record.reason
         assert record.max_abs_error is not None
         assert record.max_abs_error < 1e-4
-

@@ -83,9 +83,7 @@ def test_a_file_that_hangs_is_cancelled(
     assert "te_matmul" in window.panes.relax.script.code.text()
 
 
-def test_the_engine_dies_and_the_session_comes_back(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
+def test_the_engine_dies_and_the_session_comes_back(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
     workspace = window.workspace
     qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
@@ -95,7 +93,7 @@ def test_the_engine_dies_and_the_session_comes_back(
     qtbot.waitUntil(lambda: workspace.engine.pid not in (None, first), timeout=PATIENCE)
     assert window.banner.isVisible()
     assert "engine" in window.banner.message()
-    assert "SIGKILL" in window.banner.message()
+    assert "was killed" in window.banner.message()
     workspace.select(("fx:linear1",))
     qtbot.waitUntil(
         lambda: "def dense1" in window.panes.tensorir.script.code.text(), timeout=PATIENCE

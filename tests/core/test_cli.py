@@ -1,0 +1,287 @@
+"""The command line, in process: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+import tvm
+import tvm_ffi
+from torch import nn
+
+from lowerscope.core.cli import main
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+
+SAMPLES = (
+    "matmul_relu",
+    "fashion_mlp",
+    "conv_net",
+    "resnet18",
+    "transformer_block",
+    "mlp_tvmscript",
+)
+FAST = tuple(name for name in SAMPLES if name != "resnet18")
+
+NET = """
+import torch
+from torch import nn
+print("a word from the file")
+
+class Net(nn.Module):
+    def __init__(self, width=3):
+        super().__init__()
+        self.linear = nn.Linear(4, width)
+    def forward(self, x):
+        return self.linear(x)
+"""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> str:
+    path = tmp_path / "net.py"
+    path.write_text(NET)
+    return str(path)
+
+
+def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["samples"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in lines} == set(SAMPLES)
+    assert all(len(line.split()) > 4 for line in lines)
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "te"])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_samples_run_and_match(
+    sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", f"sample:{sample}", "--lowering", lowering, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    if sample == "mlp_tvmscript":
+        assert record["verdict"] == "no-reference"
+        assert record["torch_ms"] is None
+    else:
+        assert record["verdict"] == "match"
+        assert record["max_abs_error"] < 1e-4
+        assert record["torch_ms"] > 0
+    assert record["tvm_ms"] > 0
+    assert record["build_ms"] > 0
+    assert record["functions"] >= 1
+    assert record["outputs"][0]["shape"]
+    assert record["outputs"][0]["dtype"] == "float32"
+    if sample == "fashion_mlp":
+        assert record["prediction"] == {"torch": "Ankle boot", "tvm": "Ankle boot"}
+
+
+def test_a_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sample:fashion_mlp", "--target", "native", "--threads", "1"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Matches torch: largest error")
+    assert "Prediction: TVM Ankle boot, torch Ankle boot" in text
+
+
+def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # A model whose result depends on how often it was called cannot match.
+    path = tmp_path / "moody.py"
+    path.write_text(
+        NET.replace("return self.linear(x)", "return self.linear(x) + self.mood()").replace(
+            "    def forward",
+            "    def mood(self):\n"
+            "        Net.calls = getattr(Net, 'calls', 0) + 1\n"
+            "        return float(Net.calls)\n"
+            "    def forward",
+        )
+    )
+    assert main(["run", str(path), "--input", "x=1,4", "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert record["verdict"] == "differ"
+    assert record["max_abs_error"] >= 1
+
+
+def test_the_fx_table_is_torchs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "sample:fashion_mlp", "--stage", "fx"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["opcode", "name", "target", "args", "kwargs", "shape", "dtype"]
+    row = next(line for line in lines if " linear0 " in line)
+    assert row.split()[:3] == ["call_module", "linear0", "linear0"]
+    assert "(x,)" in row
+    assert "float32" in row
+
+
+def test_fx_records(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["show", "sample:fashion_mlp", "--stage", "fx", "--lowering", "te", "--json"]
+    assert main(arguments) == 0
+    nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
+    assert nodes["linear0"]["shape"] == [1, 128]
+    assert nodes["linear0"]["bindings"] == ["relax:main/lv", "relax:main/lv1"]
+    assert nodes["linear0"]["functions"] == ["tir:dense", "tir:add"]
+    assert nodes["relu"]["functions"] == ["tir:te_relu"]
+
+
+@pytest.mark.parametrize(
+    ("sample", "names"),
+    [
+        ("matmul_relu", ("te_matmul", "te_relu")),
+        ("fashion_mlp", ("dense", "add", "te_relu")),
+        ("conv_net", ("conv2d", "dense", "te_relu")),
+    ],
+)
+def test_te_has_the_names_of_the_course(
+    sample: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", f"sample:{sample}", "--stage", "relax", "--lowering", "te"]) == 0
+    text = capsys.readouterr().out
+    for name in names:
+        assert f"R.call_tir(cls.{name}" in text
+        assert f"def {name}(" in text
+
+
+def test_high_level_has_relax_operators_and_tensorir_after_the_passes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["show", "sample:fashion_mlp", "--stage", "relax"]) == 0
+    assert "R.matmul" in capsys.readouterr().out
+    assert main(["show", "sample:fashion_mlp", "--stage", "tensorir", "--function", "matmul"]) == 0
+    text = capsys.readouterr().out
+    assert "def matmul(" in text
+    assert "def main(" not in text
+
+
+def test_a_function_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["show", "sample:matmul_relu", "--stage", "tensorir", "--function", "nope"]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "nope" in error
+    assert "matmul" in error
+
+
+def test_what_the_file_prints_is_not_among_the_records(
+    net: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", net, "--input", "x=2,4:float32", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["outputs"][0]["shape"] == [2, 3]
+    assert "a word from the file" in captured.err
+
+
+def test_arguments_of_the_entry(net: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", f"{net}:Net", "--args", '{"width": 6}', "--input", "x=1,4", "--json"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == [1, 6]
+
+
+@pytest.mark.parametrize("sample", FAST)
+def test_the_exported_module_reads_back(
+    sample: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    assert main(["export", f"sample:{sample}", "--output", str(folder)]) == 0
+    capsys.readouterr()
+    module = tvm.script.from_source((folder / "module.py").read_text())
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"))
+    expected = Pipeline().transformed(recipe, Silent()).module
+    assert tvm_ffi.structural_equal(module, expected)
+    assert (folder / "fx.txt").exists() == (sample != "mlp_tvmscript")
+
+
+def test_export_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", "sample:matmul_relu", "--output", str(tmp_path)]
+    assert main(arguments) == 0
+    before = (tmp_path / "module.py").read_text()
+    (tmp_path / "module.py").write_text("mine")
+    assert main(arguments) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (tmp_path / "module.py").read_text() == "mine"
+    assert main([*arguments, "--force"]) == 0
+    assert (tmp_path / "module.py").read_text() == before
+
+
+def bad_pickle(path: Path, touched: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (touched,))  # type: ignore[return-value]
+
+    path.write_bytes(pickle.dumps({"w0": Evil()}))
+
+
+def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = tmp_path / "net.py"
+    net.write_text(NET)
+    two = tmp_path / "two.py"
+    two.write_text(NET + NET.replace("Net", "Other"))
+    needs = tmp_path / "needs.py"
+    needs.write_text(NET.replace("width=3", "width"))
+    nothing = tmp_path / "nothing.py"
+    nothing.write_text("x = 1\n")
+    fails = tmp_path / "fails.py"
+    fails.write_text("import torch\n1 / 0\n")
+    syntax = tmp_path / "syntax.py"
+    syntax.write_text("def broken(:\n")
+    text = tmp_path / "readme.txt"
+    text.write_text("hello")
+    flow = tmp_path / "flow.py"
+    flow.write_text(NET.replace("return self.linear(x)", "return self.linear(x) if len(x) else x"))
+    cut = tmp_path / "cut.pt2"
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(nn.Linear(4, 3), (torch.ones(1, 4),)), buffer)
+    cut.write_bytes(buffer.getvalue()[:500])
+    touched = tmp_path / "touched"
+    evil = tmp_path / "evil.pkl"
+    bad_pickle(evil, touched)
+    a_file = tmp_path / "a_file"
+    a_file.write_text("")
+
+    x = ["--input", "x=1,4:float32"]
+    cases: list[tuple[list[str], list[str]]] = [
+        (["run", str(tmp_path / "gone.py")], ["gone.py"]),
+        (["run", "sample:nope"], ["nope", "fashion_mlp"]),
+        (["run", str(text)], ["readme.txt", ".py"]),
+        (["run", str(syntax)], ["syntax.py:1"]),
+        (["run", str(fails)], ["fails.py:2", "division by zero"]),
+        (["run", str(nothing)], ["nothing.py"]),
+        (["run", str(two), *x], ["Net", "Other", "two.py:Net"]),
+        (["run", f"{net}:Missing", *x], ["Missing", "Net"]),
+        (["run", str(needs), *x], ["width", "--args"]),
+        (["run", str(net), "--args", "{width}", *x], ["--args", "JSON"]),
+        (["run", str(net)], ["--input x="]),
+        (["run", str(net), "--input", "x=1,four"], ["--input x=1,four"]),
+        (["run", str(net), *x, "--input", "y=1,4"], ["y"]),
+        (["run", str(net), "--input", "x=1,5:float32"], ["net.py:11"]),
+        (["run", str(net), "--input", "x=1,4:int64"], ["net.py:11"]),
+        (["run", str(flow), *x], ["flow.py:11", "--tracer export"]),
+        (["run", str(cut)], ["cut.pt2"]),
+        (["run", "sample:fashion_mlp", "--params", str(evil)], ["evil.pkl", "touch"]),
+        (["run", "sample:fashion_mlp", "--target", "gpu9000"], ["gpu9000", "--target"]),
+        (["run", "sample:fashion_mlp", "--target", "cuda"], ["cuda", "llvm"]),
+        (["run", "sample:fashion_mlp", "--lowering", "fast"], ["fast"]),
+        (["run", "sample:fashion_mlp", "--threads", "-1"], ["--threads"]),
+        (["show", "sample:mlp_tvmscript", "--stage", "fx"], ["IRModule"]),
+        (["export", "sample:matmul_relu", "--output", str(a_file)], ["a_file"]),
+    ]
+    for arguments, parts in cases:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        lines = [line for line in captured.err.splitlines() if "a word from" not in line]
+        assert code == 2, arguments
+        assert captured.out == "", arguments
+        assert len(lines) == 1, (arguments, lines)
+        for part in parts:
+            assert part in lines[0], (arguments, lines[0])
+        assert "Traceback" not in lines[0]
+    assert not touched.exists()
+
+
+def test_what_fx_cannot_trace_export_can(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = tmp_path / "flow.py"
+    flow.write_text(NET.replace("return self.linear(x)", "return self.linear(x) if len(x) else x"))
+    arguments = ["run", str(flow), "--input", "x=1,4", "--tracer", "export", "--json"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "match"

@@ -1,0 +1,84 @@
+"""Pictures of the real window: ``python -m tests.screenshots FOLDER``.
+
+The README shows two of them. Run it on a display, or under ``xvfb-run -s "-screen 0 1600x1000x24"``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
+
+from lowerscope.app import theme
+from lowerscope.app.start import make_window
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Recipe, Source, Strategy
+
+SIZE = (1440, 900)
+PATIENCE = 120.0
+SETTLE = 0.6
+
+Shot = tuple[str, str, Strategy, str, str]
+"""File, sample, lowering, what is selected, colour scheme."""
+
+SHOTS: Sequence[Shot] = (
+    ("window-light.png", "fashion_mlp", "te", "fx:linear0", "light"),
+    ("window-dark.png", "resnet18", "high-level", "fx:layer1_0_conv1", "dark"),
+)
+
+
+def main() -> None:
+    """Take all pictures."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as settings:
+        QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
+        application, window = make_window()
+        window.resize(*SIZE)
+        window.begin(None)
+        wait(application, SETTLE)
+        window.grab().save(str(folder / "welcome.png"))
+        for shot in SHOTS:
+            take(application, window, shot, folder)
+        window.close()
+
+
+def take(application: QApplication, window: MainWindow, shot: Shot, folder: Path) -> None:
+    """Open a sample, run it, select something, and save a picture."""
+    file, sample, lowering, selected, scheme = shot
+    workspace = window.workspace
+    theme.set_scheme(scheme)
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)
+    workspace.open(recipe)
+    window.show_panes()
+    wait_until(application, lambda: workspace.recipe == recipe)
+    workspace.run()
+    wait_until(application, lambda: workspace.run_record is not None)
+    workspace.select((selected,))
+    wait(application, SETTLE)
+    window.grab().save(str(folder / file))
+
+
+def wait_until(application: QApplication, condition: Callable[[], bool]) -> None:
+    """Let the window go on until a condition holds."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError("the window did not get there")
+        application.processEvents()
+
+
+def wait(application: QApplication, seconds: float) -> None:
+    """Let the window go on for a while, so that animations end."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        application.processEvents()
+
+
+if __name__ == "__main__":
+    main()
