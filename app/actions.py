@@ -36,7 +36,7 @@ class Command:
     key: str
     menu: str
     text: str
-    run: Callable[..., None]
+    run: Callable[..., object]
     shortcut: str = ""
     checkable: bool = False
     group: str = ""

@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
         print(text, flush=True)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; Python would complain again at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
     return code
 
 

@@ -143,8 +143,8 @@ def _link_parts(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> 
         if path in modules:
             links[node.id, modules[path]] = None
         if node.opcode == "call_module":
-            for parameter in owned.get(path, ()):
-                links[node.id, parameter] = None
+            for entity in owned.get(path, ()):
+                links[node.id, entity] = None
         elif node.opcode == "get_attr" and node.target in by_name:
             links[node.id, by_name[node.target]] = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,3 +88,15 @@ def test_the_core_starts_without_qt() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_every_package_is_installed() -> None:
+    project = Path(__file__).parent.parent
+    settings = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = set(settings["tool"]["setuptools"]["packages"])
+    there = {
+        "lowerscope." + ".".join(path.parent.relative_to(project).parts)
+        for folder in ("app", "core", "resources")
+        for path in (project / folder).rglob("__init__.py")
+    }
+    assert listed == there

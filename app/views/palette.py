@@ -68,10 +68,12 @@ class Palette(QDialog):
             item.setHidden(not all(word in title for word in words))
             if not item.isHidden() and not item.isDisabled():
                 shown.append(item)
-        self.list.setCurrentItem(shown[0] if shown else None)
+        self.list.clearSelection()
+        if shown:
+            self.list.setCurrentItem(shown[0])
 
     def _run(self) -> None:
-        item = self.list.currentItem()
+        item = next(iter(self.list.selectedItems()), None)
         if item is None or item.isDisabled() or item.isHidden():
             return
         action: QAction = item.data(0, ACTION)

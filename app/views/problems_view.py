@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -99,7 +99,7 @@ class ProblemsView(QWidget):
             column.addWidget(details)
         return card
 
-    def _remedies(self, problem: Problem) -> list[tuple[str, Signal]]:
+    def _remedies(self, problem: Problem) -> list[tuple[str, SignalInstance]]:
         remedies = []
         if problem.code == "try-export":
             remedies.append((self.tr("Trace with torch.export"), self.export_wanted))

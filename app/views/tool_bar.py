@@ -69,11 +69,11 @@ class ToolBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 8)
         row.setSpacing(12)
-        for widget in (self.model, self.lowering, self.target):
-            row.addWidget(widget)
+        for choice in (self.model, self.lowering, self.target):
+            row.addWidget(choice)
         row.addStretch(1)
-        for widget in (self.run, self.verdict, self.times):
-            row.addWidget(widget)
+        for outcome in (self.run, self.verdict, self.times):
+            row.addWidget(outcome)
         workspace.recipe_wanted.connect(self._show_recipe)
         workspace.snapshot_changed.connect(self._show_recipe)
         workspace.run_changed.connect(self._show_run)

@@ -78,14 +78,14 @@ def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
     # from_dlpack wants 64-byte alignment, which a copy of ours does not promise either.
     result = tvm.runtime.empty(tuple(value.shape), str(value.dtype).removeprefix("torch."))
     if value.numel():
-        torch.from_dlpack(result).copy_(value.detach())
+        torch.utils.dlpack.from_dlpack(result).copy_(value.detach())
     return result
 
 
 def to_torch(value: Any) -> torch.Tensor:
     """Copy an output of the virtual machine to torch: a tensor, or a number."""
     if isinstance(value, tvm.runtime.Tensor):
-        return torch.from_dlpack(value).clone()
+        return torch.utils.dlpack.from_dlpack(value).clone()
     return torch.tensor(value)
 
 
