@@ -44,7 +44,7 @@ def coordinates(
     check
         Called now and then; may raise.
     """
-    straight = straight_pairs(graph, layers)
+    straight = straight_pairs(graph, layers, check)
     x = _assigned(graph, layers, straight, left, right, check)
     if _width(x, left, right) > _TOO_WIDE * _least_width(graph, layers, left, right):
         bent = with_bends(graph, straight)
@@ -53,9 +53,8 @@ def coordinates(
             straight, x = bent, other
     rounds = _PULLS if len(x) < _LARGE else 1
     for _ in range(rounds):
-        if not _pull_together(graph, layers, straight, left, right, x):
+        if not _pull_together(graph, layers, straight, left, right, x, check):
             break
-        check()
     return x
 
 
@@ -71,11 +70,9 @@ def _assigned(
     mirrored = [list(reversed(layer)) for layer in layers]
     runs: list[list[float]] = []
     for downward in (True, False):
-        runs.append(_aligned(graph, layers, straight, left, right, downward=downward))
-        check()
-        other = _aligned(graph, mirrored, straight, right, left, downward=downward)
+        runs.append(_aligned(graph, layers, straight, left, right, check, downward=downward))
+        other = _aligned(graph, mirrored, straight, right, left, check, downward=downward)
         runs.append([-x for x in other])
-        check()
     return _balanced(runs, left, right)
 
 
@@ -102,6 +99,7 @@ def _aligned(
     straight: Straight,
     left: list[float],
     right: list[float],
+    check: Callable[[], None],
     *,
     downward: bool,
 ) -> list[float]:
@@ -117,8 +115,9 @@ def _aligned(
         neighbours, partner = graph.down, straight.pairs
     root = list(range(len(graph.layer_of)))
     for layer in layers[1:] if downward else layers[-2::-1]:
+        check()
         _align_layer(layer, neighbours, partner, position, root, straight.bends)
-    return _placed(graph, layers, root, left, right)
+    return _placed(graph, layers, root, left, right, check)
 
 
 def _align_layer(
@@ -163,13 +162,14 @@ def _placed(
     root: list[int],
     left: list[float],
     right: list[float],
+    check: Callable[[], None],
 ) -> list[float]:
     """Place the blocks as far left as they go, then as far right as their neighbours let them."""
     after: dict[int, dict[int, float]] = {}
     before: dict[int, int] = {}
     for layer in layers:
-        for index in range(len(layer) - 1):
-            one, two = layer[index], layer[index + 1]
+        check()
+        for one, two in pairwise(layer):
             apart = _apart(graph, one, two, left, right)
             first, second = root[one], root[two]
             follows = after.setdefault(first, {})
@@ -179,6 +179,7 @@ def _placed(
             elif apart > follows[second]:
                 follows[second] = apart
     blocks = [block for block in dict.fromkeys(root) if block not in before]
+    check()
     x = [0.0] * len(root)
     for block in blocks:
         for follower, apart in after.get(block, {}).items():
@@ -229,6 +230,7 @@ def _pull_together(
     left: list[float],
     right: list[float],
     x: list[float],
+    check: Callable[[], None],
 ) -> bool:
     """Move straight lines of vertices towards what they are tied to, as far as there is room.
 
@@ -248,6 +250,7 @@ def _pull_together(
     for vertex in (each for layer in layers for each in layer):
         if vertex in lower:
             continue
+        check()
         line = [vertex]
         while line[-1] in pairs:
             line.append(pairs[line[-1]])

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from lowerscope.core.rendering.layering import Layering
 
 _SWEEPS = 24
-_PATIENCE = 4
 _LARGE = 3000
+_HUGE = 60_000
 
 
 def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
@@ -22,26 +22,22 @@ def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
     position = [0] * len(graph.layer_of)
     for layer in layers:
         _number(layer, position)
-    large = len(graph.layer_of) >= _LARGE
-    swap_rounds, patience = (1, 2) if large else (8, _PATIENCE)
+    vertices = len(graph.layer_of)
+    swap_rounds, patience = (8, 4) if vertices < _LARGE else (1, 2)
+    sweeps = _SWEEPS if vertices < _HUGE else 2
     best = [list(layer) for layer in layers]
-    fewest = _crossings(graph, layers, position)
-    for sweep in range(_SWEEPS):
-        if fewest == 0 or patience == 0:
+    fewest = _crossings(graph, layers, position, check)
+    failures = 0
+    for sweep in range(sweeps):
+        if fewest == 0 or failures == patience:
             break
-        _sweep(graph, layers, position, downward=sweep % 2 == 0, to_right=sweep % 4 >= 2)
-        check()
-        _swap_neighbours(graph, layers, position, swap_rounds)
-        check()
-        number = _crossings(graph, layers, position)
+        downward, to_right = sweep % 2 == 0, sweep % 4 >= 2
+        _sweep(graph, layers, position, check, downward=downward, to_right=to_right)
+        _swap_neighbours(graph, layers, position, swap_rounds, check)
+        number = _crossings(graph, layers, position, check)
+        failures += 1
         if number < fewest:
-            best, fewest, patience = (
-                [list(layer) for layer in layers],
-                number,
-                2 if large else _PATIENCE,
-            )
-        else:
-            patience -= 1
+            best, fewest, failures = [list(layer) for layer in layers], number, 0
     return best
 
 
@@ -78,6 +74,7 @@ def _sweep(
     graph: Layering,
     layers: list[list[int]],
     position: list[int],
+    check: Callable[[], None],
     *,
     downward: bool,
     to_right: bool,
@@ -85,6 +82,7 @@ def _sweep(
     """Sort each layer by the mean position of its neighbours in the layer before it."""
     neighbours = graph.up if downward else graph.down
     for layer in layers[1:] if downward else layers[-2::-1]:
+        check()
         if len(layer) == 1:
             continue
         keyed: list[tuple[float, int, int]] = []
@@ -104,12 +102,17 @@ def _sweep(
 
 
 def _swap_neighbours(
-    graph: Layering, layers: list[list[int]], position: list[int], rounds: int
+    graph: Layering,
+    layers: list[list[int]],
+    position: list[int],
+    rounds: int,
+    check: Callable[[], None],
 ) -> None:
     """Swap vertices that stand side by side as long as that removes crossings."""
     for _ in range(rounds):
         swapped = False
         for layer in layers:
+            check()
             for index in range(len(layer) - 1):
                 left, right = layer[index], layer[index + 1]
                 gain = 0
@@ -138,9 +141,12 @@ def _gain(left: list[int], right: list[int]) -> int:
     )
 
 
-def _crossings(graph: Layering, layers: list[list[int]], position: list[int]) -> int:
+def _crossings(
+    graph: Layering, layers: list[list[int]], position: list[int], check: Callable[[], None]
+) -> int:
     total = 0
     for layer in layers[:-1]:
+        check()
         if len(layer) == 1:
             continue
         ends: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lowerscope.core.rendering.layering import Layering
@@ -27,7 +28,7 @@ class Straight:
     bends: frozenset[int]
 
 
-def straight_pairs(graph: Layering, layers: list[list[int]]) -> Straight:
+def straight_pairs(graph: Layering, layers: list[list[int]], check: Callable[[], None]) -> Straight:
     """Choose the pairs of vertices that stand on one line; none cross."""
     position = [0] * len(graph.layer_of)
     for layer in layers:
@@ -35,6 +36,7 @@ def straight_pairs(graph: Layering, layers: list[list[int]]) -> Straight:
             position[vertex] = index
     pairs: dict[int, int] = {}
     for layer in layers[:-1]:
+        check()
         wanted = [
             (rank, position[vertex], vertex, below)
             for vertex in layer
