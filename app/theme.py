@@ -263,10 +263,12 @@ def strategy_colour(theme: Theme, strategy: str) -> str:
 
 
 def _wanted(chosen: str) -> Theme:
-    if chosen == "system":
-        dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-        return DARK if dark else LIGHT
-    return DARK if chosen == "dark" else LIGHT
+    dark = _system_is_dark() if chosen == "system" else chosen == "dark"
+    return DARK if dark else LIGHT
+
+
+def _system_is_dark() -> bool:
+    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
 
 
 def _put_on(theme: Theme) -> None:

@@ -101,12 +101,8 @@ class Banner(QWidget):
 
     def _button(self, label: str, callback: Callable[[], None]) -> QPushButton:
         button = QPushButton(label)
-
-        def act() -> None:
-            self.dismiss()
-            callback()
-
-        button.clicked.connect(act)
+        button.clicked.connect(self.dismiss)
+        button.clicked.connect(callback)
         return button
 
     def _draw_icon(self) -> None:

@@ -10,6 +10,8 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.typefaces import ui_font
 
+#: The factor of a step in or out.
+ZOOM_STEP = 1.25
 _LEGEND_PIXELS = 11.0
 
 
@@ -36,7 +38,7 @@ class ZoomControl(QFrame):
         row.setContentsMargins(2, 2, 2, 2)
         row.setSpacing(0)
         minus = self._button("minus", self.tr("Zoom out (-)"))
-        minus.clicked.connect(lambda: self.zoomed.emit(1 / 1.25))
+        minus.clicked.connect(self._zoom_out)
         self.scale = QToolButton()
         self.scale.setFont(ui_font(_LEGEND_PIXELS, tabular=True))
         self.scale.setToolTip(self.tr("Back to 100 % (0)"))
@@ -44,7 +46,7 @@ class ZoomControl(QFrame):
         self.scale.setFixedWidth(46)
         self.scale.clicked.connect(self.reset)
         plus = self._button("plus", self.tr("Zoom in (+)"))
-        plus.clicked.connect(lambda: self.zoomed.emit(1.25))
+        plus.clicked.connect(self._zoom_in)
         fit = self._button("fit", self.tr("Fit the whole graph (F)"))
         fit.clicked.connect(self.fitted)
         for button in (minus, self.scale, plus, fit):
@@ -55,6 +57,12 @@ class ZoomControl(QFrame):
     def show_zoom(self, zoom: float) -> None:
         """Say the scale."""
         self.scale.setText(f"{zoom * 100:.0f} %")
+
+    def _zoom_in(self) -> None:
+        self.zoomed.emit(ZOOM_STEP)
+
+    def _zoom_out(self) -> None:
+        self.zoomed.emit(1 / ZOOM_STEP)
 
     def _button(self, name: str, tooltip: str) -> QToolButton:
         button = QToolButton()

@@ -223,7 +223,7 @@ class CodeView(QWidget):
         everything.triggered.connect(self.editor.selectAll)
         find = QAction(self.tr("Find…"), menu)
         find.setShortcut(QKeySequence.StandardKey.Find)
-        find.triggered.connect(lambda: self.open_find())
+        find.triggered.connect(self.editor.find_wanted)
         line = QAction(self.tr("Go to Line…"), menu)
         line.setShortcut(QKeySequence("Ctrl+G"))
         line.triggered.connect(self.open_go_to_line)

@@ -69,6 +69,6 @@ class EmptyState(QWidget):
         """
         button = QPushButton(label)
         button.setProperty("primary", primary)
-        button.clicked.connect(lambda: callback())
+        button.clicked.connect(callback)
         self._actions.addWidget(button)
         return button

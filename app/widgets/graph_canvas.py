@@ -35,14 +35,13 @@ from lowerscope.app.widgets.canvas_graph import (
     GraphIndex,
     strategies,
 )
-from lowerscope.app.widgets.canvas_overlays import Legend, ZoomControl
+from lowerscope.app.widgets.canvas_overlays import ZOOM_STEP, Legend, ZoomControl
 from lowerscope.app.widgets.canvas_paint import GraphPainter, View
 from lowerscope.app.widgets.canvas_view import CanvasView
 from lowerscope.app.widgets.empty_state import EmptyState
 
 __all__ = ["CanvasEdge", "CanvasGraph", "CanvasNode", "GraphCanvas"]
 
-_ZOOM_STEP = 1.25
 _WHEEL_STEP = 60.0
 _REVEAL_MS = 140
 _DRAG = 4
@@ -113,8 +112,8 @@ class GraphCanvas(QAbstractScrollArea):
         self.empty = EmptyState("", "", self.viewport())
         self.legend = Legend(self.viewport())
         self.zoom_control = ZoomControl(self.viewport())
-        self.zoom_control.zoomed.connect(lambda factor: self._zoom_by(factor))
-        self.zoom_control.reset.connect(lambda: self.set_zoom(1.0))
+        self.zoom_control.zoomed.connect(self._zoom_by)
+        self.zoom_control.reset.connect(self._reset_zoom)
         self.zoom_control.fitted.connect(self.fit)
         self.horizontalScrollBar().valueChanged.connect(self._scrolled)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
@@ -295,6 +294,9 @@ class GraphCanvas(QAbstractScrollArea):
     def _zoom_by(self, factor: float) -> None:
         self.set_zoom(self._view.zoom * factor)
 
+    def _reset_zoom(self) -> None:
+        self.set_zoom(1.0)
+
     def _node_at(self, place: QPointF) -> str:
         return self._index.at(self._view.to_graph(place))
 
@@ -450,11 +452,11 @@ class GraphCanvas(QAbstractScrollArea):
         elif key == Qt.Key.Key_F and not event.modifiers():
             self.fit()
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
-            self._zoom_by(_ZOOM_STEP)
+            self._zoom_by(ZOOM_STEP)
         elif key == Qt.Key.Key_Minus:
-            self._zoom_by(1 / _ZOOM_STEP)
+            self._zoom_by(1 / ZOOM_STEP)
         elif key == Qt.Key.Key_0:
-            self.set_zoom(1.0)
+            self._reset_zoom()
         elif key == Qt.Key.Key_Space and not event.isAutoRepeat():
             self._space = True
             self._show_cursor()

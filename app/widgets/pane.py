@@ -132,7 +132,7 @@ class _WindowButtons(QWidget):
 
     def attach(self, dock: QDockWidget) -> None:
         self._dock = dock
-        self._float.clicked.connect(lambda: dock.setFloating(not dock.isFloating()))
+        self._float.clicked.connect(self._toggle_floating)
         self._close.clicked.connect(dock.close)
 
     def appear(self) -> None:
@@ -154,6 +154,10 @@ class _WindowButtons(QWidget):
         header = self.parentWidget()
         assert header is not None
         self.setGeometry(header.width() - size.width(), 0, size.width(), HEADER_HEIGHT - 1)
+
+    def _toggle_floating(self) -> None:
+        if self._dock is not None:
+            self._dock.setFloating(not self._dock.isFloating())
 
     def _button(self, tooltip: str) -> QToolButton:
         button = QToolButton()

@@ -1,6 +1,6 @@
 """The tabs of a pane's header: words, of which the one that is on stands on a pill."""
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -28,17 +28,35 @@ _MORE = 22
 
 
 class PaneTab(QAbstractButton):
-    """One tab."""
+    """One tab.
 
-    def __init__(self, label: str, parent: QWidget) -> None:
+    Signals
+    -------
+    chosen(str)
+        It was clicked: its key.
+    stepped(int)
+        An arrow key asks for the tab that is so many places to the right.
+    """
+
+    chosen = Signal(str)
+    stepped = Signal(int)
+
+    def __init__(self, key: str, label: str, parent: QWidget) -> None:
         super().__init__(parent)
+        self._key = key
         self.setText(label)
         self.setAccessibleName(label)
         self.setCheckable(True)
         self._ring = False
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.clicked.connect(self._choose)
         theme.notifier().changed.connect(self.update)
+
+    def _choose(self) -> None:
+        self.chosen.emit(self._key)
+
+    # Qt
 
     def sizeHint(self) -> QSize:
         # As wide as its boldest words, so that nothing moves when another tab is chosen.
@@ -48,6 +66,12 @@ class PaneTab(QAbstractButton):
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._ring = came_by_keyboard(event)
         super().focusInEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.stepped.emit(-1 if event.key() == Qt.Key.Key_Left else 1)
+        else:
+            super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = theme.current()
@@ -108,8 +132,9 @@ class PaneTabs(QWidget):
 
     def add(self, key: str, label: str) -> None:
         """Put a tab at the end."""
-        tab = PaneTab(label, self)
-        tab.clicked.connect(lambda: self._choose(key))
+        tab = PaneTab(key, label, self)
+        tab.chosen.connect(self._choose)
+        tab.stepped.connect(self._step)
         self._tabs[key] = tab
         if not self._current:
             self.set_current(key)
@@ -134,6 +159,14 @@ class PaneTabs(QWidget):
     def _choose(self, key: str) -> None:
         self.set_current(key)
         self.chosen.emit(key)
+
+    def _step(self, by: int) -> None:
+        keys = [key for key, tab in self._tabs.items() if tab.isEnabled()]
+        if self._current in keys:
+            place = keys.index(self._current) + by
+            if 0 <= place < len(keys):
+                self._choose(keys[place])
+                self._tabs[keys[place]].setFocus(Qt.FocusReason.TabFocusReason)
 
     def _widths(self) -> dict[str, int]:
         return {key: tab.sizeHint().width() + _GAP for key, tab in self._tabs.items()}
@@ -173,9 +206,13 @@ class PaneTabs(QWidget):
         for key in self._hidden:
             action = QAction(self._tabs[key].text(), menu)
             action.setEnabled(self._tabs[key].isEnabled())
-            action.triggered.connect(lambda _=False, key=key: self._choose(key))
+            action.setData(key)
             menu.addAction(action)
+        menu.triggered.connect(self._choose_from_menu)
         menu.popup(self._more.mapToGlobal(QPoint(0, self._more.height() + 2)))
+
+    def _choose_from_menu(self, action: QAction) -> None:
+        self._choose(str(action.data()))
 
     def _draw_icon(self) -> None:
         self._more.setIcon(icon("down"))
@@ -194,22 +231,3 @@ class PaneTabs(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._arrange()
-
-    def event(self, event: QEvent) -> bool:
-        arrows = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() == QEvent.Type.KeyPress
-            and event.key() in arrows
-        ):
-            self._step(arrows[Qt.Key(event.key())])
-            return True
-        return super().event(event)
-
-    def _step(self, by: int) -> None:
-        keys = [key for key, tab in self._tabs.items() if tab.isEnabled()]
-        if self._current in keys:
-            place = keys.index(self._current) + by
-            if 0 <= place < len(keys):
-                self._choose(keys[place])
-                self._tabs[keys[place]].setFocus(Qt.FocusReason.TabFocusReason)

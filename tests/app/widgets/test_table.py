@@ -1,0 +1,117 @@
+"""The table: rows, selection, copying, sorting."""
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+
+LEFT = Qt.MouseButton.LeftButton
+NONE = Qt.KeyboardModifier.NoModifier
+COLUMNS = [Column("node"), Column("lowered as", stretch=True), Column("time", numeric=True)]
+ROWS = [
+    Row("a", ("linear0", Cell("TE · dense", "te"), Cell("0.010 ms", value=0.010))),
+    Row("b", ("relu", "TE · relu", Cell("0.2 ms", value=0.2))),
+    Row("c", ("linear1", Cell("High-level", "high-level"), Cell("0.03 ms", value=0.03))),
+]
+
+
+@pytest.fixture
+def table(qtbot: QtBot) -> Table:
+    widget = Table("Compare", COLUMNS)
+    qtbot.addWidget(widget)
+    widget.resize(500, 200)
+    widget.set_rows(ROWS)
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget
+
+
+def place(table: Table, row: int, column: int = 0) -> QPoint:
+    return table.visualRect(table.model().index(row, column)).center()
+
+
+def keys(table: Table) -> list[str]:
+    return [row.key for row in table.rows()]
+
+
+def test_click_gives_the_rows_key(qtbot: QtBot, table: Table) -> None:
+    with qtbot.waitSignal(table.row_clicked) as heard:
+        qtbot.mouseClick(table.viewport(), LEFT, NONE, place(table, 1))
+    assert heard.args[0] == "b"
+    assert table.selected_keys() == ["b"]
+
+
+def test_arrows_and_enter(qtbot: QtBot, table: Table) -> None:
+    table.set_selection(["a"])
+    with qtbot.waitSignal(table.row_clicked) as heard:
+        qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert heard.args[0] == "b"
+    with qtbot.waitSignal(table.row_activated) as activated:
+        qtbot.keyClick(table, Qt.Key.Key_Return)
+    assert activated.args == ["b"]
+
+
+def test_selection_from_outside_is_silent_and_survives_other_rows(
+    qtbot: QtBot, table: Table
+) -> None:
+    with qtbot.assertNotEmitted(table.row_clicked):
+        table.set_selection(["a", "c", "nothing"])
+    assert table.selected_keys() == ["a", "c"]
+    table.set_rows(ROWS[1:])
+    assert table.selected_keys() == ["c"]
+
+
+def test_selected_row_keeps_its_colours(table: Table) -> None:
+    table.set_selection(["a"])
+    picture = table.viewport().grab().toImage()
+    look = theme.current()
+    at = table.visualRect(table.model().index(0, 2)).topLeft() + QPoint(3, 3)
+    assert picture.pixelColor(at).name() == look.accent_ground
+    words = table.visualRect(table.model().index(0, 1))
+    shades = {
+        picture.pixelColor(x, y).name()
+        for x in range(words.left(), words.left() + 60)
+        for y in range(words.top(), words.bottom())
+    }
+    assert look.te in shades
+
+
+def test_copies_titles_and_rows_parted_by_tabs(qtbot: QtBot, table: Table) -> None:
+    table.set_selection(["c"])
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    expected = "node\tlowered as\ttime\nlinear1\tHigh-level\t0.03 ms"
+    assert QGuiApplication.clipboard().text() == expected
+    table.set_selection([])
+    table.copy()
+    assert len(QGuiApplication.clipboard().text().splitlines()) == 4
+
+
+def test_sorts_by_value_only_where_asked(table: Table) -> None:
+    header = table.horizontalHeader()
+    assert not header.sectionsClickable()
+    table.set_sortable(True)
+    header.setSortIndicator(2, Qt.SortOrder.DescendingOrder)
+    assert keys(table) == ["b", "c", "a"]
+    header.setSortIndicator(2, Qt.SortOrder.AscendingOrder)
+    assert keys(table) == ["a", "c", "b"]
+    header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+    assert keys(table) == ["a", "b", "c"]
+
+
+def test_figures_are_at_the_right(table: Table) -> None:
+    index = table.model().index(0, 2)
+    alignment = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))
+    assert alignment & Qt.AlignmentFlag.AlignRight
+
+
+def test_reveal_and_empty(table: Table) -> None:
+    assert table.reveal("c")
+    assert not table.reveal("nothing")
+    table.set_empty("Nothing to compare", "Run it first.")
+    assert not table.empty.isVisible()
+    table.set_rows([])
+    assert table.empty.isVisible()
+    assert table.empty.accessibleName() == "Nothing to compare"
