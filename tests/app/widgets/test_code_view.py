@@ -12,6 +12,9 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.code_editor import SLICE
 from lowerscope.app.widgets.code_view import CodeView, Span
 
+# Offscreen there is no window manager to put a menu or a floating pane in front.
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
 LINE = 18
 TOP = 6
 NONE = Qt.KeyboardModifier.NoModifier

@@ -8,6 +8,9 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.widgets.pane import HEADER_HEIGHT, Pane
 
+# Offscreen there is no window manager to put a menu or a floating pane in front.
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
 LEFT = Qt.MouseButton.LeftButton
 WORDS = ["Script", "Loops", "NumPy", "TE", "LLVM", "Assembly"]
 

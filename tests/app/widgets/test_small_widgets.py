@@ -17,6 +17,9 @@ from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.resources import ICONS
 
+# Offscreen there is no window manager to put a menu or a floating pane in front.
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
 LEFT = Qt.MouseButton.LeftButton
 
 
