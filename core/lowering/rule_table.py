@@ -56,6 +56,8 @@ class Rule:
         kwargs = {_SYNONYMS.get(key, key): value for key, value in kwargs.items()}
         for key in _WITHOUT_EFFECT:
             kwargs.pop(key, None)
+        if kwargs.get("out", ...) is None:
+            del kwargs["out"]
         try:
             _signature_of(self.lower).bind(builder, *args, **kwargs)
         except TypeError as error:

@@ -37,8 +37,6 @@ _EXPORT: frozenset[str] = frozenset(
         "diagonal.default",
         "bucketize.Tensor",
         "logaddexp.default",
-        "median.dim",
-        "median.default",
     }
 )
 """ATen overloads that `ExportedProgramImporter` converts rightly."""

@@ -102,6 +102,9 @@ class _Tracer(fx.Tracer):
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         node = super().create_node(*args, **kwargs)
         line = line_of_frame(sys._getframe(1), trace_symbolically.__code__)
+        if line is None and node.target is getattr:
+            # x.shape makes its node when it is first used, wherever that is.
+            line = self.lines.get(node.all_input_nodes[0])
         if line is not None:
             self.lines[node] = line
         return node

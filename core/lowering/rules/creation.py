@@ -24,7 +24,7 @@ from lowerscope.core.lowering.rules.shape import broadcast_to, flat
 aten = torch.ops.aten
 
 
-@rule(torch.zeros, aten.zeros.default)
+@rule(torch.zeros, torch.empty, aten.zeros.default, aten.empty.memory_format)
 def zeros(b: NodeBuilder, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 0, _named(dtype or torch.get_default_dtype()))
 
@@ -41,7 +41,7 @@ def full(b: NodeBuilder, size: Sequence[int], fill_value: Any, *, dtype: Any = N
     return _filled(b, flat([size]), fill_value, name)
 
 
-@rule(torch.zeros_like, aten.zeros_like.default)
+@rule(torch.zeros_like, torch.empty_like, aten.zeros_like.default, aten.empty_like.default)
 def zeros_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
     return _filled(b, shape_of(input), 0, _named(dtype) if dtype else dtype_of(input))
 
@@ -56,7 +56,7 @@ def full_like(b: NodeBuilder, input: Value, fill_value: Any, *, dtype: Any = Non
     return _filled(b, shape_of(input), fill_value, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule("new_zeros", aten.new_zeros.default)
+@rule("new_zeros", "new_empty", aten.new_zeros.default, aten.new_empty.default)
 def new_zeros(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 0, _named(dtype) if dtype else dtype_of(input))
 

@@ -19,6 +19,7 @@ from lowerscope.core.lowering.relax_values import (
     dtype_of,
     is_tensor,
     rank_of,
+    scalar,
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
@@ -145,6 +146,11 @@ def take_one(b: NodeBuilder, input: Value, axis: int, index: int) -> Value:
     return reshape_to(b, cut, [*extents[:axis], *extents[axis + 1 :]])
 
 
+def counted_from_front(b: NodeBuilder, index: Value, extent: int) -> Value:
+    """Return integer indices without the negative ones, which count from the end."""
+    return b.emit(op.floor_mod(index, scalar(extent, dtype_of(index))))
+
+
 def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
     """Index as torch does: numbers, slices and new axes first, tensors on what they leave."""
     entries = _with_whole_axes(index, rank_of(input))
@@ -211,7 +217,9 @@ def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Va
         return b.emit(op.take(value, tensors[axes[0]], axes[0], mode="wrap"))
     rest = [axis for axis in range(rank_of(value)) if axis not in axes]
     moved = permute_to(b, value, [*axes, *rest])
-    taken = b.emit(op.index_tensor(moved, list(tensors.values())))
+    extents = shape_of(value)
+    indices = [counted_from_front(b, each, extents[axis]) for axis, each in tensors.items()]
+    taken = b.emit(op.index_tensor(moved, indices))
     if axes != list(range(axes[0], axes[0] + len(axes))):
         return taken
     # Neighbouring indices leave their axes where the first of them stood.

@@ -260,9 +260,14 @@ def _enter_adaptive(dimensions: int) -> None:
         keys.append(getattr(aten, f"_{name}").default)
     rule(*keys, name=name)(average)
     rule(getattr(nn, f"AdaptiveAvgPool{dimensions}d"), name=name)(average_module)
+
+    def maximum_with_indices(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
+        return maximum(b, input, output_size), Missing("TVM has no indices of a pooling")
+
     name = f"adaptive_max_pool{dimensions}d"
     functions = {getattr(F, name), getattr(F, f"_{name}")}
     rule(*functions, name=name)(maximum)
+    rule(getattr(aten, name).default, name=name)(maximum_with_indices)
     rule(getattr(nn, f"AdaptiveMaxPool{dimensions}d"), name=name)(maximum_module)
 
 

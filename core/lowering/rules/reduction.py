@@ -246,6 +246,21 @@ def sort(
     return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
 
 
+@rule(torch.median, "median", aten.median.default, aten.median.dim)
+def median(
+    b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False
+) -> Value:
+    value = b.emit(op.reshape(input, (-1,))) if dim is None else input
+    axis = axis_of(0 if dim is None else dim, rank_of(value))
+    middle = (shape_of(value)[axis] - 1) // 2
+    order = b.emit(op.argsort(value, axis, False, "int64"))
+    place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
+    found = b.emit(op.gather_elements(value, place, axis))
+    if not keepdim:
+        found, place = (b.emit(op.squeeze(each, [axis])) for each in (found, place))
+    return found if dim is None else (found, place)
+
+
 def axes_of(value: Value, dim: Axes) -> list[int]:
     """Return the axes that `dim` names, from the front; all of them for none."""
     rank = rank_of(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +21,14 @@ from lowerscope.core.lowering.relax_values import (
     rank_of,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rule_table import RULES, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import to_common_dtype
 
 aten = torch.ops.aten
+
+
+_RESULTS = ("values", "indices")
+"""Names of the two members of what ``max``, ``topk``, ``sort`` and ``median`` return."""
 
 
 def flat(sizes: Sequence[Any]) -> list[int]:
@@ -252,12 +257,47 @@ def roll(b: NodeBuilder, input: Value, shifts: Any, dims: Any = ()) -> Value:
 
 @rule(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
 def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
-    return b.emit(op.nn.pixel_shuffle(input, upscale_factor))
+    # Relax has this operator, but its legalisation calls what topi does not have.
+    r = upscale_factor
+    *batch, channels, height, width = shape_of(input)
+    n = len(batch)
+    split = reshape_to(b, input, [*batch, channels // (r * r), r, r, height, width])
+    order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
+    interleaved = permute_to(b, split, order)
+    return reshape_to(b, interleaved, [*batch, channels // (r * r), height * r, width * r])
+
+
+@rule(F.pixel_unshuffle, torch.pixel_unshuffle, aten.pixel_unshuffle.default)
+def pixel_unshuffle(b: NodeBuilder, input: Value, downscale_factor: int) -> Value:
+    r = downscale_factor
+    *batch, channels, height, width = shape_of(input)
+    n = len(batch)
+    split = reshape_to(b, input, [*batch, channels, height // r, r, width // r, r])
+    gathered = permute_to(b, split, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
+    return reshape_to(b, gathered, [*batch, channels * r * r, height // r, width // r])
+
+
+@rule(F.channel_shuffle, torch.channel_shuffle)
+def channel_shuffle(b: NodeBuilder, input: Value, groups: int) -> Value:
+    batch, channels, *spatial = shape_of(input)
+    split = reshape_to(b, input, [batch, groups, channels // groups, *spatial])
+    swapped = transpose(b, split, 1, 2)
+    return reshape_to(b, swapped, shape_of(input))
 
 
 @rule(nn.PixelShuffle)
 def pixel_shuffle_module(b: NodeBuilder, module: nn.PixelShuffle, input: Value) -> Value:
     return pixel_shuffle(b, input, module.upscale_factor)
+
+
+@rule(nn.PixelUnshuffle)
+def pixel_unshuffle_module(b: NodeBuilder, module: nn.PixelUnshuffle, input: Value) -> Value:
+    return pixel_unshuffle(b, input, module.downscale_factor)
+
+
+@rule(nn.ChannelShuffle)
+def channel_shuffle_module(b: NodeBuilder, module: nn.ChannelShuffle, input: Value) -> Value:
+    return channel_shuffle(b, input, module.groups)
 
 
 @rule(torch.tril, "tril", aten.tril.default)
@@ -288,6 +328,8 @@ def numel(b: NodeBuilder, input: Value) -> int:
 @rule(getattr, name="attribute")
 def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
     if not is_tensor(input):
+        if name in _RESULTS:
+            return RULES[operator.getitem].lower(b, input, _RESULTS.index(name))
         return getattr(input, name)
     match name:
         case "shape":

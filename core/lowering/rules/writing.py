@@ -13,6 +13,7 @@ from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, axis_of, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import cast
+from lowerscope.core.lowering.rules.indexing import counted_from_front
 from lowerscope.core.lowering.rules.shape import broadcast_to, unsqueeze
 
 aten = torch.ops.aten
@@ -88,4 +89,8 @@ def index_put(
     if any(each is None or dtype_of(each) == "bool" for each in indices):
         raise Refused("its indices are not integer tensors for the first axes")
     update = cast(b, values, dtype_of(input))
-    return b.emit(op.index_put(input, relax.Tuple(list(indices)), update, accumulate))
+    places = [
+        counted_from_front(b, index, extent)
+        for index, extent in zip(indices, shape_of(input), strict=False)
+    ]
+    return b.emit(op.index_put(input, relax.Tuple(places), update, accumulate))

@@ -1,0 +1,143 @@
+"""What the lowering tests share: a model is traced, lowered, compiled and run once for all tests."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import tvm
+from torch import nn
+from torch.utils import _pytree as pytree
+from tvm import relax
+
+from lowerscope.core.lowering.translator import LoweredModel, lower
+from lowerscope.core.tracing.tracing import TracedModel, trace
+
+Case = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A model that went all the way, with torch's outputs and the compiled module's."""
+
+    traced: TracedModel
+    lowered: LoweredModel
+    expected: list[torch.Tensor]
+    actual: list[torch.Tensor]
+
+
+class Group(nn.Module):
+    """Several cases on the same inputs as one model, so that they are compiled together."""
+
+    def __init__(self, cases: Mapping[str, Case]) -> None:
+        super().__init__()
+        self.functions = dict(cases)
+        self.modules_of_cases = nn.ModuleList(
+            case for case in cases.values() if isinstance(case, nn.Module)
+        )
+
+    def forward(self, *inputs: torch.Tensor) -> list[Any]:
+        return [function(*inputs) for function in self.functions.values()]
+
+
+def lower_model(
+    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+) -> tuple[TracedModel, LoweredModel]:
+    traced = trace(model, inputs, tracer)  # type: ignore[arg-type]
+    specs = [
+        (f"input_{index}", tuple(value.shape), str(value.dtype).removeprefix("torch."))
+        for index, value in enumerate(inputs)
+    ]
+    return traced, lower(traced, specs, strategy)  # type: ignore[arg-type]
+
+
+def run_all_the_way(
+    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+) -> Outcome:
+    traced, lowered = lower_model(model, inputs, tracer, strategy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        executable = tvm.compile(lowered.module, "llvm")
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    result = machine["main"](*(tvm.runtime.tensor(value.numpy()) for value in inputs))
+    actual = [torch.from_numpy(each.numpy().copy()) for each in _flat(result)]
+    with torch.no_grad():
+        reference = model(*(value.clone() for value in inputs))
+    expected = [torch.as_tensor(leaf) for leaf in pytree.tree_leaves(reference)]
+    return Outcome(traced, lowered, expected, actual)
+
+
+def _flat(result: Any) -> list[Any]:
+    if isinstance(result, tvm.runtime.Tensor):
+        return [result]
+    return [leaf for each in result for leaf in _flat(each)]
+
+
+def assert_close(actual: torch.Tensor, expected: torch.Tensor, rtol: float = 1e-4) -> None:
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    torch.testing.assert_close(actual, expected, rtol=rtol, atol=1e-5, equal_nan=True)
+
+
+class Bench:
+    """Runs models and groups of cases, each combination once."""
+
+    lower = staticmethod(lower_model)
+    assert_close = staticmethod(assert_close)
+
+    def __init__(self) -> None:
+        self._groups: dict[int, Group] = {}
+        self._outcomes: dict[tuple[int, str, str], tuple[Any, Outcome]] = {}
+
+    def outcome(
+        self, model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+    ) -> Outcome:
+        """Take a model all the way, once."""
+        key = (id(model), tracer, strategy)
+        if key not in self._outcomes:
+            # The model is kept as well: its id is only its own while it lives.
+            self._outcomes[key] = (model, run_all_the_way(model, inputs, tracer, strategy))
+        return self._outcomes[key][1]
+
+    def check(
+        self, model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+    ) -> Outcome:
+        """Assert that the compiled model gives what torch does."""
+        outcome = self.outcome(model, inputs, tracer, strategy)
+        assert len(outcome.actual) == len(outcome.expected)
+        for actual, expected in zip(outcome.actual, outcome.expected, strict=True):
+            assert_close(actual, expected)
+        return outcome
+
+    def check_case(
+        self,
+        cases: Mapping[str, Case],
+        name: str,
+        inputs: tuple[torch.Tensor, ...],
+        tracer: str,
+        strategy: str,
+    ) -> None:
+        """Assert that one case of a table gives what torch does; all are compiled together."""
+        group = self._groups.setdefault(id(cases), Group(cases).eval())
+        outcome = self.outcome(group, inputs, tracer, strategy)
+        with torch.no_grad():
+            results = dict(zip(cases, group(*(value.clone() for value in inputs)), strict=True))
+        start = 0
+        for case, result in results.items():
+            count = len(pytree.tree_leaves(result))
+            if case == name:
+                assert count
+                for index in range(start, start + count):
+                    assert_close(outcome.actual[index], outcome.expected[index])
+            start += count
+        assert start == len(outcome.actual)
+
+
+@pytest.fixture(scope="session")
+def bench() -> Bench:
+    """Return what runs models, and keeps their outcomes for all tests."""
+    return Bench()
