@@ -25,6 +25,7 @@ _LABEL_OFFSET = 7.0
 _LABEL_DROP = 18.0
 _LOOP = 18.0
 _PORT_STEP = 16.0
+_PORT_INSET = 12.0
 
 Point = tuple[float, float]
 
@@ -152,15 +153,15 @@ def _ports(
     for vertex, (width, _) in enumerate(sizes):
         above = sorted(graph.up[vertex], key=lambda other: (x[other], other))
         middle = x[vertex]
-        step = min(_PORT_STEP, max(0.0, width - 24) / (len(above) + 1))
-        lefts = [other for other in above if x[other] < middle - 0.5]
-        rights = [other for other in above if x[other] > middle + 0.5]
-        if len(lefts) + len(rights) < len(above):
-            begin = middle - step * len(lefts)
+        lefts = sum(x[other] < middle - 0.5 for other in above)
+        rights = sum(x[other] > middle + 0.5 for other in above)
+        if lefts + rights < len(above):
+            first, reach = -float(lefts), float(max(lefts, rights))
         else:
-            begin = middle - step * (len(above) - 1) / 2
+            first, reach = -(len(above) - 1) / 2, (len(above) - 1) / 2
+        step = min(_PORT_STEP, max(0.0, width / 2 - _PORT_INSET) / max(reach, 1.0))
         for index, other in enumerate(above):
-            ports[other, vertex] = begin + step * index
+            ports[other, vertex] = middle + step * (first + index)
     return ports
 
 
