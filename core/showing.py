@@ -23,7 +23,7 @@ def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
     LowerscopeError
         If the source has no torch side.
     """
-    if pipeline.loaded(recipe, Silent()).model is None:
+    if pipeline.stages(recipe).loaded.model is None:
         raise LowerscopeError(
             "this source builds an IRModule, so there is no FX graph",
             where=recipe.source.spec,
@@ -40,13 +40,13 @@ def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
 
 def show_relax(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool) -> str:
     """Return the script of the module as it was lowered, or of one of its functions."""
-    module = pipeline.prepared(recipe, Silent()).module
+    module = pipeline.stages(recipe).module
     return _script(module, function, as_json=as_json)
 
 
 def show_tensorir(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool) -> str:
     """Return the script of the module after the passes, or of one of its functions."""
-    module = pipeline.transformed(recipe, Silent()).module
+    module = pipeline.stages(recipe).transformed.module
     return _script(module, function, as_json=as_json)
 
 

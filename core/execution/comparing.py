@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from lowerscope.core.records import OutputRecord
 from lowerscope.core.recipe import Tolerances
+from lowerscope.core.records import OutputRecord
 
 
 @dataclass(frozen=True)

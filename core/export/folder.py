@@ -6,7 +6,6 @@ from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.script import module_text
@@ -30,7 +29,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
         If a file is there and `force` is not given, or the folder cannot be written.
     """
     module, table = folder / "module.py", folder / "fx.txt"
-    has_torch = pipeline.loaded(recipe, Silent()).model is not None
+    has_torch = pipeline.stages(recipe).loaded.model is not None
     paths = (module, table) if has_torch else (module,)
     for path in paths:
         if path.exists() and not force:
@@ -40,7 +39,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
                 todo="Choose another folder, or add --force to overwrite it",
             )
     texts = {
-        module: module_text(pipeline.transformed(recipe, Silent()).module, show_meta=True).text
+        module: module_text(pipeline.stages(recipe).transformed.module, show_meta=True).text
     }
     if has_torch:
         texts[table] = print_table(fx_nodes_of(pipeline, recipe)) + "\n"

@@ -27,7 +27,7 @@ SAMPLES = ("fashion_mlp", "resnet18", "transformer_block")
 
 def _ours(recipe: Recipe) -> float:
     pipeline = Pipeline()
-    pipeline.loaded(recipe, Silent())
+    assert pipeline.stages(recipe).loaded
     return milliseconds(lambda: pipeline.snapshot(recipe, DEFAULT, Silent()))
 
 
@@ -47,7 +47,7 @@ def _raw(loaded: LoadedModel) -> float:
 
 def _figure(name: str) -> Figure:
     recipe = Recipe(source=Source(spec=f"sample:{name}"))
-    loaded = Pipeline().loaded(recipe, Silent())
+    loaded = Pipeline().stages(recipe).loaded
     for warm in (lambda: _ours(recipe), lambda: _raw(loaded)):
         warm()
     ours, theirs = alternately(lambda: _ours(recipe), lambda: _raw(loaded), PAIRS)

@@ -15,7 +15,6 @@ from torch import nn
 
 from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 
 SAMPLES = (
@@ -185,7 +184,7 @@ def test_the_exported_module_reads_back(
     capsys.readouterr()
     module = tvm.script.from_source((folder / "module.py").read_text())
     recipe = Recipe(source=Source(spec=f"sample:{sample}"))
-    expected = Pipeline().transformed(recipe, Silent()).module
+    expected = Pipeline().stages(recipe).transformed.module
     assert tvm_ffi.structural_equal(module, expected)
     assert (folder / "fx.txt").exists() == (sample != "mlp_tvmscript")
 

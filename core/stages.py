@@ -1,0 +1,188 @@
+"""The stages of one recipe, each kept under the key of what it was made from.
+
+A key is made of the part of the recipe that the stage reads, of the content of the files behind it,
+of the versions, and of its parent's key: a change re-runs its stage and those that follow, and
+nothing before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from importlib.metadata import version
+from typing import TypeVar
+
+import tvm
+
+from lowerscope.core.execution.building import BuiltModel, build
+from lowerscope.core.execution.targets import make_target
+from lowerscope.core.lowering.translator import LoweredModel, lower
+from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.passes.transforming import TransformedModel, transform
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources.files import source_files
+from lowerscope.core.sources.loading import LoadedModel, load
+from lowerscope.core.tracing.tracing import TracedModel, trace
+
+T = TypeVar("T")
+
+SMALL = 1 << 20
+"""What a result without weights of its own is taken to cost, in bytes."""
+
+VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
+
+
+class Stages:
+    """What a recipe leads to, for the length of one request: files are looked at once.
+
+    Attributes
+    ----------
+    milliseconds
+        Time of each stage that had to be run, by name.
+    """
+
+    def __init__(self, recipe: Recipe, progress: Progress, memo: Memo, files: FileHashes) -> None:
+        self.milliseconds: dict[str, float] = {}
+        self._recipe = recipe
+        self._progress = progress
+        self._memo = memo
+        self._files = files
+
+    # Values
+
+    @cached_property
+    def loaded(self) -> LoadedModel:
+        """The opened source with its inputs."""
+        recipe = self._recipe
+
+        def make() -> LoadedModel:
+            self._progress.report("Opening the model")
+            return load(recipe.source, recipe.inputs, recipe.seed)
+
+        return self.keep("load", self.load_key, make, _weight_bytes)
+
+    @cached_property
+    def traced(self) -> TracedModel | None:
+        """The FX graph; ``None`` for a source without torch."""
+        loaded = self.loaded
+        model = loaded.model
+        if model is None:
+            return None
+
+        def make() -> TracedModel:
+            self._progress.report("Tracing")
+            values = tuple(each.value for each in loaded.inputs)
+            return trace(model, values, self._recipe.tracer, loaded.exported)
+
+        return self.keep("trace", self.trace_key, make)
+
+    @cached_property
+    def lowered(self) -> LoweredModel | None:
+        """The Relax module with provenance; ``None`` for a source without torch."""
+        loaded, traced = self.loaded, self.traced
+        if traced is None:
+            return None
+
+        def make() -> LoweredModel:
+            self._progress.report("Lowering")
+            inputs = [
+                (each.name, tuple(each.value.shape), str(each.value.dtype).removeprefix("torch."))
+                for each in loaded.inputs
+            ]
+            return lower(traced, inputs, self._recipe.lowering)
+
+        return self.keep("lower", self.lower_key, make, lambda _: _weight_bytes(loaded))
+
+    @cached_property
+    def module(self) -> tvm.IRModule:
+        """The module before the passes."""
+        if self.loaded.module is not None:
+            return self.loaded.module
+        lowered = self.lowered
+        assert lowered is not None
+        return lowered.module
+
+    @cached_property
+    def transformed(self) -> TransformedModel:
+        """The module after the recipe's steps."""
+        module = self.module
+
+        def make() -> TransformedModel:
+            self._progress.report("Applying passes")
+            return transform(module, self._recipe.steps, self._progress.check)
+
+        return self.keep("passes", self.transform_key, make)
+
+    @cached_property
+    def built(self) -> BuiltModel:
+        """The executable for the recipe's target."""
+        transformed, loaded = self.transformed, self.loaded
+        target = make_target(self._recipe.target, self._recipe.threads)
+
+        def make() -> BuiltModel:
+            self._progress.report("Compiling")
+            return build(transformed.module, target)
+
+        key = key_of("build", self.transform_key, str(target))
+        return self.keep("build", key, make, lambda _: _weight_bytes(loaded))
+
+    # Keys
+
+    @cached_property
+    def load_key(self) -> str:
+        """Of the source, the inputs, the seed, the files behind them and the versions."""
+        recipe = self._recipe
+        files = tuple(
+            (str(path), self._files.of(path))
+            for path in source_files(recipe.source, recipe.inputs)
+        )
+        return key_of("load", recipe.source, recipe.inputs, recipe.seed, files, VERSIONS)
+
+    @cached_property
+    def trace_key(self) -> str:
+        """Of the tracer, and of what it traces."""
+        return key_of("trace", self.load_key, self._recipe.tracer)
+
+    @cached_property
+    def lower_key(self) -> str:
+        """Of the strategy, and of what it lowers."""
+        return key_of("lower", self.trace_key, self._recipe.lowering)
+
+    @cached_property
+    def transform_key(self) -> str:
+        """Of the steps, and of what they are applied to."""
+        return key_of("transform", self.lower_key, self._recipe.steps)
+
+    def keep(
+        self,
+        name: str,
+        key: str,
+        make: Callable[[], T],
+        size: Callable[[T], int] = lambda _: SMALL,
+    ) -> T:
+        """Return what is kept under `key`, made and timed now if nothing is.
+
+        Parameters
+        ----------
+        name
+            For `milliseconds`.
+        size
+            Bytes that keeping the value costs.
+        """
+
+        def timed() -> T:
+            start = time.perf_counter()
+            value = make()
+            self.milliseconds[name] = (time.perf_counter() - start) * 1000
+            return value
+
+        return self._memo.get(key, timed, size)
+
+
+def _weight_bytes(loaded: LoadedModel) -> int:
+    if loaded.model is None:
+        return SMALL
+    tensors = [*loaded.model.parameters(), *loaded.model.buffers()]
+    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
