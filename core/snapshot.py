@@ -19,11 +19,11 @@ from lowerscope.core.records import (
     ParameterRecord,
     Snapshot,
 )
+from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.relax_bindings import calls_of
 from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.sources.loading import LoadedModel

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import tvm
 
-from lowerscope.core.rendering.relax_bindings import bound_in, relax_functions
+from lowerscope.core.relax_bindings import bound_in, relax_functions
 
 
 def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Mapping[str, tuple[str, ...]]:

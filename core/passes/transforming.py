@@ -11,7 +11,7 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.catalogue import CATALOGUE
 from lowerscope.core.recipe import Step
-from lowerscope.core.rendering.relax_bindings import binding_ids
+from lowerscope.core.relax_bindings import binding_ids
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.records import FunctionRecord
-from lowerscope.core.rendering.relax_bindings import calls_of
+from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.tensorir_parts import parts_of
 
 

@@ -9,15 +9,15 @@ from typing import Any
 from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.records import GraphRecord
-from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
-from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.relax_bindings import (
+from lowerscope.core.relax_bindings import (
     Bound,
     bound_in,
     callee_of,
     entity_of,
     relax_functions,
 )
+from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
+from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import tensor_label
 
 _INT_LITERAL = re.compile(r"T\.int(?:32|64)\((-?\d+)\)")

@@ -10,8 +10,8 @@ from tvm import IRModule, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
-from lowerscope.core.rendering.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
 
 _LANGUAGE = "tvmscript"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import tvm
 
 from lowerscope.core.records import FunctionRecord
+from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
-from lowerscope.core.rendering.relax_bindings import calls_of
 
 
 def test_functions_of_an_mlp_in_the_order_of_their_calls(

@@ -7,8 +7,8 @@ import pytest
 import tvm
 
 from lowerscope.core.records import GraphRecord
+from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.rendering.metrics import DEFAULT
-from lowerscope.core.rendering.relax_bindings import bound_in
 from lowerscope.core.rendering.relax_graph import relax_graph
 
 

@@ -12,7 +12,7 @@ from tvm.script import from_source
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Span, TextRecord
-from lowerscope.core.rendering.relax_bindings import binding_ids
+from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.script import function_text, module_text, relax_text
 
 PRIM_FUNC = re.compile(r"    @T\.prim_func.*?\n\n(?=    @|# Metadata)", re.DOTALL)
