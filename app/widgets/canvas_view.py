@@ -4,8 +4,8 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF
 
 SMALLEST = 0.05
 LARGEST = 4.0
-#: A graph that is opened is not made smaller than this to fit the width.
-READABLE = 0.75
+#: A graph that is opened is made smaller to fit the width, but not smaller than this.
+READABLE = 0.85
 
 # At least so many pixels of the drawing stay in view.
 _KEPT = 48.0
@@ -51,8 +51,9 @@ class CanvasView:
         """Show the top of the drawing, with all its width or with ``middle`` in the middle."""
         self._middle = middle
         width = self._bounds.width()
-        zoom = min(1.0, self._size.width() / width) if width and self._size.width() else 1.0
-        self.zoom = max(READABLE, zoom)
+        share = self._size.width() / width if width and self._size.width() else 1.0
+        # Where it would not fit all the same, words had better have their size.
+        self.zoom = share if READABLE <= share < 1.0 else 1.0
         fits = width * self.zoom <= self._size.width() + 1
         x = self._bounds.center().x() if fits else middle
         self.origin = QPointF(

@@ -176,6 +176,7 @@ QLabel[role="heading"] {{ font-size: 20px; font-weight: 600; }}
 QLabel[role="wrong"] {{ color: {wrong}; }}
 QLabel[role="right"] {{ color: {right}; }}
 QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
+QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
 QFrame[floating="true"] {{
     background: {panel}; border: 1px solid {line}; border-radius: 6px;
 }}
