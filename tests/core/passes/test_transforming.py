@@ -1,0 +1,72 @@
+"""Passes, and what becomes of bindings in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.transforming import transform
+from lowerscope.core.recipe import Step
+from lowerscope.core.relax_bindings import binding_ids, calls_of
+
+LEGALIZE = (Step(name="LegalizeOps"),)
+
+
+@I.ir_module
+class Model:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        with R.dataflow():
+            a = R.nn.softmax(x)
+            b = R.add(a, R.const(1.0, "float32"))
+            a = R.multiply(b, b)
+            out = R.nn.relu(a)
+            R.output(out)
+        return out
+
+
+def test_each_binding_is_followed_into_the_legalised_module() -> None:
+    transformed = transform(Model, LEGALIZE)
+    before = [bound.id for bound in binding_ids(Model)]
+    assert list(transformed.bindings) == before
+    after = [each for ids in transformed.bindings.values() for each in ids]
+    assert after == [bound.id for bound in binding_ids(transformed.module)]
+    callees = {
+        binding: function
+        for function, bindings in calls_of(transformed.module).items()
+        for binding in bindings
+    }
+    made = [callees[transformed.bindings[each][-1]] for each in before]
+    assert made == ["tir:softmax", "tir:add", "tir:multiply", "tir:relu"]
+
+
+def test_the_module_still_computes_the_same() -> None:
+    module = transform(Model, LEGALIZE).module
+    machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+    x = np.random.default_rng(0).standard_normal((2, 3)).astype("float32")
+    exponents = np.exp(x - x.max(-1, keepdims=True))
+    expected = (exponents / exponents.sum(-1, keepdims=True) + 1) ** 2
+    np.testing.assert_allclose(machine["main"](tvm.runtime.tensor(x)).numpy(), expected, rtol=1e-5)
+
+
+def test_a_step_that_is_off_does_nothing() -> None:
+    transformed = transform(Model, (Step(name="LegalizeOps", on=False),))
+    assert transformed.module.same_as(Model)
+    assert all(after == (before,) for before, after in transformed.bindings.items())
+
+
+def test_an_unknown_pass_is_named() -> None:
+    with pytest.raises(LowerscopeError, match="no pass Nonsense") as caught:
+        transform(Model, (Step(name="LegalizeOps"), Step(name="Nonsense")))
+    assert "step 2" in caught.value.problem.where
+
+
+def test_cancel_is_asked_for_before_each_step() -> None:
+    asked: list[int] = []
+    transform(Model, LEGALIZE * 3, lambda: asked.append(1))
+    assert len(asked) == 3

@@ -1,0 +1,122 @@
+"""What is kept from one request to the next, and what is made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lowerscope.core.errors import Cancelled
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records import Snapshot
+from lowerscope.core.rendering.metrics import DEFAULT
+
+MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
+
+
+def snapshot(pipeline: Pipeline, recipe: Recipe) -> Snapshot:
+    return pipeline.snapshot(recipe, DEFAULT, Silent())
+
+
+def changed(recipe: Recipe, **fields: object) -> Recipe:
+    return msgspec.structs.replace(recipe, **fields)
+
+
+def test_a_change_runs_its_stage_and_those_after_it() -> None:
+    pipeline = Pipeline()
+    everything = {"load", "trace", "lower", "passes", "records"}
+    assert set(snapshot(pipeline, MLP).milliseconds) == everything
+    assert set(snapshot(pipeline, MLP).milliseconds) == set()
+    te = changed(MLP, lowering="te")
+    assert set(snapshot(pipeline, te).milliseconds) == {"lower", "passes", "records"}
+    # What concerns the run alone changes nothing here.
+    assert set(snapshot(pipeline, changed(te, target="native")).milliseconds) == set()
+    assert set(snapshot(pipeline, MLP).milliseconds) == set()
+    assert set(snapshot(pipeline, changed(MLP, tracer="export")).milliseconds) == (
+        everything - {"load"}
+    )
+    assert set(snapshot(pipeline, changed(MLP, seed=1)).milliseconds) == everything
+
+
+def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = (
+        "import torch\n"
+        "class Net(torch.nn.Linear):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(4, 3)\n"
+        "def example_inputs():\n"
+        "    return (torch.ones(1, 4),)\n"
+    )
+    path.write_text(text)
+    pipeline, recipe = Pipeline(), Recipe(source=Source(spec=str(path)))
+    assert snapshot(pipeline, recipe).fx[-1].shape == (1, 3)
+    path.write_text(text.replace("4, 3", "4, 30"))
+    assert snapshot(pipeline, recipe).fx[-1].shape == (1, 30)
+
+
+def test_the_same_recipe_makes_the_same_records() -> None:
+    first, second = snapshot(Pipeline(), MLP), snapshot(Pipeline(), MLP)
+    assert changed_times(first) == changed_times(second)
+
+
+def changed_times(record: Snapshot) -> Snapshot:
+    return msgspec.structs.replace(record, milliseconds={})
+
+
+@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block", "resnet18"])
+@pytest.mark.parametrize("lowering", ["high-level", "te"])
+def test_every_binding_and_every_function_is_linked(sample: str, lowering: str) -> None:
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)  # type: ignore[arg-type]
+    record = snapshot(Pipeline(), recipe)
+    made_by: dict[str, list[str]] = {}
+    for node in record.fx:
+        for binding in node.bindings:
+            made_by.setdefault(binding, []).append(node.id)
+    shown = {span.entity for span in record.relax.spans if "/" in span.entity}
+    assert shown == set(made_by)
+    assert all(len(nodes) == 1 for nodes in made_by.values())
+    links = set(record.links)
+    for function in record.functions:
+        if function.kind == "tensorir":
+            assert function.calls, function
+            assert all((binding, function.id) in links for binding in function.calls)
+            nodes = {made_by[binding][0] for binding in function.calls}
+            assert all((node, function.id) in links for node in nodes)
+
+
+def test_a_source_without_torch_has_no_fx_graph() -> None:
+    record = snapshot(Pipeline(), Recipe(source=Source(spec="sample:mlp_tvmscript")))
+    assert record.model.kind == "relax"
+    assert record.fx == ()
+    assert record.fx_graph is None
+    assert {(each.kind, each.name) for each in record.functions} >= {
+        ("relax", "main"),
+        ("tensorir", "linear0"),
+    }
+    assert any(
+        each.kind == "external" and each.name.startswith("env.") for each in record.functions
+    )
+
+
+class Impatient(Silent):
+    def report(self, text: str, fraction: float | None = None) -> None:
+        if text == "Lowering":
+            raise Cancelled
+
+
+def test_what_is_cancelled_can_be_asked_for_again() -> None:
+    pipeline = Pipeline()
+    with pytest.raises(Cancelled):
+        pipeline.snapshot(MLP, DEFAULT, Impatient())
+    assert set(snapshot(pipeline, MLP).milliseconds) == {"lower", "passes", "records"}
+
+
+def test_a_small_limit_only_costs_time() -> None:
+    pipeline = Pipeline(limit=1)
+    first = snapshot(pipeline, MLP)
+    assert changed_times(snapshot(pipeline, MLP)) == changed_times(first)
+    assert "def matmul(" in pipeline.function_text(MLP, "matmul", Silent()).text
