@@ -8,10 +8,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.panning_area import ZOOM_STEP
 from lowerscope.app.widgets.typefaces import ui_font
 
-#: The factor of a step in or out.
-ZOOM_STEP = 1.25
 _LEGEND_PIXELS = 11.0
 
 

@@ -23,6 +23,8 @@ class CanvasView:
         Pixels of the viewport for a pixel of the drawing.
     origin : QPointF
         Where the drawing's 0, 0 is in the viewport.
+    at_home : bool
+        Nobody moved it since ``go_home``: it follows the viewport's size.
     """
 
     def __init__(self) -> None:
@@ -31,8 +33,7 @@ class CanvasView:
         self._bounds = QRectF()
         self._size = QSizeF()
         self._middle = 0.0
-        # Nobody moved it yet: it follows the viewport's size.
-        self._at_home = True
+        self.at_home = True
 
     def set_bounds(self, bounds: QRectF) -> None:
         """Take another drawing of this extent."""
@@ -42,7 +43,7 @@ class CanvasView:
     def resize(self, size: QSizeF) -> None:
         """Take another size of the viewport, in pixels."""
         self._size = size
-        if self._at_home:
+        if self.at_home:
             self.go_home(self._middle)
         else:
             self._clamp()
@@ -61,7 +62,7 @@ class CanvasView:
             round(-self._bounds.top() * self.zoom),
         )
         self._clamp()
-        self._at_home = True
+        self.at_home = True
 
     def fit(self) -> None:
         """Show all of the drawing, in the middle, never larger than 100 %."""
@@ -82,7 +83,7 @@ class CanvasView:
 
     def move_to(self, origin: QPointF) -> None:
         """Put the drawing's 0, 0 at this place of the viewport, as far as some stays in view."""
-        self._at_home = False
+        self.at_home = False
         self.origin = QPointF(origin)
         if self.zoom == 1.0:
             self.origin = QPointF(origin.toPoint())

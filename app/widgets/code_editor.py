@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
-    QFontMetricsF,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -18,33 +17,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.code_gutter import Gutter
 from lowerscope.app.widgets.code_lines import LineSet, Match, Span, Spans
 from lowerscope.app.widgets.highlighter import Highlighter
 from lowerscope.app.widgets.typefaces import CODE_LINE, code_font
 
 #: Lines that are laid out at once; the rest follows a slice at a time.
 SLICE = 10_000
-_BAR = 3
-_NUMBER_PIXELS = 10
 _MARGIN = 6
-
-
-class Gutter(QWidget):
-    """The line numbers, which the editor paints."""
-
-    def __init__(self, editor: "CodeEditor") -> None:
-        super().__init__(editor)
-        self._editor = editor
-        self.setCursor(Qt.CursorShape.ArrowCursor)
-
-    def sizeHint(self) -> QSize:
-        return QSize(self._editor.gutter_width(), 0)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        self._editor.paint_gutter(self, event.rect())
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._editor.click_line(event.position().y(), event.modifiers())
 
 
 class CodeEditor(QPlainTextEdit):
@@ -97,7 +77,7 @@ class CodeEditor(QPlainTextEdit):
         self.setCursorWidth(1)
         self.viewport().setMouseTracking(True)
         self._highlighter = Highlighter(self.document())
-        self._gutter = Gutter(self)
+        self._gutter = Gutter(self, self)
         self._filling = QTimer(self)
         self._filling.setInterval(0)
         self._filling.timeout.connect(self._fill_slice)
@@ -119,7 +99,7 @@ class CodeEditor(QPlainTextEdit):
         self._highlighter.set_text(text, language)
         self._filled = min(SLICE, len(self._lines))
         self.setPlainText("\n".join(self._lines[: self._filled]))
-        self.setViewportMargins(self.gutter_width(), 0, 0, 0)
+        self.setViewportMargins(self._gutter.set_count(len(self._lines)), 0, 0, 0)
         self._place_gutter()
         if self._filled < len(self._lines):
             self._filling.start()
@@ -217,39 +197,22 @@ class CodeEditor(QPlainTextEdit):
 
     # Painting
 
-    def gutter_width(self) -> int:
-        """Width of the gutter for this many lines, in pixels."""
-        digits = max(2, len(str(len(self._lines))))
-        return round(27 + 6.02 * digits)
+    def is_selected(self, number: int) -> bool:
+        """Whether a line, from 0, belongs to what is selected."""
+        return number + 1 in self._selected
 
-    def paint_gutter(self, gutter: QWidget, area: QRect) -> None:
-        """Paint the line numbers, and the bar beside what is selected."""
-        colours = theme.current()
-        painter = QPainter(gutter)
-        painter.fillRect(area, QColor(colours.code_ground))
-        font = code_font(_NUMBER_PIXELS)
-        painter.setFont(font)
-        ascent = QFontMetricsF(self.font()).ascent()
-        caret = self.textCursor().blockNumber() if self.hasFocus() else -1
-        right = gutter.width() - 6
-        for number, rect in self._visible_lines(area):
-            row = QRectF(0, rect.top(), gutter.width(), rect.height())
-            self._paint_ground(painter, number, row)
-            if number + 1 in self._selected:
-                bar = QRectF(0, rect.top(), _BAR, rect.height())
-                painter.fillRect(bar, QColor(colours.accent))
-            painter.setPen(QColor(colours.quiet if number == caret else colours.faint))
-            text = str(number + 1)
-            width = QFontMetricsF(font).horizontalAdvance(text)
-            painter.drawText(QPointF(right - width, rect.top() + ascent), text)
+    def caret_line(self) -> int:
+        """The caret's line, from 0, or -1 without the focus."""
+        return self.textCursor().blockNumber() if self.hasFocus() else -1
 
-    def _paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
+    def paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
+        """Paint what is behind a line, from 0, over a row."""
         colours = theme.current()
-        if number + 1 in self._selected:
+        if self.is_selected(number):
             painter.fillRect(row, QColor(colours.accent_ground))
         elif number + 1 in self._changed:
             painter.fillRect(row, QColor(colours.changed))
-        elif self.hasFocus() and number == self.textCursor().blockNumber():
+        elif number == self.caret_line():
             painter.fillRect(row, QColor(colours.hover))
 
     def _paint_matches(self, painter: QPainter, block: QTextBlock, rect: QRectF) -> None:
@@ -270,7 +233,7 @@ class CodeEditor(QPlainTextEdit):
                 painter.setPen(outline)
                 painter.drawRect(area.adjusted(0, 0, -1, -1))
 
-    def _visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
+    def visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
         """Number and place of the lines that touch an area of the viewport."""
         result = []
         block = self.firstVisibleBlock()
@@ -290,7 +253,7 @@ class CodeEditor(QPlainTextEdit):
         return result
 
     def _line_at(self, y: float) -> int:
-        for number, rect in self._visible_lines(self.viewport().rect()):
+        for number, rect in self.visible_lines(self.viewport().rect()):
             if rect.top() <= y < rect.bottom():
                 return number
         return -1
@@ -336,7 +299,8 @@ class CodeEditor(QPlainTextEdit):
 
     def _place_gutter(self) -> None:
         area = self.contentsRect()
-        self._gutter.setGeometry(area.left(), area.top(), self.gutter_width(), area.height())
+        width = self._gutter.sizeHint().width()
+        self._gutter.setGeometry(area.left(), area.top(), width, area.height())
 
     def _hover(self, entity: str) -> None:
         if entity != self._hovered:
@@ -403,8 +367,8 @@ class CodeEditor(QPlainTextEdit):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
         width = self.viewport().width()
-        for number, rect in self._visible_lines(event.rect()):
-            self._paint_ground(painter, number, QRectF(0, rect.top(), width, rect.height()))
+        for number, rect in self.visible_lines(event.rect()):
+            self.paint_ground(painter, number, QRectF(0, rect.top(), width, rect.height()))
             self._paint_matches(painter, self.document().findBlockByNumber(number), rect)
         painter.end()
         super().paintEvent(event)

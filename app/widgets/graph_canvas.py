@@ -1,31 +1,19 @@
-"""A graph that is looked at: scroll, zoom, select, and walk along its edges by keyboard."""
+"""A graph that is looked at: select, hover, and walk along its edges by keyboard."""
 
 from collections.abc import Callable, Collection, Mapping
 
-from PySide6.QtCore import (
-    QEasingCurve,
-    QEvent,
-    QPoint,
-    QPointF,
-    QRectF,
-    QSize,
-    Qt,
-    QVariantAnimation,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
-    QNativeGestureEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
-    QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.canvas_graph import (
@@ -35,19 +23,18 @@ from lowerscope.app.widgets.canvas_graph import (
     GraphIndex,
     strategies,
 )
-from lowerscope.app.widgets.canvas_overlays import ZOOM_STEP, Legend, ZoomControl
+from lowerscope.app.widgets.canvas_overlays import Legend, ZoomControl
 from lowerscope.app.widgets.canvas_paint import GraphPainter, View
-from lowerscope.app.widgets.canvas_view import CanvasView
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.panning_area import PanningArea
 
 __all__ = ["CanvasEdge", "CanvasGraph", "CanvasNode", "GraphCanvas"]
 
-_WHEEL_STEP = 60.0
-_REVEAL_MS = 140
+# A press that moves less than this many pixels is a click.
 _DRAG = 4
 
 
-class GraphCanvas(QAbstractScrollArea):
+class GraphCanvas(PanningArea):
     """A graph that is laid out already.
 
     The wheel scrolls, with Ctrl it zooms where the mouse is; dragging the ground, or anything
@@ -88,35 +75,24 @@ class GraphCanvas(QAbstractScrollArea):
         self.tooltip: Callable[[str], str] | None = None
         self._index = GraphIndex(CanvasGraph())
         self._painter = GraphPainter(self._index)
-        self._view = CanvasView()
         self._selection: frozenset[str] = frozenset()
         self._hovered = ""
         self._walked = ""
-        self._space = False
         self._press: QPointF | None = None
-        self._drag: QPointF | None = None
-        self._syncing = False
         self._legend_words = {
             "te": self.tr("TE"),
             "high-level": self.tr("High-level"),
             "library": self.tr("Library"),
         }
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
-        self._pan = QVariantAnimation(self)
-        self._pan.setDuration(_REVEAL_MS)
-        self._pan.setEasingCurve(QEasingCurve.Type.OutCubic)
-        self._pan.valueChanged.connect(self._pan_to)
         self.empty = EmptyState("", "", self.viewport())
         self.legend = Legend(self.viewport())
         self.zoom_control = ZoomControl(self.viewport())
-        self.zoom_control.zoomed.connect(self._zoom_by)
-        self.zoom_control.reset.connect(self._reset_zoom)
+        self.zoom_control.zoomed.connect(self.zoom_by)
+        self.zoom_control.reset.connect(self.reset_zoom)
         self.zoom_control.fitted.connect(self.fit)
-        self.horizontalScrollBar().valueChanged.connect(self._scrolled)
-        self.verticalScrollBar().valueChanged.connect(self._scrolled)
         theme.notifier().changed.connect(self.viewport().update)
         self.set_graph(CanvasGraph())
 
@@ -134,7 +110,6 @@ class GraphCanvas(QAbstractScrollArea):
         """
         self._index = GraphIndex(graph)
         self._painter = GraphPainter(self._index)
-        self._view.set_bounds(self._index.bounds())
         self._selection &= self._index.nodes.keys()
         if self._walked not in self._index.nodes:
             self._walked = ""
@@ -144,9 +119,7 @@ class GraphCanvas(QAbstractScrollArea):
         self.empty.setVisible(not there)
         self.zoom_control.setVisible(there)
         self._show_legend()
-        if not keep_view:
-            self.go_home()
-        self._view_changed()
+        self.look_at(self._index.bounds(), None if keep_view else self._middle())
         self._describe()
 
     def graph(self) -> CanvasGraph:
@@ -176,93 +149,33 @@ class GraphCanvas(QAbstractScrollArea):
 
     # Where the view is
 
-    def zoom(self) -> float:
-        """The scale; 1 is 100 %."""
-        return self._view.zoom
-
-    def set_zoom(self, zoom: float, anchor: QPointF | None = None) -> None:
-        """Change the scale.
-
-        Parameters
-        ----------
-        zoom : float
-            The scale, kept between 5 % and 400 %.
-        anchor : QPointF, optional
-            The place in the viewport that stays where it is; without it, its middle.
-        """
-        self._pan.stop()
-        at = QRectF(self.viewport().rect()).center() if anchor is None else anchor
-        self._view.zoom_to(zoom, at)
-        self._view_changed()
-
-    def fit(self) -> None:
-        """Show all of the graph, never larger than 100 %."""
-        self._pan.stop()
-        self._view.fit()
-        self._view_changed()
-
     def go_home(self) -> None:
         """Show the graph as it is first shown: its top, in the middle, at a readable scale."""
-        self._pan.stop()
-        top = self._index.top()
-        self._view.go_home(self._index.rects[top].center().x() if top else 0.0)
-        self._view_changed()
+        self.look_at(self._index.bounds(), self._middle())
 
     def reveal(self, name: str) -> bool:
         """Move the view until a node is seen; False when it is not in this graph."""
         if name not in self._index.nodes:
             return False
-        origin = self._view.origin_to_show(self._index.rects[name])
-        if origin != self._view.origin:
-            self._pan.stop()
-            if self.isVisible():
-                self._pan.setStartValue(self._view.origin)
-                self._pan.setEndValue(origin)
-                self._pan.start()
-            else:
-                self._pan_to(origin)
+        self.bring_into_view(self._index.rects[name])
         return True
 
     def node_rect(self, name: str) -> QRectF:
         """Where a node stands in the viewport."""
-        return self._view.to_viewport(self._index.rects[name])
+        return self.view.to_viewport(self._index.rects[name])
 
-    # Slots
+    def is_ground(self, place: QPointF) -> bool:
+        """Whether there is no node at a place of the viewport."""
+        return not self._node_at(place)
 
-    def _pan_to(self, origin: QPointF) -> None:
-        self._view.move_to(origin)
-        self._view_changed()
-
-    def _scrolled(self) -> None:
-        if not self._syncing:
-            x, y = self.horizontalScrollBar().value(), self.verticalScrollBar().value()
-            self._view.move_to(QPointF(-x, -y))
-            self._view_changed()
-
-    def _view_changed(self) -> None:
+    def show_view(self) -> None:
         """Let the scroll bars, the scale and the picture follow the view."""
-        if self._syncing:
-            return
-        self._syncing = True
-        size = self.viewport().size()
-        self._set_scroll_bars()
-        if self.viewport().size() != size:
-            # A bar came or went, and the view moved with the viewport's size.
-            self._set_scroll_bars()
-        self._syncing = False
-        self.zoom_control.show_zoom(self._view.zoom)
-        self.viewport().update()
+        super().show_view()
+        self.zoom_control.show_zoom(self.view.zoom)
 
-    def _set_scroll_bars(self) -> None:
-        horizontal, vertical = self._view.scroll_ranges()
-        for bar, (low, high, value, page) in (
-            (self.horizontalScrollBar(), horizontal),
-            (self.verticalScrollBar(), vertical),
-        ):
-            bar.setRange(low, high)
-            bar.setPageStep(page)
-            bar.setSingleStep(round(_WHEEL_STEP / 3))
-            bar.setValue(value)
+    def _middle(self) -> float:
+        top = self._index.top()
+        return self._index.rects[top].center().x() if top else 0.0
 
     def _show_legend(self) -> None:
         present = strategies(self._index.graph.nodes)
@@ -291,14 +204,8 @@ class GraphCanvas(QAbstractScrollArea):
 
     # Mouse and keyboard
 
-    def _zoom_by(self, factor: float) -> None:
-        self.set_zoom(self._view.zoom * factor)
-
-    def _reset_zoom(self) -> None:
-        self.set_zoom(1.0)
-
     def _node_at(self, place: QPointF) -> str:
-        return self._index.at(self._view.to_graph(place))
+        return self._index.at(self.view.to_graph(place))
 
     def _hover(self, name: str) -> None:
         if name != self._hovered:
@@ -311,7 +218,7 @@ class GraphCanvas(QAbstractScrollArea):
         self.viewport().update()
         self.node_clicked.emit(name, modifiers)
 
-    def _walk(self, key: Qt.Key) -> None:
+    def _walk(self, key: int) -> None:
         here = self._walked or next(iter(sorted(self._selection)), "")
         index = self._index
         if not here:
@@ -326,109 +233,6 @@ class GraphCanvas(QAbstractScrollArea):
             self._click(there, Qt.KeyboardModifier.NoModifier)
             self.reveal(there)
 
-    def _show_cursor(self) -> None:
-        if self._drag is not None:
-            shape = Qt.CursorShape.ClosedHandCursor
-        elif self._space:
-            shape = Qt.CursorShape.OpenHandCursor
-        else:
-            shape = Qt.CursorShape.ArrowCursor
-        self.viewport().setCursor(shape)
-
-    # Qt
-
-    def sizeHint(self) -> QSize:
-        return QSize(300, 400)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
-        painter.fillRect(event.rect(), QColor(theme.current().panel))
-        painter.translate(self._view.origin)
-        painter.scale(self._view.zoom, self._view.zoom)
-        area = self._view.to_graph_area(QRectF(event.rect()).adjusted(-8, -8, 8, 8))
-        walked = self._walked if self.hasFocus() else ""
-        view = View(area, self._view.zoom, self._selection, self._hovered, walked)
-        self._painter.paint(painter, view)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._view.resize(QRectF(self.viewport().rect()).size())
-        self._view_changed()
-        self._place_overlays()
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        place = event.position()
-        left = event.button() == Qt.MouseButton.LeftButton
-        middle = event.button() == Qt.MouseButton.MiddleButton
-        if middle or (left and (self._space or not self._node_at(place))):
-            self._drag = place
-        if left and not self._space:
-            self._press = place
-        self._show_cursor()
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        place = event.position()
-        if self._press is not None and (place - self._press).manhattanLength() >= _DRAG:
-            self._press = None
-        if self._drag is not None and self._press is None:
-            self._pan.stop()
-            self._view.move_by(place - self._drag)
-            self._drag = place
-            self._view_changed()
-        elif not event.buttons():
-            self._hover(self._node_at(place))
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        press, self._press, self._drag = self._press, None, None
-        self._show_cursor()
-        if press is None or event.button() != Qt.MouseButton.LeftButton:
-            return
-        name = self._node_at(press)
-        if name:
-            self._click(name, event.modifiers())
-        else:
-            self._walked = ""
-            self.background_clicked.emit()
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        left = event.button() == Qt.MouseButton.LeftButton
-        if left and not self._node_at(event.position()):
-            self.fit()
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hover("")
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        angle = event.angleDelta()
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.set_zoom(self._view.zoom * 1.0015 ** angle.y(), event.position())
-        else:
-            self._pan.stop()
-            pixels = event.pixelDelta()
-            by = QPointF(pixels) if not pixels.isNull() else QPointF(angle) * (_WHEEL_STEP / 120)
-            if event.modifiers() & Qt.KeyboardModifier.ShiftModifier and by.x() == 0:
-                by = QPointF(by.y(), 0)
-            self._view.move_by(by)
-            self._view_changed()
-        event.accept()
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        by_keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
-        name = self._walked if by_keyboard else self._node_at(QPointF(event.pos()))
-        place = event.globalPos()
-        if by_keyboard and name:
-            place = self.viewport().mapToGlobal(self.node_rect(name).center().toPoint())
-        self.menu_requested.emit(name, place)
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            self._show_tooltip(event)
-            return True
-        if isinstance(event, QNativeGestureEvent):
-            if event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture:
-                self.set_zoom(self._view.zoom * (1 + event.value()), event.position())
-            return True
-        return super().viewportEvent(event)
-
     def _show_tooltip(self, event: QHelpEvent) -> None:
         name = self._node_at(QPointF(event.pos()))
         text = ""
@@ -442,30 +246,79 @@ class GraphCanvas(QAbstractScrollArea):
         else:
             QToolTip.hideText()
 
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(300, 400)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        painter.fillRect(event.rect(), QColor(theme.current().panel))
+        painter.translate(self.view.origin)
+        painter.scale(self.view.zoom, self.view.zoom)
+        area = self.view.to_graph_area(QRectF(event.rect()).adjusted(-8, -8, 8, 8))
+        walked = self._walked if self.hasFocus() else ""
+        view = View(area, self.view.zoom, self._selection, self._hovered, walked)
+        self._painter.paint(painter, view)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_overlays()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        if event.button() == Qt.MouseButton.LeftButton and not self._space:
+            self._press = event.position()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        place = event.position()
+        if self._press is not None and (place - self._press).manhattanLength() < _DRAG:
+            return
+        self._press = None
+        super().mouseMoveEvent(event)
+        if not event.buttons():
+            self._hover(self._node_at(place))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        press, self._press = self._press, None
+        if press is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        name = self._node_at(press)
+        if name:
+            self._click(name, event.modifiers())
+        else:
+            self._walked = ""
+            self.background_clicked.emit()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        left = event.button() == Qt.MouseButton.LeftButton
+        if left and self.is_ground(event.position()):
+            self.fit()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover("")
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        by_keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
+        name = self._walked if by_keyboard else self._node_at(QPointF(event.pos()))
+        place = event.globalPos()
+        if by_keyboard and name:
+            place = self.viewport().mapToGlobal(self.node_rect(name).center().toPoint())
+        self.menu_requested.emit(name, place)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self._show_tooltip(event)
+            return True
+        return super().viewportEvent(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        key = Qt.Key(event.key())
+        key = event.key()
         if key in (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_Left, Qt.Key.Key_Right):
             self._walk(key)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._walked:
             self._click(self._walked, event.modifiers())
             self.reveal(self._walked)
-        elif key == Qt.Key.Key_F and not event.modifiers():
-            self.fit()
-        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
-            self._zoom_by(ZOOM_STEP)
-        elif key == Qt.Key.Key_Minus:
-            self._zoom_by(1 / ZOOM_STEP)
-        elif key == Qt.Key.Key_0:
-            self._reset_zoom()
-        elif key == Qt.Key.Key_Space and not event.isAutoRepeat():
-            self._space = True
-            self._show_cursor()
         else:
             super().keyPressEvent(event)
-
-    def keyReleaseEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
-            self._space = False
-            self._show_cursor()
-        else:
-            super().keyReleaseEvent(event)

@@ -181,6 +181,17 @@ def test_reveal_moves_only_for_what_is_out_of_view(qtbot: QtBot, canvas: GraphCa
     assert not canvas.reveal("nothing")
 
 
+def test_reveal_while_the_size_changes(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.reveal("n15")
+    canvas.resize(600, 420)
+    seen = canvas.viewport().rect()
+    assert seen.contains(canvas.node_rect("n15").toAlignedRect())
+    top = canvas.node_rect("n0").center().x()
+    assert top == canvas.node_rect("n15").center().x()
+    graph = canvas.graph().width
+    assert canvas.node_rect("n0").left() == pytest.approx(24 + (seen.width() - graph) / 2, abs=6)
+
+
 def test_keep_view_keeps_it(canvas: GraphCanvas) -> None:
     canvas.set_zoom(1.5)
     before = canvas.node_rect("n1")

@@ -1,0 +1,94 @@
+"""The strip beside the code: line numbers, and a bar beside what is selected."""
+
+from typing import Protocol
+
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.typefaces import code_font
+
+_BAR = 3
+_NUMBER_PIXELS = 10
+_DIGIT = 6.02
+_LEFT = 21
+_RIGHT = 6
+
+
+class Lines(Protocol):
+    """What the gutter asks of the editor that it stands beside; lines count from 0."""
+
+    def visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
+        """Number and place of the lines that touch an area."""
+        ...
+
+    def paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
+        """Paint what is behind a line."""
+        ...
+
+    def is_selected(self, number: int) -> bool:
+        """Whether a line belongs to what is selected."""
+        ...
+
+    def caret_line(self) -> int:
+        """The caret's line, or -1 without the focus."""
+        ...
+
+    def click_line(self, y: float, modifiers: Qt.KeyboardModifier) -> None:
+        """Do what a click on the line at this height does."""
+        ...
+
+
+class Gutter(QWidget):
+    """The strip.
+
+    Parameters
+    ----------
+    lines : Lines
+        The editor.
+    parent : QWidget
+        The same, as a widget.
+    """
+
+    def __init__(self, lines: Lines, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._lines = lines
+        self._width = 0
+        self._font = code_font(_NUMBER_PIXELS)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self.set_count(1)
+
+    def set_count(self, count: int) -> int:
+        """Make room for the numbers of so many lines; the width in pixels."""
+        digits = max(2, len(str(count)))
+        self._width = round(_LEFT + _DIGIT * digits + _RIGHT)
+        return self._width
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._width, 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(event.rect(), QColor(colours.code_ground))
+        painter.setFont(self._font)
+        metrics = QFontMetricsF(self._font)
+        caret = self._lines.caret_line()
+        for number, place in self._lines.visible_lines(event.rect()):
+            row = QRectF(0, place.top(), self.width(), place.height())
+            self._lines.paint_ground(painter, number, row)
+            if self._lines.is_selected(number):
+                bar = QRectF(0, place.top(), _BAR, place.height())
+                painter.fillRect(bar, QColor(colours.accent))
+            painter.setPen(QColor(colours.quiet if number == caret else colours.faint))
+            text = str(number + 1)
+            left = self.width() - _RIGHT - metrics.horizontalAdvance(text)
+            # Digits are 0.73 em high: in the middle of the row.
+            base = place.center().y() + _NUMBER_PIXELS * 0.365
+            painter.drawText(QPointF(left, round(base)), text)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._lines.click_line(event.position().y(), event.modifiers())
