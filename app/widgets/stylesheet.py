@@ -98,10 +98,9 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
     border-color: {accent};
 }}
-QAbstractSpinBox > QLineEdit, QComboBox > QLineEdit {{
+QComboBox > QLineEdit {{
     border: none; padding: 0px; min-height: 0px;
 }}
-QAbstractSpinBox > QLineEdit {{ padding-left: 6px; }}
 QLineEdit[wrong="true"] {{ border-color: {wrong}; }}
 QLineEdit:disabled, QSpinBox:disabled, QComboBox:disabled {{ color: {faint}; }}
 QComboBox::drop-down {{ border: none; width: 20px; }}
