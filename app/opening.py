@@ -17,19 +17,6 @@ from lowerscope.core.sources.spec import parse_spec
 SUFFIXES = (".py", ".pt2")
 
 
-def source_text(recipe: Recipe) -> str:
-    """Return a recipe's source as it is written on the command line, its path made absolute."""
-    spec = recipe.source.spec
-    path = spec if spec.startswith("sample:") else str(Path(spec).resolve())
-    return f"{path}:{recipe.source.entry}" if recipe.source.entry else path
-
-
-def dropped_file(data: QMimeData) -> str:
-    """Return the path of a file that is being dropped and can be opened; empty otherwise."""
-    paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
-    return next((path for path in paths if path.endswith(SUFFIXES)), "")
-
-
 class Opening(QObject):
     """Opens sources, and asks the user what a problem with one leaves open."""
 
@@ -39,6 +26,17 @@ class Opening(QObject):
         self._window = window
         self._folder = ""
         workspace.problems_changed.connect(self._ask)
+
+    def text_of(self, recipe: Recipe) -> str:
+        """Return a recipe's source as it is written on the command line, its path made absolute."""
+        spec = recipe.source.spec
+        path = spec if spec.startswith("sample:") else str(Path(spec).resolve())
+        return f"{path}:{recipe.source.entry}" if recipe.source.entry else path
+
+    def dropped_file(self, data: QMimeData) -> str:
+        """Return the path of a file that is being dropped and can be opened; empty otherwise."""
+        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
+        return next((path for path in paths if path.endswith(SUFFIXES)), "")
 
     def choose_file(self) -> bool:
         """Ask for a file and open it; return whether one was chosen."""

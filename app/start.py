@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING
-
-from lowerscope.core.errors import LowerscopeError
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
@@ -19,40 +15,48 @@ if TYPE_CHECKING:
 
 def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
-    try:
-        recipe = _recipe_of(arguments)
-    except LowerscopeError as error:
-        print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
-        return 2
+    # What takes time to import is imported where it is needed: the window comes first.
+    recipe = None
+    if arguments:
+        from lowerscope.core.errors import LowerscopeError
+
+        try:
+            recipe = _recipe_of(arguments)
+        except LowerscopeError as error:
+            print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+            return 2
     from lowerscope.app.system_libraries import explain_missing_libraries
 
     missing = explain_missing_libraries()
     if missing:
         print(f"lowerscope: {missing}", file=sys.stderr)
         return 2
+    application, window = make_window(recipe)
 
-    application, window = make_window()
-    from PySide6.QtCore import QTimer
+    def begin() -> None:
+        from lowerscope.app.interrupt import end_on_interrupt
 
-    # After the first paint, so that nothing that takes time comes before it.
-    QTimer.singleShot(0, lambda: window.begin(recipe))
+        end_on_interrupt(application)
+        window.begin(recipe)
+
+    window.painted.connect(begin)
     return application.exec()
 
 
-def make_window() -> tuple[QApplication, MainWindow]:
-    """Make the application and show its window; the engine is started by ``window.begin``."""
+def make_window(recipe: Recipe | None = None) -> tuple[QApplication, MainWindow]:
+    """Make the application and show its window, which `recipe` is going to be opened in.
+
+    The window is complete, and the engine started, after ``window.begin``.
+    """
     from PySide6.QtWidgets import QApplication
 
     from lowerscope.app import theme
-    from lowerscope.app.interrupt import end_on_interrupt
     from lowerscope.app.window import MainWindow
 
     application = QApplication(["lowerscope"])
     application.setApplicationName("Lowerscope")
-    application.setApplicationVersion(version("lowerscope"))
     theme.start(application)
-    end_on_interrupt(application)
-    window = MainWindow()
+    window = MainWindow(welcome=recipe is None)
     window.show()
     return application, window
 
@@ -60,6 +64,8 @@ def make_window() -> tuple[QApplication, MainWindow]:
 def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     if not arguments:
         return None
+    from importlib.metadata import version
+
     from lowerscope.core import cli
 
     parser = cli.OneLineParser(
@@ -71,5 +77,5 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
     parser.add_argument("source", nargs="?", default=None, help=cli.SOURCE_HELP)
     cli.add_recipe_options(parser)
-    options: argparse.Namespace = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     return None if options.source is None else cli.recipe_from(options)

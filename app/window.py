@@ -4,66 +4,127 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-from PySide6.QtCore import QByteArray
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon
+from PySide6.QtCore import QByteArray, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QPaintEvent
 from PySide6.QtWidgets import QInputDialog, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.actions import Commands
-from lowerscope.app.menus import add_commands, fill_menus
-from lowerscope.app.opening import Opening, dropped_file, source_text
 from lowerscope.app.settings import Settings
-from lowerscope.app.views.status_bar import StatusBar
-from lowerscope.app.views.tool_bar import ToolBar
 from lowerscope.app.views.welcome_page import WelcomePage
-from lowerscope.app.widgets.banner import Banner
-from lowerscope.app.workspace import Workspace
-from lowerscope.core.recipe import Recipe
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
+    from lowerscope.app.actions import Commands
+    from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
+    from lowerscope.app.views.status_bar import StatusBar
+    from lowerscope.app.views.tool_bar import ToolBar
+    from lowerscope.app.widgets.banner import Banner
+    from lowerscope.app.workspace import Workspace
+    from lowerscope.core.recipe import Recipe
 
 SIZE = (1440, 900)
+MENU_HEIGHT = 28
 
 
 class MainWindow(QMainWindow):
-    """The window with one document, or none."""
+    """The window with one document, or none.
 
-    def __init__(self) -> None:
+    It comes up with the welcome page alone, since what takes time to import or to make may not
+    stand before the first paint. `begin` adds the rest.
+
+    Parameters
+    ----------
+    welcome
+        Whether to come up with the welcome page; otherwise with an empty one, for a document that
+        is about to be opened.
+
+    Signals
+    -------
+    painted
+        The window was painted for the first time.
+
+    Attributes
+    ----------
+    settings
+        What is remembered from one start to the next.
+    welcome
+        The page without a document.
+    workspace
+        The open document.
+    commands
+        All that the user can do.
+    opening
+        Opens sources, with the questions that come with them.
+    tool_bar, banner, status
+        The bar below the menus, the line for news, the line at the bottom.
+    """
+
+    painted = Signal()
+
+    workspace: Workspace
+    commands: Commands
+    opening: Opening
+    tool_bar: ToolBar
+    banner: Banner
+    status: StatusBar
+
+    def __init__(self, *, welcome: bool = True) -> None:
         super().__init__()
+        self._was_painted = False
         self.setWindowTitle("Lowerscope")
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.setAcceptDrops(True)
         self.settings = Settings()
         theme.set_scheme(self.settings.scheme())
+        self.welcome = WelcomePage()
+        self.welcome.show_recent(self.settings.recent())
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.welcome)
+        if not welcome:
+            self.pages.setCurrentIndex(self.pages.addWidget(QWidget()))
+        self._panes: Panes | None = None
+        middle = QWidget()
+        self._column = QVBoxLayout(middle)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addWidget(self.pages, 1)
+        self.setCentralWidget(middle)
+        self.menuBar().setFixedHeight(MENU_HEIGHT)
+        self.statusBar().setSizeGripEnabled(False)
+        self.resize(*SIZE)
+        self.restoreGeometry(self.settings.geometry())
+
+    def begin(self, recipe: Recipe | None) -> None:
+        """Complete the window, start the engine, and open a recipe if there is one."""
+        self._complete()
+        self.workspace.start()
+        self._show_recipe()
+        if recipe is not None:
+            self.workspace.open(recipe)
+            self.show_panes()
+
+    def _complete(self) -> None:
+        from lowerscope.app.actions import Commands
+        from lowerscope.app.menus import add_commands, fill_menus
+        from lowerscope.app.opening import Opening
+        from lowerscope.app.views.status_bar import StatusBar
+        from lowerscope.app.views.tool_bar import ToolBar
+        from lowerscope.app.widgets.banner import Banner
+        from lowerscope.app.workspace import Workspace
+
         self.workspace = Workspace(self)
         self.opening = Opening(self.workspace, self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
         fill_menus(self.menuBar(), self.commands)
         self.tool_bar = ToolBar(self.workspace)
-        self.banner = Banner()
-        self.welcome = WelcomePage()
-        self.pages = QStackedWidget()
-        self.pages.addWidget(self.welcome)
-        self._panes: Panes | None = None
-        middle = QWidget()
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for widget in (self.tool_bar, self.banner):
-            column.addWidget(widget)
-        column.addWidget(self.pages, 1)
-        self.setCentralWidget(middle)
-        self.setStatusBar(StatusBar(self.workspace))
         self.tool_bar.hide()
-        self.resize(*SIZE)
-        self.restoreGeometry(self.settings.geometry())
-        self._connect()
-
-    def _connect(self) -> None:
+        self.banner = Banner()
+        self._column.insertWidget(0, self.tool_bar)
+        self._column.insertWidget(1, self.banner)
+        self.status = StatusBar(self.workspace)
+        self.setStatusBar(self.status)
         self.welcome.chosen.connect(self.open_source)
         self.welcome.open_wanted.connect(self.choose_file)
         self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
@@ -74,15 +135,6 @@ class MainWindow(QMainWindow):
         workspace.run_changed.connect(self._show_recipe)
         workspace.activity_changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
-
-    def begin(self, recipe: Recipe | None) -> None:
-        """Start the engine and open a recipe, if there is one. Called after the first paint."""
-        self.workspace.start()
-        self.welcome.show_recent(self.settings.recent())
-        self._show_recipe()
-        if recipe is not None:
-            self.workspace.open(recipe)
-            self.show_panes()
 
     @property
     def panes(self) -> Panes:
@@ -118,6 +170,8 @@ class MainWindow(QMainWindow):
 
     def change(self, **fields: object) -> None:
         """Change fields of the recipe, as one step of undo."""
+        import msgspec
+
         recipe = self.workspace.wanted
         if recipe is not None:
             self.workspace.change(msgspec.structs.replace(recipe, **fields))
@@ -164,7 +218,7 @@ class MainWindow(QMainWindow):
         recipe, snapshot = self.workspace.recipe, self.workspace.snapshot
         if recipe is not None and snapshot is not None:
             self.setWindowTitle(f"{snapshot.model.title} – Lowerscope")
-            self.settings.add_recent(source_text(recipe))
+            self.settings.add_recent(self.opening.text_of(recipe))
 
     def _show_recipe(self) -> None:
         workspace, commands = self.workspace, self.commands
@@ -186,12 +240,18 @@ class MainWindow(QMainWindow):
 
     # Qt's own
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._was_painted:
+            self._was_painted = True
+            QTimer.singleShot(0, self.painted.emit)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if dropped_file(event.mimeData()):
+        if self.opening.dropped_file(event.mimeData()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = dropped_file(event.mimeData())
+        path = self.opening.dropped_file(event.mimeData())
         if path:
             event.acceptProposedAction()
             self.open_source(path)

@@ -275,10 +275,3 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: int
     outputs: tuple[OutputRecord, ...]
     prediction: Prediction | None = None
-
-
-class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundled sample: its name and one line on what it shows."""
-
-    name: str
-    description: str

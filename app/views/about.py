@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -14,6 +13,8 @@ PARTS = ("lowerscope", "torch", "apache-tvm", "apache-tvm-ffi", "PySide6-Essenti
 
 def details() -> str:
     """Return the versions that a report of a problem needs, a line each."""
+    from importlib.metadata import version
+
     lines = [f"{name} {version(name)}" for name in PARTS]
     lines.append(f"Python {platform.python_version()} on {platform.platform()}")
     return "\n".join(lines)

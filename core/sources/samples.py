@@ -1,12 +1,13 @@
-"""The bundled samples: where they are and what each one says of itself. Imports no torch."""
+"""The bundled samples: where they are and what each one says of itself.
+
+The window lists them in its first paint, so nothing here takes long to import.
+"""
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
+from typing import NamedTuple
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SampleRecord
 from lowerscope.resources import SAMPLES as FOLDER
 
 SAMPLES = (
@@ -22,6 +23,13 @@ SAMPLES = (
 PREFIX = "sample:"
 
 
+class Sample(NamedTuple):
+    """A bundled sample: its name, and one line on what it shows."""
+
+    name: str
+    description: str
+
+
 def sample_path(name: str) -> Path:
     """Return the file of the sample called `name`.
 
@@ -31,6 +39,8 @@ def sample_path(name: str) -> Path:
         If there is no such sample; the error lists the names.
     """
     if name not in SAMPLES:
+        from lowerscope.core.errors import LowerscopeError
+
         raise LowerscopeError(
             f"there is no sample called {name!r}" if name else "the name of the sample is missing",
             where=PREFIX + name,
@@ -40,15 +50,19 @@ def sample_path(name: str) -> Path:
     return FOLDER / f"{name}.py"
 
 
-def samples() -> tuple[SampleRecord, ...]:
+def samples() -> tuple[Sample, ...]:
     """Return every sample with the first line of its docstring."""
-    return tuple(
-        SampleRecord(name=name, description=first_line(sample_path(name).read_text("utf-8")))
-        for name in SAMPLES
-    )
+    return tuple(Sample(name, _title(sample_path(name).read_text("utf-8"))) for name in SAMPLES)
+
+
+def _title(text: str) -> str:
+    """Return the first line of a sample, which is the first of its docstring."""
+    return text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""').strip()
 
 
 def first_line(text: str) -> str:
     """Return the first line of the docstring of a Python file, or nothing."""
+    import ast
+
     docstring = ast.get_docstring(ast.parse(text)) or ""
     return docstring.split("\n", 1)[0].strip()

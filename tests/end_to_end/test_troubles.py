@@ -71,8 +71,8 @@ def test_a_file_that_hangs_is_cancelled(
     hung = engine.pid
     window.open_source(write(tmp_path / "hangs.py", "while True:\n    pass\n"))
     qtbot.waitUntil(lambda: engine.state == "busy", timeout=PATIENCE)
-    qtbot.waitUntil(window.statusBar().cancel.isVisible, timeout=PATIENCE)
-    qtbot.mouseClick(window.statusBar().cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(window.status.cancel.isVisible, timeout=PATIENCE)
+    qtbot.mouseClick(window.status.cancel, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: window.workspace.wanted == before, timeout=PATIENCE)
     qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
     assert hung is not None
