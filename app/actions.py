@@ -22,11 +22,9 @@ class Command:
     text
         As it is read in the menu, with an ampersand before the letter to press.
     run
-        What it does. Of a command with `checkable`, called with the new state.
+        What it does.
     shortcut
         In Qt's portable notation; empty for none.
-    checkable
-        Whether it is a switch.
     group
         Commands of one group are choices, one of which is on.
     separated
@@ -38,7 +36,6 @@ class Command:
     text: str
     run: Callable[..., object]
     shortcut: str = ""
-    checkable: bool = False
     group: str = ""
     separated: bool = False
 
@@ -59,17 +56,20 @@ class Commands(QObject):
         action.setObjectName(command.key)
         if command.shortcut:
             action.setShortcut(QKeySequence(command.shortcut))
-        action.setCheckable(command.checkable or bool(command.group))
+        action.setCheckable(bool(command.group))
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
             group.addAction(action)
-        if command.checkable:
-            action.triggered.connect(command.run)
-        else:
-            action.triggered.connect(lambda _checked=False: command.run())
+        action.triggered.connect(self._run_sender)
         self._commands[command.key] = command
         self._actions[command.key] = action
         return action
+
+    def _run_sender(self) -> None:
+        # One slot of our own for all: a function that refers to the window would keep it alive.
+        action = self.sender()
+        if isinstance(action, QAction):
+            self._commands[action.objectName()].run()
 
     def action(self, key: str) -> QAction:
         """Return the action of a command."""

@@ -64,7 +64,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "reset-layout",
             view,
             tr("&Reset layout"),
-            lambda: window.panes.arrange(),
+            window.reset_layout,
             separated=True,
         ),
         Command(

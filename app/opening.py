@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
 from lowerscope.app.workspace import Workspace, with_source
@@ -108,18 +108,25 @@ class Opening(QObject):
         from lowerscope.app.views.entry_dialog import EntryDialog
 
         dialog = EntryDialog(Path(refused.source.spec).name, choices, self._window)
-        dialog.accepted.connect(
-            lambda: self._workspace.retry(with_source(refused, entry=dialog.choice()))
-        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted.connect(self._take_entry)
         dialog.open()
+
+    def _take_entry(self) -> None:
+        dialog, refused = self.sender(), self._workspace.refused
+        if refused is not None:
+            self._workspace.retry(with_source(refused, entry=dialog.choice()))
 
     def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
         from lowerscope.app.views.inputs_dialog import InputsDialog
 
         dialog = InputsDialog(names, (), refused.inputs, refused.seed, self._window)
-        dialog.accepted.connect(
-            lambda: self._workspace.retry(
-                msgspec.structs.replace(refused, inputs=dialog.specs(), seed=dialog.seed.value())
-            )
-        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted.connect(self._take_inputs)
         dialog.open()
+
+    def _take_inputs(self) -> None:
+        dialog, refused = self.sender(), self._workspace.refused
+        if refused is not None:
+            inputs, seed = dialog.specs(), dialog.seed.value()
+            self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))

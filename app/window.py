@@ -206,6 +206,10 @@ class MainWindow(QMainWindow):
         place = places[-1 if step > 0 else 0] + step if places else 0
         self.workspace.select((nodes[max(0, min(place, len(nodes) - 1))].id,))
 
+    def reset_layout(self) -> None:
+        """Put every pane where it stands by default."""
+        self.panes.arrange()
+
     def show_welcome(self) -> None:
         """Show the welcome page; what is open stays open behind it."""
         self.welcome.show_recent(self.settings.recent())

@@ -20,6 +20,10 @@ def details() -> str:
     return "\n".join(lines)
 
 
+def _copy_details() -> None:
+    QGuiApplication.clipboard().setText(details())
+
+
 def show_about(parent: QWidget) -> None:
     """Show the versions, with a button that copies them."""
     box = QMessageBox(parent)
@@ -28,6 +32,6 @@ def show_about(parent: QWidget) -> None:
     box.setText(box.tr("Lowerscope: a debugger for lowering."))
     box.setInformativeText(details())
     copy = box.addButton(box.tr("Copy details"), QMessageBox.ButtonRole.ActionRole)
-    copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(details()))
+    copy.clicked.connect(_copy_details)
     box.addButton(QMessageBox.StandardButton.Close)
     box.open()

@@ -17,7 +17,7 @@ class EntryDialog(QDialog):
         self.list.setAccessibleName(self.tr("Candidates"))
         self.list.addItems(list(choices))
         self.list.setCurrentRow(0)
-        self.list.itemActivated.connect(lambda _item: self.accept())
+        self.list.itemActivated.connect(self.accept)
         buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
         )

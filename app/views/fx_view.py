@@ -39,7 +39,7 @@ class FxView(Pane):
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.add_page("table", self.tr("Table"), self.table)
         self.table.row_clicked.connect(self._select)
-        self.page_changed.connect(lambda _page: self._show_selection())
+        self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
         self._show_snapshot()

@@ -43,7 +43,7 @@ class GraphPage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.canvas)
         self.canvas.node_clicked.connect(self._select)
-        self.canvas.background_clicked.connect(lambda: workspace.select(()))
+        self.canvas.background_clicked.connect(self._clear)
         self.canvas.menu_requested.connect(self._open_menu)
         workspace.selection_changed.connect(self.show_selection)
 
@@ -71,13 +71,21 @@ class GraphPage(QWidget):
 
     def _open_menu(self, entity: str, position: QPoint) -> None:
         menu = QMenu(self)
-        if entity:
-            menu.addAction(self.tr("Select"), lambda: self._workspace.select((entity,)))
-            menu.addAction(self.tr("Add to selection"), lambda: self._extend(entity))
-            menu.addSeparator()
-        menu.addAction(self.tr("Fit"), self.canvas.fit)
-        menu.addAction(self.tr("Actual size"), lambda: self.canvas.set_zoom(1.0))
-        menu.exec(position)
+        select = menu.addAction(self.tr("Select"))
+        extend = menu.addAction(self.tr("Add to selection"))
+        select.setEnabled(bool(entity))
+        extend.setEnabled(bool(entity))
+        menu.addSeparator()
+        fit = menu.addAction(self.tr("Fit"))
+        full = menu.addAction(self.tr("Actual size"))
+        chosen = menu.exec(position)
+        if chosen in (select, extend):
+            self._workspace.select((entity,), extend=chosen is extend)
+        elif chosen is fit:
+            self.canvas.fit()
+        elif chosen is full:
+            self.canvas.set_zoom(1.0)
+        menu.deleteLater()
 
-    def _extend(self, entity: str) -> None:
-        self._workspace.select((entity,), extend=True)
+    def _clear(self) -> None:
+        self._workspace.select(())

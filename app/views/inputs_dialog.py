@@ -171,14 +171,16 @@ class InputsDialog(QDialog):
         row.file.setPlaceholderText(self.tr("random values"))
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
         browse = QPushButton(self.tr("Browse…"))
-        browse.clicked.connect(lambda: self._browse(row))
+        browse.setProperty("input", row.name)
+        browse.clicked.connect(self._browse)
         layout = QHBoxLayout()
         layout.setSpacing(4)
         layout.addWidget(row.file, 1)
         layout.addWidget(browse)
         return layout
 
-    def _browse(self, row: InputRow) -> None:
+    def _browse(self) -> None:
+        row = self.row(self.sender().property("input"))
         title = self.tr("Values of {0}").format(row.name)
         path, _ = QFileDialog.getOpenFileName(self, title, row.file.text(), f"Values ({FILES})")
         if path:

@@ -40,7 +40,7 @@ class ModelView(Pane):
         self.tree.itemSelectionChanged.connect(self._select)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
-        theme.notifier().changed.connect(lambda _theme: self._show_snapshot())
+        theme.notifier().changed.connect(self._show_snapshot)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:

@@ -47,7 +47,7 @@ class Palette(QDialog):
             self.list.resizeColumnToContents(column)
         self.line.textChanged.connect(self._filter)
         self.line.returnPressed.connect(self._run)
-        self.list.itemActivated.connect(lambda _item: self._run())
+        self.list.itemActivated.connect(self._run)
         column_layout = QVBoxLayout(self)
         column_layout.setContentsMargins(12, 12, 12, 12)
         column_layout.setSpacing(8)

@@ -22,7 +22,7 @@ class RelaxView(Pane):
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.add_page("script", self.tr("Script"), self.script)
         self.set_current("script")
-        self.page_changed.connect(lambda _page: self._show_selection())
+        self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_context)
         self._show_snapshot()

@@ -74,7 +74,7 @@ class ResultView(QWidget):
         row.addLayout(right, 1)
         workspace.snapshot_changed.connect(self._show_input)
         workspace.run_changed.connect(self._show_run)
-        theme.notifier().changed.connect(lambda _theme: self._show_run())
+        theme.notifier().changed.connect(self._show_run)
         self._show_input()
         self._show_run()
 

@@ -43,7 +43,7 @@ class StatusBar(QStatusBar):
         workspace.children_changed.connect(self._show_children)
         workspace.activity_changed.connect(self._note_activity)
         workspace.selection_changed.connect(self._show_selection)
-        theme.notifier().changed.connect(lambda _theme: self._show_children())
+        theme.notifier().changed.connect(self._show_children)
         self._show_children()
 
     def _timer(self, interval: int, act: object) -> QTimer:

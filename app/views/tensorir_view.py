@@ -45,7 +45,7 @@ class TensorIRView(Pane):
             ),
         )
         self.functions.row_clicked.connect(self._select)
-        self.functions.row_activated.connect(lambda _key: self.set_current("script"))
+        self.functions.row_activated.connect(self._show_script)
         self.add_page("script", self.tr("Script"), self._script_page())
         self.add_page("functions", self.tr("Functions"), self.functions)
         workspace.snapshot_changed.connect(self._show_snapshot)
@@ -155,6 +155,9 @@ class TensorIRView(Pane):
             self._workspace.drop_fetch(self._request)
             self._request = None
             self.set_busy(False)
+
+    def _show_script(self) -> None:
+        self.set_current("script")
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
         self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
@@ -46,6 +46,7 @@ class ToolBar(QWidget):
         self._workspace = workspace
         self.setProperty("ground", "panel")
         self.setProperty("edge", "bottom")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setFixedHeight(44)
         self.model = Field(self.tr("Model and inputs"))
         self.model.set_clickable(True)

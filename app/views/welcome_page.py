@@ -113,8 +113,12 @@ class WelcomePage(QScrollArea):
 
     def _row(self, source: str, title: str, description: str) -> LinkRow:
         row = LinkRow(title, description)
-        row.clicked.connect(lambda: self.chosen.emit(source))
+        row.setProperty("source", source)
+        row.clicked.connect(self._choose)
         return row
+
+    def _choose(self) -> None:
+        self.chosen.emit(self.sender().property("source"))
 
 
 def _recent_words(source: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ class LinkRow(QAbstractButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.notifier().changed.connect(lambda _theme: self.update())
+        theme.notifier().changed.connect(self.update)
 
     def sizeHint(self) -> QSize:
         return QSize(320, HEIGHT)
