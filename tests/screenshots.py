@@ -1,6 +1,7 @@
 """Pictures of the real window: ``python -m tests.screenshots FOLDER``.
 
-The README shows two of them. Run it on a display, or under ``xvfb-run -s "-screen 0 1600x1000x24"``.
+The README shows two of them. Run it on a display, or under
+``xvfb-run -s "-screen 0 1600x1000x24"``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSettings
+from PySide6.QtCore import QEventLoop, QSettings, QTimer
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app import theme
@@ -70,14 +71,15 @@ def wait_until(application: QApplication, condition: Callable[[], bool]) -> None
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError("the window did not get there")
-        application.processEvents()
+        wait(application, 0.05)
 
 
 def wait(application: QApplication, seconds: float) -> None:
     """Let the window go on for a while, so that animations end."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        application.processEvents()
+    # An event loop sleeps while nothing happens, and so slows nothing that is being measured.
+    loop = QEventLoop(application)
+    QTimer.singleShot(int(seconds * 1000), loop.quit)
+    loop.exec()
 
 
 if __name__ == "__main__":

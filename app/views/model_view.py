@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QFont, QGuiApplication
-from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.formats import count_text, shape_text
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import FunctionRecord, ModuleRecord, Snapshot
@@ -26,16 +27,12 @@ class ModelView(Pane):
         self._items: dict[str, QTreeWidgetItem] = {}
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(self.tr("Parts of the model"))
-        self.tree.setColumnCount(2)
+        self.tree.setItemDelegate(NoteDelegate(self.tree))
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
         self.tree.setRootIsDecorated(False)
         self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
         self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        header = self.tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.add_page("model", self.tr("Model"), self.tree)
         self.tree.itemSelectionChanged.connect(self._select)
         workspace.snapshot_changed.connect(self._show_snapshot)
@@ -91,16 +88,14 @@ class ModelView(Pane):
         item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
         item.setForeground(0, QColor(theme.current().quiet))
         item.setSizeHint(0, QSize(0, SECTION_HEIGHT))
-        item.setFirstColumnSpanned(True)
         item.setExpanded(True)
         return item
 
     def _item(self, parent: QTreeWidgetItem, entity: str, name: str, note: str) -> QTreeWidgetItem:
-        item = QTreeWidgetItem(parent, [name, note])
+        item = QTreeWidgetItem(parent, [name])
         item.setData(0, ENTITY, entity)
+        item.setData(0, NOTE, note)
         item.setToolTip(0, name)
-        item.setForeground(1, QColor(theme.current().quiet))
-        item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         item.setSizeHint(0, QSize(0, ROW_HEIGHT))
         self._items[entity] = item
         return item

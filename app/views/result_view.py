@@ -17,7 +17,7 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import OutputRecord, RunRecord
 
-SIDE_WIDTH, PICTURE_HEIGHT = 164, 148
+SIDE_WIDTH, PICTURE_HEIGHT = 164, 152
 
 STATUS = {
     True: ("✓ matches", "right"),
@@ -56,8 +56,8 @@ class ResultView(QWidget):
         self._side = QWidget()
         self._side.setFixedWidth(SIDE_WIDTH)
         side = QVBoxLayout(self._side)
-        side.setContentsMargins(12, 12, 12, 8)
-        side.setSpacing(8)
+        side.setContentsMargins(12, 4, 12, 4)
+        side.setSpacing(4)
         side.addWidget(self.picture)
         side.addWidget(self.prediction)
         side.addStretch(1)

@@ -1,0 +1,51 @@
+"""Rows of a tree or list with a quiet note at their right end."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QApplication,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+)
+
+from lowerscope.app import theme
+
+NOTE = int(Qt.ItemDataRole.UserRole) + 1
+"""Role of the note's text."""
+
+GAP, EDGE = 10, 8
+
+
+class NoteDelegate(QStyledItemDelegate):
+    """Draws each row's own text at the left, elided where the note leaves no room for it."""
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        self.initStyleOption(option, index)
+        text, note = option.text, str(index.data(NOTE) or "")
+        option.text = ""
+        style = option.widget.style() if option.widget is not None else QApplication.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        colours = theme.current()
+        metrics = QFontMetricsF(option.font)
+        room = option.rect.adjusted(4, 0, -EDGE, 0)
+        painter.save()
+        painter.setFont(option.font)
+        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        painter.setPen(QColor(colours.accent if selected else colours.quiet))
+        painter.drawText(room, int(side), note)
+        width = room.width() - (metrics.horizontalAdvance(note) + GAP if note else 0)
+        own = option.palette.color(QPalette.ColorRole.Text)
+        painter.setPen(QColor(colours.accent) if selected else own)
+        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        elided = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, width)
+        painter.drawText(QRect(room), int(side), elided)
+        painter.restore()
