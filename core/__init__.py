@@ -2,3 +2,7 @@
 
 Importing this package is cheap: torch and TVM are imported by the stages, when they first run.
 """
+
+from lowerscope.core.execution.environment import prepare
+
+prepare()

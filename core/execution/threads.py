@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import torch
+import tvm
 
-MACHINE = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-"""Number of processors that this process may use."""
-
-# TVM counts half of the processors on x86, as if each were one of a pair, and never goes beyond
-# what it counted first; so it is told before it is imported.
-os.environ.setdefault("TVM_NUM_THREADS", str(MACHINE))
+from lowerscope.core.execution.environment import MACHINE
 
 
 def use_threads(count: int) -> int:
@@ -20,9 +16,6 @@ def use_threads(count: int) -> int:
     int
         The number of threads that both use now.
     """
-    import torch
-    import tvm
-
     count = min(count or MACHINE, MACHINE)
     torch.set_num_threads(count)
     tvm.get_global_func("runtime.config_threadpool")(1, count)

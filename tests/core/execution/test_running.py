@@ -16,7 +16,8 @@ from lowerscope.core.execution.building import build, external_functions
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure, to_torch, to_tvm
 from lowerscope.core.execution.targets import make_target
-from lowerscope.core.execution.threads import MACHINE, use_threads
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.execution.threads import use_threads
 
 LLVM = make_target("llvm", 0)
 
