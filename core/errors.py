@@ -56,7 +56,12 @@ class LowerscopeError(Exception):
         details: str = "",
     ) -> None:
         self.problem = Problem(
-            what=what, where=where, todo=todo, code=code, choices=choices, details=details
+            what=what,
+            where=where,
+            todo=todo[:1].upper() + todo[1:],
+            code=code,
+            choices=choices,
+            details=details,
         )
         super().__init__(self.problem.line())
 

@@ -210,6 +210,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         What was opened.
     fx
         The FX nodes in order; empty for a source without torch.
+    tracer
+        ``"fx"`` or ``"export"``; empty for a source without torch.
     fx_graph, relax_graph
         Both graphs, laid out.
     relax
@@ -226,6 +228,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     model: ModelRecord
     fx: tuple[FxNode, ...]
+    tracer: str
     fx_graph: GraphRecord | None
     relax_graph: GraphRecord
     relax: TextRecord

@@ -72,6 +72,7 @@ def make_snapshot(
     return Snapshot(
         model=model,
         fx=nodes,
+        tracer="" if traced is None else traced.tracer,
         fx_graph=graph,
         relax_graph=relax_graph(module, metrics, check),
         relax=relax_text(module),

@@ -21,7 +21,7 @@ from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, TracerName
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.tracing.tracing import TracedModel, trace
@@ -64,6 +64,11 @@ class Stages:
         return self.keep("load", self.load_key, make, _weight_bytes)
 
     @cached_property
+    def tracer(self) -> TracerName:
+        """The recipe's tracer; an exported program is traced already."""
+        return "export" if self.loaded.exported is not None else self._recipe.tracer
+
+    @cached_property
     def traced(self) -> TracedModel | None:
         """The FX graph; ``None`` for a source without torch."""
         loaded = self.loaded
@@ -74,7 +79,7 @@ class Stages:
         def make() -> TracedModel:
             self._progress.report("Tracing")
             values = tuple(each.value for each in loaded.inputs)
-            return trace(model, values, self._recipe.tracer, loaded.exported)
+            return trace(model, values, self.tracer, loaded.exported)
 
         return self.keep("trace", self.trace_key, make)
 

@@ -45,8 +45,8 @@ class FxView(Pane):
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
-        snapshot, recipe = self._workspace.snapshot, self._workspace.recipe
-        if snapshot is None or recipe is None:
+        snapshot = self._workspace.snapshot
+        if snapshot is None:
             self.graph.show_graph(None, "")
             self.table.set_rows(())
             self.set_context("")
@@ -58,8 +58,8 @@ class FxView(Pane):
             self.table.set_empty(title, hint)
             self.set_context("")
         else:
-            self.set_context(f"{len(snapshot.fx)} nodes · {TRACERS[recipe.tracer]}")
-        self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + recipe.tracer)
+            self.set_context(f"{len(snapshot.fx)} nodes · {TRACERS[snapshot.tracer]}")
+        self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + snapshot.tracer)
         self.table.set_rows([_row(node) for node in snapshot.fx])
         self._show_selection()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import statistics
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,7 +102,10 @@ class Reference:
     """A copy of a torch model in eval mode, with its inputs."""
 
     def __init__(self, model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int) -> None:
-        self._model = _in_eval_mode(copy.deepcopy(model))
+        with warnings.catch_warnings():
+            # The modules of exported programs hold specs of trees that warn when they are copied.
+            warnings.simplefilter("ignore", FutureWarning)
+            self._model = _in_eval_mode(copy.deepcopy(model))
         self._inputs = tuple(inputs)
         self._seed = seed
 
