@@ -1,4 +1,4 @@
-"""From torch's parameters to Relax constants, each tensor once and without a copy where possible."""
+"""From torch's parameters to Relax constants: each tensor once, and uncopied where possible."""
 
 from __future__ import annotations
 

@@ -55,6 +55,11 @@ def dtype_of(value: Value) -> str:
     return str(value.ty.dtype.dtype)
 
 
+def is_dtype(dtype: str) -> bool:
+    """Return whether TVM has a dtype of this name."""
+    return dtype in _TORCH_DTYPES
+
+
 def is_float(dtype: str) -> bool:
     """Return whether `dtype` has a fraction."""
     return dtype.startswith(("float", "bfloat"))

@@ -58,8 +58,13 @@ class Rule:
             kwargs.pop(key, None)
         if kwargs.get("out", ...) is None:
             del kwargs["out"]
+        signature = _signature_of(self.lower)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL and name in kwargs:
+                # x.permute(dims=(1, 0)) is x.permute(1, 0)
+                args = (*args, kwargs.pop(name))
         try:
-            _signature_of(self.lower).bind(builder, *args, **kwargs)
+            signature.bind(builder, *args, **kwargs)
         except TypeError as error:
             raise Refused(f"its arguments are not covered: {error}") from error
         return self.lower(builder, *args, **kwargs)
@@ -68,6 +73,18 @@ class Rule:
 @cache
 def _signature_of(lower: Lower) -> inspect.Signature:
     return inspect.signature(lower)
+
+
+def find_rule(target: Any) -> Rule | None:
+    """Return the rule for what a node calls, or ``None``.
+
+    A method that ends in an underscore is the in-place form of the one without; the tracer has
+    followed what it changes.
+    """
+    found = RULES.get(target)
+    if found is None and isinstance(target, str) and not target.endswith("__"):
+        return RULES.get(target.removesuffix("_"))
+    return found
 
 
 RULES: dict[Any, Rule] = {}

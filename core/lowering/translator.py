@@ -11,15 +11,17 @@ from typing import Any, Protocol
 import torch
 import tvm
 from torch import fx
+from torch.overrides import resolve_name
 from tvm import ir, relax
 from tvm.relax import op
 
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
 from lowerscope.core.lowering.builder import NodeBuilder, functions_of
 from lowerscope.core.lowering.outputs import output_value
 from lowerscope.core.lowering.problems import Uncovered, uncovered_error
-from lowerscope.core.lowering.relax_values import Value, dtype_of, is_tensor, shape_of
-from lowerscope.core.lowering.rule_table import RULES, Refused, Rule
+from lowerscope.core.lowering.relax_values import Value, dtype_of, is_dtype, is_tensor, shape_of
+from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
 from lowerscope.core.recipe import Strategy
 from lowerscope.core.records import Note, SourceLine
@@ -139,14 +141,14 @@ class _Translation:
         self._modules = dict(traced.graph_module.named_modules())
         self._stock = StockConverters(self._builder, self._env, traced.graph_module)
         self._uncovered: list[Uncovered] = []
+        # Nodes whose dtype TVM does not have; what fails because of them is no news.
+        self._unknown: set[fx.Node] = set()
         self._rule = ""
         self._notes: list[Note] = []
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
         builder = self._builder
-        variables = [
-            relax.Var(name, relax.TensorType(shape, dtype)) for name, shape, dtype in inputs
-        ]
+        variables = [_input_variable(*spec) for spec in inputs]
         nodes: dict[str, NodeLowering] = {}
         bindings: list[Any] = []
         output: Value = None
@@ -158,7 +160,7 @@ class _Translation:
                 if node.op == "placeholder":
                     self._env[node] = next(placeholders)
                 elif node.op == "output":
-                    output = self._emit_output(node)
+                    output = None if self._uncovered else self._emit_output(node)
                 else:
                     self._env[node] = self._translate(node)
                 bound, emitted = builder.end_node()
@@ -174,7 +176,7 @@ class _Translation:
         return LoweredModel(module, nodes, tuple(self._notes))
 
     def _translate(self, node: fx.Node) -> Value:
-        """Return the value of `node`; where it is not covered, a stand-in, so that all are found."""
+        """Return the value of `node`, or a stand-in, so that all that is not covered is found."""
         try:
             value = self._lower(node)
             value = self._as_traced(node, value)
@@ -195,10 +197,10 @@ class _Translation:
         kwargs = self._values_of(node.kwargs)
         if node.op == "call_module":
             module = self._modules[str(node.target)]
-            return self._apply(node, RULES.get(type(module)), (module, *args), kwargs)
+            return self._apply(node, find_rule(type(module)), (module, *args), kwargs)
         if not _has_tensor((args, kwargs)) and _is_python(node):
             return _compute(node, args, kwargs)
-        return self._apply(node, RULES.get(node.target), args, kwargs)
+        return self._apply(node, find_rule(node.target), args, kwargs)
 
     def _apply(
         self, node: fx.Node, rule: Rule | None, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -241,16 +243,23 @@ class _Translation:
         return value
 
     def _refuse(self, node: fx.Node, reason: str) -> Value:
-        line = self._traced.lines.get(node.name)
-        self._uncovered.append(
-            Uncovered(_operator_name(node, self._modules), node.name, line, reason)
-        )
-        return _stand_in(self._traced.values[node.name])
+        """Write down that `node` is not covered, and return something to go on with."""
+        follows = any(each in self._unknown for each in node.all_input_nodes)
+        if not follows or not reason:
+            line = self._traced.lines.get(node.name)
+            name = _operator_name(node, self._modules)
+            self._uncovered.append(Uncovered(name, node.name, line, reason))
+        info = self._traced.values[node.name]
+        if info.shape is not None and not is_dtype(info.dtype):
+            self._unknown.add(node)
+        return _stand_in(info)
 
     def _emit_output(self, node: fx.Node) -> Value:
-        value = output_value(
-            self._builder, self._traced.graph_module, self._values_of(node.args[0])
-        )
+        value = self._values_of(node.args[0])
+        try:
+            value = output_value(self._builder, self._traced.graph_module, value)
+        except Refused as refusal:
+            return self._refuse(node, str(refusal))
         return self._builder.emit_output(value)
 
     def _provenance(
@@ -265,6 +274,15 @@ class _Translation:
     def _note_what_stayed(self) -> None:
         for name in sorted(self._builder.not_legalised):
             self._notes.append(Note(text=f"{name} has no TensorIR form here and stays an operator"))
+
+
+def _input_variable(name: str, shape: tuple[int, ...], dtype: str) -> Value:
+    if not is_dtype(dtype):
+        raise LowerscopeError(
+            f"input {name} is {dtype}, which TVM does not have",
+            todo="give it another dtype, for example --input NAME=1,784:float32",
+        )
+    return relax.Var(name, relax.TensorType(shape, dtype))
 
 
 def _attribute(root: Any, path: str) -> Any:
@@ -305,22 +323,17 @@ def _operator_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str
         return f"{kind.__module__.split('.')[0]}.nn.{kind.__qualname__}"
     if node.op == "call_method":
         return f"Tensor.{node.target}"
-    return torch.typename(node.target) if not callable(node.target) else _function_name(node.target)
-
-
-def _function_name(function: Any) -> str:
-    if isinstance(function, torch._ops.OpOverload):
-        return str(function)
-    name = getattr(function, "__name__", str(function))
-    module = getattr(function, "__module__", None) or "torch"
-    module = {"_operator": "operator", "torch._C._nn": "torch.nn.functional"}.get(module, module)
-    return f"{module.removesuffix('._C')}.{name}" if "." not in name else name
+    if isinstance(node.target, torch._ops.OpOverload):
+        return str(node.target)
+    name = resolve_name(node.target)
+    return str(name or getattr(node.target, "__qualname__", node.target))
 
 
 def _stand_in(info: Info) -> Value:
     """Return a variable of the type that a node should have, to go on after an error."""
     if info.shape is not None:
-        return relax.Var("missing", relax.TensorType(info.shape, info.dtype))
+        dtype = info.dtype if is_dtype(info.dtype) else "float32"
+        return relax.Var("missing", relax.TensorType(info.shape, dtype))
     return tuple(_stand_in(item) for item in info.items) if info.items else None
 
 

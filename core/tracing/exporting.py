@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
 from torch import fx
 
-from lowerscope.core.records import SourceLine
-from lowerscope.core.tracing.failures import cannot_export
+from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
-from lowerscope.core.tracing.running_once import run_eagerly
 from lowerscope.core.tracing.source_lines import line_of_stack
-from lowerscope.core.tracing.symbolic import check_count
+
+_ATEN = torch.ops.aten
+_KEPT = (
+    _ATEN.linear.default,
+    _ATEN.matmul.default,
+    _ATEN.scaled_dot_product_attention.default,
+    _ATEN.layer_norm.default,
+    _ATEN.group_norm.default,
+    _ATEN.instance_norm.default,
+    _ATEN.rms_norm.default,
+    _ATEN.silu.default,
+    _ATEN.mish.default,
+    _ATEN.hardswish.default,
+    _ATEN.hardsigmoid.default,
+    _ATEN.softplus.default,
+    _ATEN.glu.default,
+    _ATEN.pad.default,
+    _ATEN.pixel_shuffle.default,
+    _ATEN.pixel_unshuffle.default,
+    _ATEN.upsample_nearest1d.vec,
+    _ATEN.upsample_nearest2d.vec,
+    _ATEN.upsample_nearest3d.vec,
+    _ATEN.upsample_linear1d.vec,
+    _ATEN.upsample_bilinear2d.vec,
+    _ATEN.upsample_trilinear3d.vec,
+    _ATEN.upsample_bicubic2d.vec,
+)
 
 
 def export(
@@ -24,29 +48,53 @@ def export(
     Raises
     ------
     LowerscopeError
-        If the number of inputs is wrong, the model fails on them, or it cannot be exported.
+        If it cannot be exported.
     """
-    check_count(model, len(inputs))
     try:
-        with torch.no_grad(), warnings.catch_warnings():
-            # torch.export warns of its own inner workings, attributed to the standard library.
-            warnings.simplefilter("ignore")
+        with torch.no_grad():
             return torch.export.export(model, tuple(value.clone() for value in inputs))
     except Exception as error:
-        run_eagerly(model, inputs)
         raise cannot_export(error) from error
 
 
 def to_graph_module(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """Decompose `program` to core ATen, with parameters as ``get_attr`` nodes."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        graph_module = program.run_decompositions().module(check_guards=False)
+    """Decompose `program`, with parameters as ``get_attr`` nodes.
+
+    The result is core ATen, but for operators that say more whole than in parts: ``linear`` and
+    not a transposition and ``addmm``.
+    """
+    table = torch.export.default_decompositions()
+    for operator in _KEPT:
+        if operator in table:
+            del table[operator]
+    with torch.no_grad():
+        graph_module = program.run_decompositions(table).module(check_guards=False)
     assert isinstance(graph_module, fx.GraphModule)
-    for node in list(graph_module.graph.nodes):
-        if node.op == "get_attr" and not node.users:
-            graph_module.graph.erase_node(node)
     return graph_module
+
+
+def drop_what_is_not_read(graph_module: fx.GraphModule) -> tuple[Note, ...]:
+    """Erase parameters that nothing reads, and what is written into the model's state at the end.
+
+    Returns
+    -------
+    notes
+        One for each buffer that the model changes and that a lowered module keeps.
+    """
+    notes: list[Note] = []
+    for node in reversed(list(graph_module.graph.nodes)):
+        if node.users:
+            continue
+        if node.op == "get_attr":
+            graph_module.graph.erase_node(node)
+        elif node.target is torch.ops.aten.copy_.default and node.args[0].op == "get_attr":
+            text = f"the model changes its buffer {node.args[0].target}, the lowered one does not"
+            where = where_of(line_of_stack(node.args[1].meta.get("stack_trace")))
+            notes.append(Note(text=text, where=where))
+            graph_module.graph.erase_node(node)
+        elif node.target is torch.ops.aten.copy_.default:
+            graph_module.graph.erase_node(node)
+    return tuple(reversed(notes))
 
 
 def source_lines(graph_module: fx.GraphModule) -> dict[str, SourceLine]:

@@ -84,7 +84,7 @@ class _Recorder(fx.Interpreter):
                 if tensor is not held or not _same_elements(tensor, value):
                     self._refuse(node, f"{earlier.name}, a view of the same memory, is read later")
                 same.append(earlier.name)
-        state = [*self.module.parameters(), *self.module.buffers()]  # type: ignore[union-attr]
+        state = [*self.module.parameters(), *self.module.buffers()]
         if any(_share_memory(each, tensor) for each in state for tensor in changed):
             self._refuse(node, "it is a parameter or buffer of the model")
         self.mutations[node.name] = tuple(same)

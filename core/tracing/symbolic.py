@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import fx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import SourceLine
-from lowerscope.core.tracing.failures import cannot_trace
+from lowerscope.core.tracing.failures import cannot_trace, where_of
 from lowerscope.core.tracing.running_once import run_eagerly
 from lowerscope.core.tracing.source_lines import line_of_code, line_of_frame
 
@@ -36,40 +36,35 @@ def trace_symbolically(
     Raises
     ------
     LowerscopeError
-        If the number of inputs is wrong, the model fails on them, or it cannot be traced.
+        If the model fails on the inputs, or cannot be traced.
     """
-    check_count(model, len(inputs))
     tracer = _Tracer(len(inputs))
+    buffers = [name for name, _ in model.named_buffers()]
     try:
         graph = tracer.trace(model)
     except Exception as error:
         run_eagerly(model, inputs)
         raise cannot_trace(error) from error
+    _refuse_new_state(model, buffers, tracer.lines)
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
     return graph_module, {node.name: line for node, line in tracer.lines.items()}
 
 
-def check_count(model: torch.nn.Module, count: int) -> None:
-    """Check that ``forward`` can be called with `count` inputs.
-
-    Raises
-    ------
-    LowerscopeError
-        If it cannot, with the names of its parameters.
-    """
-    signature = inspect.signature(model.forward)
-    try:
-        signature.bind(*range(count))
-    except TypeError as error:
-        names = ", ".join(signature.parameters)
-        code = getattr(inspect.unwrap(type(model).forward), "__code__", None)
-        line = line_of_code(code) if code else None
-        raise LowerscopeError(
-            f"{type(model).__name__} takes ({names}) and was given {count} "
-            f"input{'' if count == 1 else 's'}",
-            where=f"{line.file}:{line.line}" if line else "",
-            todo="give one input for each, for example --input x=1,784:float32",
-        ) from error
+def _refuse_new_state(
+    model: torch.nn.Module, buffers: Sequence[str], lines: Mapping[fx.Node, SourceLine]
+) -> None:
+    """Refuse a ``forward`` that assigns to a buffer, which a graph cannot say."""
+    for name in buffers:
+        value: Any = model
+        for part in name.split("."):
+            value = getattr(value, part)
+        if isinstance(value, fx.Proxy):
+            raise LowerscopeError(
+                f"torch.fx cannot trace the model: it assigns to its buffer {name}",
+                where=where_of(lines.get(value.node)),
+                todo="try --tracer export",
+                code="try-export",
+            )
 
 
 def module_paths(graph_module: fx.GraphModule) -> dict[str, str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
+from lowerscope.core.tracing.counting import check_count
+from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.node_info import NodeInfo
-from lowerscope.core.tracing.running_once import run_once
+from lowerscope.core.tracing.running_once import run_eagerly, run_once
 
 if TYPE_CHECKING:
     import torch
@@ -78,17 +81,37 @@ def trace(
         If the model fails on these inputs, or the tracer cannot trace it (code ``try-export``
         where the other tracer may).
     """
-    if tracer == "fx":
-        graph_module, lines = symbolic.trace_symbolically(model, inputs)
-        values, mutations = run_once(graph_module, inputs, lines)
-        modules = symbolic.module_paths(graph_module)
-        return TracedModel(graph_module, values, lines, modules, mutations, tracer)
+    check_count(model, len(inputs))
+    with unchanged(model), warnings.catch_warnings():
+        # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
+        warnings.simplefilter("ignore")
+        if tracer == "fx":
+            return _trace_fx(model, inputs)
+        return _trace_export(model, inputs, exported)
+
+
+def _trace_fx(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
+    graph_module, lines = symbolic.trace_symbolically(model, inputs)
+    values, mutations = run_once(graph_module, inputs, lines)
+    modules = symbolic.module_paths(graph_module)
+    return TracedModel(graph_module, values, lines, modules, mutations, "fx")
+
+
+def _trace_export(
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    exported: torch.export.ExportedProgram | None,
+) -> TracedModel:
+    # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
+    run_eagerly(model, inputs)
     program = exporting.export(model, inputs) if exported is None else exported
     graph_module = exporting.to_graph_module(program)
+    notes = exporting.drop_what_is_not_read(graph_module)
     lines = exporting.source_lines(graph_module)
     if exporting.is_described(graph_module):
-        values, mutations = exporting.described_values(graph_module), {}
+        values = exporting.described_values(graph_module)
+        mutations: dict[str, tuple[str, ...]] = {}
     else:
         values, mutations = run_once(graph_module, inputs, lines)
     modules = exporting.module_paths(graph_module)
-    return TracedModel(graph_module, values, lines, modules, mutations, tracer)
+    return TracedModel(graph_module, values, lines, modules, mutations, "export", notes)

@@ -30,38 +30,45 @@ aten = torch.ops.aten
 
 
 @rule(F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_", aten.relu.default)
-def relu(b: NodeBuilder, input: Value) -> Value:
+def relu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return b.emit_te(te_relu, input) if b.te else b.emit(op.nn.relu(input))
 
 
 @rule(F.leaky_relu, F.leaky_relu_, aten.leaky_relu.default)
-def leaky_relu(b: NodeBuilder, input: Value, negative_slope: float = 0.01) -> Value:
+def leaky_relu(
+    b: NodeBuilder, input: Value, negative_slope: float = 0.01, inplace: bool = False
+) -> Value:
     return b.emit(op.nn.leakyrelu(input, negative_slope))
 
 
-@rule(F.elu, F.elu_, aten.elu.default)
-def elu(
-    b: NodeBuilder, input: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
-) -> Value:
-    if input_scale != 1:
-        raise Refused("it has an input_scale")
+@rule(F.elu, F.elu_)
+def elu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
     # exp(x) - 1 of the positive elements is thrown away, and must not overflow on the way.
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
     curve = mul(b, sub(b, b.emit(op.exp(below)), 1), alpha)
-    value = b.emit(op.where(_positive(b, input), input, curve))
+    return b.emit(op.where(_positive(b, input), input, curve))
+
+
+@rule(aten.elu.default, name="elu")
+def aten_elu(
+    b: NodeBuilder, input: Value, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1
+) -> Value:
+    if input_scale != 1:
+        raise Refused("it has an input_scale")
+    value = elu(b, input, alpha)
     return value if scale == 1 else mul(b, value, scale)
 
 
 @rule(F.celu, F.celu_, torch.celu, aten.celu.default)
-def celu(b: NodeBuilder, input: Value, alpha: float = 1.0) -> Value:
+def celu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
     curve = mul(b, sub(b, b.emit(op.exp(div(b, below, alpha))), 1), alpha)
     return b.emit(op.where(_positive(b, input), input, curve))
 
 
 @rule(F.selu, F.selu_, torch.selu, aten.selu.default)
-def selu(b: NodeBuilder, input: Value) -> Value:
-    return elu(b, input, 1.6732632423543772, 1.0507009873554805)
+def selu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
+    return aten_elu(b, input, 1.6732632423543772, 1.0507009873554805)
 
 
 @rule(F.gelu, aten.gelu.default)
@@ -72,12 +79,12 @@ def gelu(b: NodeBuilder, input: Value, approximate: str = "none") -> Value:
 
 
 @rule(F.silu, aten.silu.default)
-def silu(b: NodeBuilder, input: Value) -> Value:
+def silu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return b.emit(op.nn.silu(input))
 
 
 @rule(F.mish, aten.mish.default)
-def mish(b: NodeBuilder, input: Value) -> Value:
+def mish(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return mul(b, input, b.emit(op.tanh(softplus(b, input))))
 
 
@@ -105,22 +112,24 @@ def logsigmoid(b: NodeBuilder, input: Value) -> Value:
 
 
 @rule(F.hardtanh, F.hardtanh_, aten.hardtanh.default)
-def hardtanh(b: NodeBuilder, input: Value, min_val: float = -1.0, max_val: float = 1.0) -> Value:
+def hardtanh(
+    b: NodeBuilder, input: Value, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Value:
     return clamp(b, input, min_val, max_val)
 
 
 @rule(F.relu6, aten.relu6.default)
-def relu6(b: NodeBuilder, input: Value) -> Value:
+def relu6(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return clamp(b, input, 0.0, 6.0)
 
 
 @rule(F.hardsigmoid, aten.hardsigmoid.default)
-def hardsigmoid(b: NodeBuilder, input: Value) -> Value:
+def hardsigmoid(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return div(b, clamp(b, add(b, input, 3), 0.0, 6.0), 6)
 
 
 @rule(F.hardswish, aten.hardswish.default)
-def hardswish(b: NodeBuilder, input: Value) -> Value:
+def hardswish(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return div(b, mul(b, input, clamp(b, add(b, input, 3), 0.0, 6.0)), 6)
 
 
@@ -141,8 +150,10 @@ def tanhshrink(b: NodeBuilder, input: Value) -> Value:
     return sub(b, input, b.emit(op.tanh(input)))
 
 
-@rule(F.threshold, F.threshold_, aten.threshold.default)
-def threshold(b: NodeBuilder, input: Value, threshold: float, value: float) -> Value:
+@rule(F.threshold, torch.threshold_, aten.threshold.default)
+def threshold(
+    b: NodeBuilder, input: Value, threshold: float, value: float, inplace: bool = False
+) -> Value:
     dtype = dtype_of(input)
     above = b.emit(op.greater(input, scalar(threshold, dtype)))
     return b.emit(op.where(above, input, scalar(value, dtype)))
@@ -164,27 +175,37 @@ def glu(b: NodeBuilder, input: Value, dim: int = -1) -> Value:
     return mul(b, b.emit(halves[0]), b.emit(op.sigmoid(b.emit(halves[1]))))
 
 
-@rule(F.softmax, torch.softmax, "softmax", aten.softmax.int)
-def softmax(
-    b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
-) -> Value:
+@rule(torch.softmax, "softmax", aten.softmax.int)
+def softmax(b: NodeBuilder, input: Value, dim: int, dtype: Any = None) -> Value:
     value = input if dtype is None else cast(b, input, dtype_name(dtype))
-    return b.emit(op.nn.softmax(value, _softmax_axis(value, dim)))
+    return b.emit(op.nn.softmax(value, axis_of(dim, rank_of(value))))
 
 
-@rule(F.log_softmax, torch.log_softmax, "log_softmax", aten.log_softmax.int)
-def log_softmax(
+@rule(torch.log_softmax, "log_softmax", aten.log_softmax.int)
+def log_softmax(b: NodeBuilder, input: Value, dim: int, dtype: Any = None) -> Value:
+    value = input if dtype is None else cast(b, input, dtype_name(dtype))
+    return b.emit(op.nn.log_softmax(value, axis_of(dim, rank_of(value))))
+
+
+@rule(F.softmax, name="softmax")
+def functional_softmax(
     b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Value:
-    value = input if dtype is None else cast(b, input, dtype_name(dtype))
-    return b.emit(op.nn.log_softmax(value, _softmax_axis(value, dim)))
+    return softmax(b, input, _axis(input, dim), dtype)
+
+
+@rule(F.log_softmax, name="log_softmax")
+def functional_log_softmax(
+    b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Value:
+    return log_softmax(b, input, _axis(input, dim), dtype)
 
 
 @rule(F.softmin)
 def softmin(
     b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Value:
-    return softmax(b, b.emit(op.negative(input)), dim, dtype=dtype)
+    return softmax(b, b.emit(op.negative(input)), _axis(input, dim), dtype)
 
 
 @rule(aten._softmax.default, name="softmax")
@@ -197,7 +218,7 @@ def aten_log_softmax(b: NodeBuilder, input: Value, dim: int, half_to_float: bool
     return log_softmax(b, cast(b, input, "float32") if half_to_float else input, dim)
 
 
-def _softmax_axis(value: Value, dim: int | None) -> int:
+def _axis(value: Value, dim: int | None) -> int:
     if dim is None:
         # torch's own default of old: the first axis of 0-, 1- and 3-dimensional tensors.
         dim = 0 if rank_of(value) in (0, 1, 3) else 1
@@ -229,8 +250,8 @@ _MODULES: dict[type[nn.Module], tuple[Callable[..., Value], tuple[str, ...]]] = 
     nn.Tanhshrink: (tanhshrink, ()),
     nn.Threshold: (threshold, ("threshold", "value")),
     nn.GLU: (glu, ("dim",)),
-    nn.Softmax: (softmax, ("dim",)),
-    nn.LogSoftmax: (log_softmax, ("dim",)),
+    nn.Softmax: (functional_softmax, ("dim",)),
+    nn.LogSoftmax: (functional_log_softmax, ("dim",)),
     nn.Softmin: (softmin, ("dim",)),
 }
 """Modules that call one of the functions above with their own attributes."""
@@ -244,7 +265,7 @@ def _of_module(lower: Callable[..., Value], attributes: tuple[str, ...]) -> Call
 
 
 for _type, (_lower, _attributes) in _MODULES.items():
-    rule(_type, name=_lower.__name__)(_of_module(_lower, _attributes))
+    rule(_type, name=_lower.__name__.removeprefix("functional_"))(_of_module(_lower, _attributes))
 
 
 @rule(nn.Softmax2d, name="softmax")

@@ -33,6 +33,9 @@ Extents = int | Sequence[int]
     F.conv1d,
     F.conv2d,
     F.conv3d,
+    torch.conv1d,
+    torch.conv2d,
+    torch.conv3d,
     aten.conv1d.default,
     aten.conv2d.default,
     aten.conv3d.default,
@@ -73,7 +76,14 @@ def conv(
     return _with_bias(b, value, bias)
 
 
-@rule(F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d, name="conv_transpose")
+@rule(
+    F.conv_transpose1d,
+    F.conv_transpose2d,
+    F.conv_transpose3d,
+    torch.conv_transpose1d,
+    torch.conv_transpose2d,
+    torch.conv_transpose3d,
+)
 def conv_transpose(
     b: NodeBuilder,
     input: Value,

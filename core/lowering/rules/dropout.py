@@ -25,7 +25,13 @@ _TRAINING = "it is in training mode; call model.eval() first"
     F.alpha_dropout,
     F.feature_alpha_dropout,
 )
-def dropout(b: NodeBuilder, input: Value, p: float = 0.5, training: bool = True) -> Value:
+def dropout(
+    b: NodeBuilder,
+    input: Value,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+) -> Value:
     if training and p > 0:
         raise Refused(_TRAINING)
     return input

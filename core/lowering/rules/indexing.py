@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 
 aten = torch.ops.aten
@@ -217,9 +219,14 @@ def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Va
         return b.emit(op.take(value, tensors[axes[0]], axes[0], mode="wrap"))
     rest = [axis for axis in range(rank_of(value)) if axis not in axes]
     moved = permute_to(b, value, [*axes, *rest])
-    extents = shape_of(value)
-    indices = [counted_from_front(b, each, extents[axis]) for axis, each in tensors.items()]
-    taken = b.emit(op.index_tensor(moved, indices))
+    # One index into the indexed axes laid end to end: R.index_tensor reads what is out of bounds.
+    extents = [shape_of(value)[axis] for axis in axes]
+    place: Value = None
+    for index, extent in zip(tensors.values(), extents, strict=True):
+        counted = counted_from_front(b, index, extent)
+        place = counted if place is None else add(b, mul(b, place, extent), counted)
+    flat = reshape_to(b, moved, [math.prod(extents), *shape_of(moved)[len(axes) :]])
+    taken = b.emit(op.take(flat, place, 0, mode="clip"))
     if axes != list(range(axes[0], axes[0] + len(axes))):
         return taken
     # Neighbouring indices leave their axes where the first of them stood.

@@ -28,7 +28,7 @@ aten = torch.ops.aten
 _TRAINING = "it is in training mode; call model.eval() first"
 
 
-@rule(F.batch_norm, torch.batch_norm)
+@rule(F.batch_norm)
 def batch_norm(
     b: NodeBuilder,
     input: Value,
@@ -77,6 +77,22 @@ def batch_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
         b.optional_constant(module.bias),
         eps=module.eps,
     )
+
+
+@rule(torch.batch_norm, aten.batch_norm.default, name="batch_norm")
+def batch_norm_in_torchs_order(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    bias: Value,
+    running_mean: Value,
+    running_var: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Value:
+    return batch_norm(b, input, running_mean, running_var, weight, bias, training, eps=eps)
 
 
 @rule(aten._native_batch_norm_legit_no_training.default, name="batch_norm")
@@ -207,7 +223,7 @@ def aten_group_norm(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(F.instance_norm, torch.instance_norm, aten.instance_norm.default)
+@rule(F.instance_norm)
 def instance_norm(
     b: NodeBuilder,
     input: Value,
@@ -218,12 +234,28 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,
 ) -> Value:
     if not use_input_stats:
         return batch_norm(b, input, running_mean, running_var, weight, bias, eps=eps)
     axes = list(range(2, rank_of(input)))
     return _normalise(b, input, axes, _by_channel(b, input, weight, bias), eps)
+
+
+@rule(torch.instance_norm, aten.instance_norm.default, name="instance_norm")
+def instance_norm_in_torchs_order(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    bias: Value,
+    running_mean: Value,
+    running_var: Value,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Value:
+    statistics = (running_mean, running_var)
+    return instance_norm(b, input, *statistics, weight, bias, use_input_stats, momentum, eps)
 
 
 @rule(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, name="instance_norm")

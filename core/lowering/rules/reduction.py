@@ -73,7 +73,7 @@ def var(
 ) -> Value:
     if isinstance(dim, bool):
         # torch.var(x, unbiased)
-        dim, unbiased = None, dim
+        return var(b, input, None, dim, keepdim)
     axes = axes_of(input, dim)
     count = math.prod(shape_of(input)[axis] for axis in axes)
     subtract = int(unbiased) if correction is None else correction
@@ -238,7 +238,7 @@ def argsort(
     return b.emit(op.argsort(input, axis_of(dim, rank_of(input)), descending, "int64"))
 
 
-@rule(torch.sort, "sort", aten.sort.default)
+@rule(torch.sort, "sort", aten.sort.default, aten.sort.stable)
 def sort(
     b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Value:
@@ -247,9 +247,7 @@ def sort(
 
 
 @rule(torch.median, "median", aten.median.default, aten.median.dim)
-def median(
-    b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False
-) -> Value:
+def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
     value = b.emit(op.reshape(input, (-1,))) if dim is None else input
     axis = axis_of(0 if dim is None else dim, rank_of(value))
     middle = (shape_of(value)[axis] - 1) // 2
@@ -266,7 +264,7 @@ def axes_of(value: Value, dim: Axes) -> list[int]:
     rank = rank_of(value)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return list(range(rank))
-    named = list(dim) if isinstance(dim, (tuple, list)) else [dim]
+    named = [dim] if isinstance(dim, int) else list(dim)
     return [axis_of(axis, rank) for axis in named]
 
 

@@ -13,8 +13,8 @@ from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, axis_of, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import cast
-from lowerscope.core.lowering.rules.indexing import counted_from_front
-from lowerscope.core.lowering.rules.shape import broadcast_to, unsqueeze
+from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
+from lowerscope.core.lowering.rules.shape import broadcast_to, cat, unsqueeze
 
 aten = torch.ops.aten
 
@@ -45,7 +45,13 @@ def slice_scatter(
     step: int = 1,
 ) -> Value:
     axis = axis_of(dim, rank_of(input))
-    first, last, stride = slice(start, end, step).indices(shape_of(input)[axis])
+    extent = shape_of(input)[axis]
+    first, last, stride = slice(start, end, step).indices(extent)
+    if stride == 1:
+        before = aten_slice(b, input, axis, 0, first)
+        after = aten_slice(b, input, axis, max(first, last), extent)
+        parts = (before, cast(b, src, dtype_of(input)), after)
+        return cat(b, [part for part in parts if shape_of(part)[axis]], axis)
     bounds = [relax.prim_value(each) for each in (first, max(first, last), stride)]
     return b.emit(op.slice_scatter(input, cast(b, src, dtype_of(input)), *bounds, axis=axis))
 

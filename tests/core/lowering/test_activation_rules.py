@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,19 +10,28 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
-
-
 torch.manual_seed(0)
 INPUTS = (torch.randn(2, 4, 6) * 4,)
 
 
 CASES: dict[str, Callable[..., Any]] = {
     "relu": lambda x: (F.relu(x), torch.relu(x), x.relu(), F.relu(x + 1, inplace=True)),
+    "arguments by position": lambda x: (
+        F.relu(x + 1, True),
+        F.elu(x + 1, 0.5, False),
+        F.leaky_relu(x, 0.1, False),
+        F.hardtanh(x, -1.0, 2.0, False),
+        F.dropout(x, 0.5, False, False),
+        torch.softmax(x, 1, torch.float64),
+    ),
     "ReLU": nn.ReLU(),
     "relu6": lambda x: F.relu6(x),
     "ReLU6": nn.ReLU6(),
-    "leaky_relu": lambda x: (F.leaky_relu(x), F.leaky_relu(x, 0.2), F.leaky_relu(x, negative_slope=0.3)),
+    "leaky_relu": lambda x: (
+        F.leaky_relu(x),
+        F.leaky_relu(x, 0.2),
+        F.leaky_relu(x, negative_slope=0.3),
+    ),
     "LeakyReLU": nn.LeakyReLU(0.1),
     "elu": lambda x: (F.elu(x), F.elu(x, alpha=0.5)),
     "ELU": nn.ELU(1.5),
@@ -74,8 +82,9 @@ CASES: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["high-level", "te"])
-@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize(
+    ("tracer", "strategy"), [("fx", "high-level"), ("fx", "te"), ("export", "te")]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_activation_gives_what_torch_does(
     bench: Any, name: str, tracer: str, strategy: str

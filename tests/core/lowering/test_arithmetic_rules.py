@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 torch.manual_seed(0)
 INPUTS = (
@@ -70,6 +69,9 @@ CASES: dict[str, Callable[..., Any]] = {
     "baddbmm": lambda x, y, n, k, a, b: torch.baddbmm(x, a, b),
     "outer": lambda x, y, n, k, a, b: torch.outer(x[0], y[1]),
     "einsum": lambda x, y, n, k, a, b: torch.einsum("bij,bjk->bik", a, b),
+    "einsum with an ellipsis": lambda x, y, n, k, a, b: torch.einsum("...ij,...jk->...ik", a, b),
+    "einsum without an arrow": lambda x, y, n, k, a, b: torch.einsum("ij,kj", x, y),
+    "einsum of a diagonal": lambda x, y, n, k, a, b: torch.einsum("bii->bi", a[:, :2]),
     "einsum of a list": lambda x, y, n, k, a, b: torch.einsum("ij,kj->ik", [x, y]),
     "linear": lambda x, y, n, k, a, b: F.linear(x, y, y[:, 0]),
     "linear of a stack": lambda x, y, n, k, a, b: F.linear(b, x, bias=x[:, 0]),
@@ -82,8 +84,9 @@ CASES: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["high-level", "te"])
-@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize(
+    ("tracer", "strategy"), [("fx", "high-level"), ("fx", "te"), ("export", "te")]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_arithmetic_gives_what_torch_does(
     bench: Any, name: str, tracer: str, strategy: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +53,12 @@ CASES: dict[str, Callable[..., Any]] = {
         x.permute(2, 0, 1),
         x.permute((1, 0, 2)),
         torch.permute(x, (0, -1, 1)),
+    ),
+    "sizes by keyword": lambda x, y, z, n: (
+        x.permute(dims=(2, 1, 0)),
+        torch.reshape(x, shape=(4, 6)),
+        torch.zeros(size=(2, 2)) + 1,
+        torch.cat(tensors=[x, y], dim=2),
     ),
     "movedim": lambda x, y, z, n: (x.movedim(0, 2), torch.movedim(x, (0, 1), (1, 2))),
     "expand": lambda x, y, z, n: (x.unsqueeze(0).expand(5, -1, -1, -1), x[0].expand(2, 3, 4)),
@@ -110,8 +114,9 @@ CASES: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("strategy", ["high-level", "te"])
-@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize(
+    ("tracer", "strategy"), [("fx", "high-level"), ("fx", "te"), ("export", "te")]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_shape_gives_what_torch_does(bench: Any, name: str, tracer: str, strategy: str) -> None:
     bench.check_case(CASES, name, INPUTS, tracer, strategy)

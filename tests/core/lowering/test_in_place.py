@@ -1,0 +1,175 @@
+"""In-place changes, by both tracers: what is read later is the changed value, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lowerscope.core.errors import LowerscopeError
+
+INPUTS = (torch.randn(3, 4),)
+
+
+class Changes(nn.Module):
+    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+        self.relu = nn.ReLU(inplace=True)
+        self.bias = nn.Parameter(torch.randn(4))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x * 2)
+
+
+def relu_in_place(x: torch.Tensor) -> Any:
+    y = x.relu_()
+    return x, y
+
+
+def relu_by_argument(x: torch.Tensor) -> Any:
+    F.relu(x, inplace=True)
+    return x + 1
+
+
+def added_to(x: torch.Tensor) -> Any:
+    before = x + 0
+    x += before
+    return x, before
+
+
+def added_under_another_name(x: torch.Tensor) -> Any:
+    same = x
+    x += 1
+    return same, x * 2
+
+
+def twice(x: torch.Tensor) -> Any:
+    x *= 2
+    x -= 1
+    x /= 4
+    return x
+
+
+def integers_into_floats(x: torch.Tensor) -> Any:
+    x += torch.arange(4)
+    return x
+
+
+def a_view_that_is_not_read(x: torch.Tensor) -> Any:
+    row = x[0] + 1
+    x.mul_(3)
+    return x, row
+
+
+def filled(x: torch.Tensor) -> Any:
+    y = x.clone()
+    y.fill_(2.0)
+    return x + y, x.masked_fill_(x > 0, 0.0)
+
+
+CHANGES = [
+    relu_in_place,
+    relu_by_argument,
+    added_to,
+    added_under_another_name,
+    twice,
+    integers_into_floats,
+    a_view_that_is_not_read,
+    filled,
+]
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize("function", CHANGES, ids=lambda function: function.__name__)
+def test_what_is_read_later_is_the_changed_value(
+    bench: Any, function: Callable[..., Any], tracer: str, strategy: str
+) -> None:
+    bench.check(Changes(function), INPUTS, tracer, strategy)
+
+
+def test_a_module_that_changes_its_input(bench: Any) -> None:
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.relu = nn.ReLU(inplace=True)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            y = x - 1
+            z = self.relu(y)
+            return y + z
+
+    bench.check(Residual(), INPUTS, "fx", "te")
+
+
+def change_under_a_view(x: torch.Tensor) -> Any:
+    row = x[0]
+    x += 1
+    return row
+
+
+def change_through_a_view(x: torch.Tensor) -> Any:
+    x[0].mul_(2)
+    return x
+
+
+def write_into(x: torch.Tensor) -> Any:
+    x[:, 0] = 1.0
+    return x
+
+
+@pytest.mark.parametrize("function", [change_under_a_view, change_through_a_view])
+def test_a_view_that_is_read_later_is_an_error_of_the_fx_tracer(
+    bench: Any, function: Callable[..., Any]
+) -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        bench.lower(Changes(function), INPUTS, "fx", "te")
+    assert "in place" in caught.value.problem.what
+    assert caught.value.problem.code == "try-export"
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("function", [change_under_a_view, change_through_a_view, write_into])
+def test_and_works_with_the_export_tracer(
+    bench: Any, function: Callable[..., Any], strategy: str
+) -> None:
+    bench.check(Changes(function), INPUTS, "export", strategy)
+
+
+def test_neither_inputs_nor_parameters_are_changed_by_tracing(bench: Any) -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.total += x[0]
+            return x.add_(self.total)
+
+    x = torch.ones(3, 4)
+    model = Counter()
+    with pytest.raises(LowerscopeError, match="assigns to its buffer total"):
+        bench.lower(model, (x,), "fx", "te")
+    traced, _ = bench.lower(model, (x,), "export", "te")
+    assert "changes its buffer total" in traced.notes[0].text
+    assert (x == 1).all()
+    assert (model.total == 0).all()
+    assert set(model.state_dict()) == {"total"}
+
+
+def test_a_parameter_that_is_changed_in_place_is_refused(bench: Any) -> None:
+    class Drift(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(4), requires_grad=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.weight.mul_(2)
+
+    with pytest.raises(LowerscopeError, match="parameter or buffer"):
+        bench.lower(Drift(), INPUTS, "fx", "te")

@@ -1,0 +1,279 @@
+"""Whole models against torch, in both strategies and by the tracers that can do them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class MatmulRelu(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(torch.matmul(x, self.weight))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.down: nn.Module = nn.Identity()
+        if stride != 1:
+            self.down = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        identity = self.down(x)
+        out = self.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        out += identity
+        return self.relu(out)
+
+
+class ResNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2, 1),
+        )
+        self.blocks = nn.Sequential(Residual(8, 8, 1), Residual(8, 16, 2))
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.adaptive_avg_pool2d(self.blocks(self.stem(x)), (1, 1))
+        return self.head(torch.flatten(x, 1))
+
+
+class TransformerBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(16)
+        self.qkv = nn.Linear(16, 48)
+        self.out = nn.Linear(16, 16)
+        self.norm2 = nn.LayerNorm(16)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        batch, length, width = x.shape
+        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, 4, width // 4)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(width // 4)
+        if mask is not None:
+            scores = scores + mask
+        heads = F.softmax(scores, dim=-1) @ v
+        x = x + self.out(heads.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class UNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down1 = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU())
+        self.down2 = nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU())
+        self.bottom = nn.Sequential(nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1), nn.SiLU())
+        self.up2 = nn.ConvTranspose2d(8, 8, 2, stride=2)
+        self.conv2 = nn.Conv2d(16, 4, 3, padding=1)
+        self.conv1 = nn.Conv2d(8, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one = self.down1(x)
+        two = self.down2(one)
+        up = torch.relu(self.conv2(torch.cat([self.up2(self.bottom(two)), two], dim=1)))
+        up = F.interpolate(up, scale_factor=2, mode="bilinear", align_corners=False)
+        return self.conv1(torch.cat([up, one], dim=1))
+
+
+class MobileBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.expand = nn.Sequential(nn.Conv2d(8, 16, 1), nn.BatchNorm2d(16), nn.Hardswish())
+        self.depth = nn.Conv2d(16, 16, 5, 2, 2, groups=16)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.gate = nn.Sequential(nn.Conv2d(16, 4, 1), nn.ReLU(), nn.Conv2d(4, 16, 1))
+        self.project = nn.Conv2d(16, 8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.depth(self.expand(x))
+        return self.project(x * F.hardsigmoid(self.gate(self.pool(x))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.layer = kind(8, 6, batch_first=True)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(self.embedding(tokens))[0][:, -1])
+
+
+class SelfAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.attention(x, x, x)
+
+
+class TwoTowers(nn.Module):
+    """Several inputs, integers among them, a tied weight, and nested outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(12, 8)
+        self.head = nn.Linear(8, 12, bias=False)
+        self.head.weight = self.embedding.weight
+        self.register_buffer("scale", torch.linspace(0.5, 2.0, 8))
+
+    def forward(self, tokens: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> dict[str, Any]:
+        h = self.embedding(tokens) * self.scale
+        both = torch.cat([x, y], dim=-1)
+        return {"logits": self.head(h), "rest": (both, [h.mean(1), x.shape[0]])}
+
+
+def conv_net() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(144, 16),
+        nn.ReLU(),
+        nn.Linear(16, 10),
+    )
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(30, 16), nn.ReLU(), nn.Linear(16, 10), nn.Softmax(dim=-1))
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    """Give every statistic and weight a value that is not its default."""
+    for name, buffer in model.named_buffers():
+        if "running" in name:
+            buffer.data = torch.rand_like(buffer) + 0.5
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            parameter.data = torch.rand_like(parameter) - 0.3
+    return model.eval()
+
+
+torch.manual_seed(0)
+BOTH = ("fx", "export")
+EXPORT = ("export",)
+TOKENS = torch.randint(0, 12, (2, 4))
+MODELS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...], tuple[str, ...]]] = {
+    "matmul_relu": (MatmulRelu(), (torch.randn(3, 16),), BOTH),
+    "mlp": (mlp(), (torch.randn(1, 30),), BOTH),
+    "conv_net": (conv_net(), (torch.randn(1, 1, 14, 14),), BOTH),
+    "resnet": (ResNet(), (torch.randn(1, 3, 32, 32),), BOTH),
+    "transformer": (TransformerBlock(), (torch.randn(2, 6, 16),), BOTH),
+    "unet": (UNet(), (torch.randn(1, 1, 16, 16),), BOTH),
+    "mobile": (MobileBlock(), (torch.randn(1, 8, 9, 9),), BOTH),
+    "two towers": (TwoTowers(), (TOKENS, torch.randn(2, 3), torch.randn(2, 5)), BOTH),
+    "lstm": (Recurrent(nn.LSTM), (TOKENS,), EXPORT),
+    "gru": (Recurrent(nn.GRU), (TOKENS,), EXPORT),
+    "attention": (SelfAttention(), (torch.randn(2, 5, 16),), EXPORT),
+    "encoder": (
+        nn.TransformerEncoderLayer(16, 4, 32, batch_first=True),
+        (torch.randn(2, 5, 16),),
+        EXPORT,
+    ),
+}
+for _model, _, _ in MODELS.values():
+    randomised(_model)
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize(
+    ("name", "tracer"), [(name, each) for name, entry in MODELS.items() for each in entry[2]]
+)
+def test_a_model_gives_what_torch_does(bench: Any, name: str, tracer: str, strategy: str) -> None:
+    model, inputs, _ = MODELS[name]
+    outcome = bench.check(model, inputs, tracer, strategy)
+    assert outcome.lowered.notes == ()
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize(
+    ("name", "tracer"), [(name, each) for name, entry in MODELS.items() for each in entry[2]]
+)
+def test_every_binding_belongs_to_one_node(
+    bench: Any, name: str, tracer: str, strategy: str
+) -> None:
+    model, inputs, _ = MODELS[name]
+    outcome = bench.outcome(model, inputs, tracer, strategy)
+    main = outcome.lowered.module["main"]
+    bindings = [binding for block in main.body.blocks for binding in block.bindings]
+    owners: dict[str, list[str]] = {}
+    for node in outcome.lowered.nodes.values():
+        for binding in node.bindings:
+            owners.setdefault(binding, []).append(node.node)
+    assert {binding.var.name for binding in bindings} == set(owners)
+    assert all(len(nodes) == 1 for nodes in owners.values())
+    assert list(outcome.lowered.nodes) == [
+        node.name for node in outcome.traced.graph_module.graph.nodes
+    ]
+    called = {
+        argument.name_hint
+        for binding in bindings
+        for argument in getattr(binding.value, "args", ())
+        if type(argument).__name__ == "GlobalVar"
+    }
+    recorded = {name for node in outcome.lowered.nodes.values() for name in node.functions}
+    functions = {variable.name_hint for variable in outcome.lowered.module.get_global_vars()}
+    assert called == recorded == functions - {"main"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_operator_is_left_in_te(bench: Any, name: str) -> None:
+    model, inputs, tracers = MODELS[name]
+    lowered = bench.outcome(model, inputs, tracers[0], "te").lowered
+    main = lowered.module["main"]
+    left = {
+        binding.value.op.name
+        for block in main.body.blocks
+        for binding in block.bindings
+        if type(binding.value).__name__ == "Call"
+    }
+    assert left <= {"relax.call_tir"}
+
+
+def test_one_tensor_is_returned_as_one_and_a_tuple_as_a_tuple(bench: Any) -> None:
+    for tracer in BOTH:
+        one = bench.outcome(*MODELS["mlp"][:2], tracer, "te").lowered.module["main"]
+        assert type(one.ret_ty).__name__ == "TensorType"
+        several = bench.outcome(*MODELS["two towers"][:2], tracer, "te").lowered.module["main"]
+        assert len(several.ret_ty.fields) == 4
+
+
+def test_a_tied_weight_is_one_constant(bench: Any) -> None:
+    model, inputs, _ = MODELS["two towers"]
+    main = bench.outcome(model, inputs, "fx", "high-level").lowered.module["main"]
+    weights = [
+        argument
+        for block in main.body.blocks
+        for binding in block.bindings
+        for argument in getattr(binding.value, "args", ())
+        if type(argument).__name__ == "GenericConst" and tuple(argument.value.shape) == (12, 8)
+    ]
+    assert len(weights) == 2
+    assert weights[0].same_as(weights[1])

@@ -1,0 +1,154 @@
+"""What is recorded of each node, and the names that the module's text shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Course(nn.Module):
+    """The course's two models in one, with a conv net's layers behind them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+        self.linear = nn.Linear(8, 16)
+        self.relu = nn.ReLU()
+        self.conv = nn.Conv2d(1, 2, 3)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(torch.matmul(x, self.weight))
+        x = self.norm(x)
+        x = self.relu(self.linear(x))
+        x = F.dropout(x, training=False)
+        x = x.view(1, 1, x.shape[0], 16)
+        return F.max_pool2d(self.conv(x), 2)
+
+
+MODEL = Course().eval()
+INPUTS = (torch.randn(8, 8),)
+
+
+def lowered(bench: Any, strategy: str) -> Any:
+    return bench.check(MODEL, INPUTS, "fx", strategy).lowered
+
+
+def test_te_shows_the_names_of_the_course(bench: Any) -> None:
+    model = lowered(bench, "te")
+    names = {variable.name_hint for variable in model.module.get_global_vars()}
+    assert {"te_matmul", "te_relu", "dense", "add", "conv2d", "max_pool2d"} <= names
+    text = model.module.script()
+    assert "R.call_tir(cls.te_matmul, (input_0" in text
+    assert "def te_relu(" in text
+
+
+def test_high_level_shows_relax_operators(bench: Any) -> None:
+    model = lowered(bench, "high-level")
+    assert [variable.name_hint for variable in model.module.get_global_vars()] == ["main"]
+    text = model.module.script()
+    for operator in ("R.matmul", "R.add", "R.nn.relu", "R.nn.conv2d", "R.nn.layer_norm"):
+        assert operator in text
+
+
+@pytest.mark.parametrize(
+    ("node", "strategy", "rule", "bindings", "functions"),
+    [
+        ("matmul", "te", "matmul: te_matmul", 1, ("te_matmul",)),
+        ("relu", "te", "relu: te_relu", 1, ("te_relu",)),
+        ("norm", "te", "layer_norm: legalised R.nn.layer_norm", 1, ("layer_norm",)),
+        ("linear", "te", "linear: topi.nn.dense, topi.add", 2, ("dense", "add")),
+        ("max_pool2d", "te", "max_pool2d: topi.nn.pool2d", 1, ("max_pool2d",)),
+        ("linear", "high-level", "linear: R.permute_dims, R.matmul, R.add", 3, ()),
+        ("relu", "high-level", "relu: R.nn.relu", 1, ()),
+    ],
+)
+def test_a_node_knows_its_rule_bindings_and_functions(
+    bench: Any, node: str, strategy: str, rule: str, bindings: int, functions: tuple[str, ...]
+) -> None:
+    found = lowered(bench, strategy).nodes[node]
+    assert found.strategy == strategy
+    assert found.rule == rule
+    assert len(found.bindings) == bindings
+    assert found.functions == functions
+
+
+@pytest.mark.parametrize("node", ["x", "weight", "dropout", "getattr_1", "getitem"])
+def test_nodes_without_code_say_so(bench: Any, node: str) -> None:
+    found = lowered(bench, "te").nodes[node]
+    assert (found.strategy, found.rule, found.bindings, found.functions) == ("", "", (), ())
+
+
+def test_the_output_has_its_own_binding(bench: Any) -> None:
+    model = lowered(bench, "te")
+    assert model.nodes["output"].bindings == ("gv",)
+    assert model.nodes["output"].functions == ()
+
+
+def test_functions_are_shared_where_they_are_equal(bench: Any) -> None:
+    twice = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU()).eval()
+    model = bench.check(twice, INPUTS, "fx", "te").lowered
+    assert model.nodes["_0"].functions == model.nodes["_2"].functions == ("dense", "add")
+    assert model.nodes["_0"].bindings != model.nodes["_2"].bindings
+    assert len(model.module.get_global_vars()) == 4
+
+
+def test_inputs_keep_their_names() -> None:
+    from lowerscope.core.lowering.translator import lower
+    from lowerscope.core.tracing.tracing import trace
+
+    traced = trace(MODEL, INPUTS, "fx")
+    main = lower(traced, [("picture", (8, 8), "float32")], "te").module["main"]
+    assert [parameter.name for parameter in main.params] == ["picture"]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int8, torch.bool],
+)
+def test_parameters_keep_their_dtype(bench: Any, dtype: torch.dtype) -> None:
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("held", torch.tensor([[0, 1, 2], [3, 0, 1]]).to(dtype))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.stack([self.held, x])
+
+    for strategy in ("high-level", "te"):
+        model = bench.lower(Holder(), (torch.ones(2, 3).to(dtype),), "fx", strategy)[1].module
+        assert f'dtype="{str(dtype).removeprefix("torch.")}"' in model.script()
+        assert "float32" not in model.script()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+def test_models_of_other_dtypes_give_what_torch_does(
+    bench: Any, dtype: torch.dtype, strategy: str
+) -> None:
+    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)).eval().to(dtype)
+    outcome = bench.outcome(model, (torch.randn(2, 6).to(dtype),), "fx", strategy)
+    rtol = 1e-2 if dtype is torch.float16 else 1e-12
+    torch.testing.assert_close(outcome.actual[0], outcome.expected[0], rtol=rtol, atol=rtol)
+
+
+def test_constants_share_the_memory_of_the_parameters() -> None:
+    from lowerscope.core.lowering.constants import Constants
+
+    tensor = torch.randn(64, 64)
+    constants = Constants()
+    assert constants.constant(tensor).same_as(constants.constant(tensor))
+    assert torch.from_dlpack(constants.constant(tensor).value).data_ptr() == tensor.data_ptr()
+
+
+@pytest.mark.parametrize("view", ["transposed", "unaligned", "empty"])
+def test_constants_of_tensors_that_tvm_cannot_read_as_they_lie(view: str) -> None:
+    from lowerscope.core.lowering.constants import Constants
+
+    whole = torch.randn(9, 7)
+    tensor = {"transposed": whole.t(), "unaligned": whole[1:], "empty": whole[:0]}[view]
+    assert (Constants().constant(tensor).value.numpy() == tensor.numpy()).all()

@@ -1,0 +1,201 @@
+"""Both tracers: one form of graph, the values, the user's lines, and clear errors."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.tracing.tracing import TracedModel, trace
+
+X = torch.randn(2, 4)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.ReLU())
+        self.weight = nn.Parameter(torch.randn(6, 3))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> Any:
+        if mask is not None:
+            x = x * mask
+        y = self.body(x)
+        return y @ self.weight, y.split(2, 1)
+
+
+def line_with(text: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return 1 + next(index for index, line in enumerate(lines) if text in line)
+
+
+def node_of(traced: TracedModel, target: Any) -> str:
+    return next(n.name for n in traced.graph_module.graph.nodes if n.target == target)
+
+
+def test_the_fx_tracer_knows_values_lines_and_modules() -> None:
+    traced = trace(Model(), (X,), "fx")
+    assert [node.op for node in traced.graph_module.graph.nodes] == [
+        "placeholder",
+        "call_module",
+        "call_module",
+        "get_attr",
+        "call_function",
+        "call_method",
+        "output",
+    ]
+    assert traced.values["x"].text == "2×4 float32"
+    assert traced.values["body_0"].shape == (2, 6)
+    assert traced.values["body_0"].dtype == "float32"
+    assert traced.values["split"].text == "(2×2 float32, 2×2 float32, 2×2 float32)"
+    assert [item.shape for item in traced.values["split"].items] == [(2, 2)] * 3
+    assert traced.modules["body_0"] == "body.0"
+    assert traced.modules["matmul"] == ""
+    line = traced.lines["body_1"]
+    assert (line.file, line.line) == (__file__, line_with("y = self.body(x)"))
+    assert line.text == "y = self.body(x)"
+    assert traced.lines["x"].text.startswith("def forward(self, x: torch.Tensor, mask")
+
+
+def test_the_export_tracer_brings_the_same_form() -> None:
+    traced = trace(Model(), (X,), "export")
+    operations = {node.op for node in traced.graph_module.graph.nodes}
+    assert operations == {"placeholder", "get_attr", "call_function", "output"}
+    relu = node_of(traced, torch.ops.aten.relu.default)
+    assert traced.values[relu].text == "2×6 float32"
+    assert traced.modules[relu] == "body.1"
+    assert traced.lines[relu].line == line_with("y = self.body(x)")
+    assert all(node.users for node in traced.graph_module.graph.nodes if node.op == "get_attr")
+
+
+def test_parameters_beyond_the_inputs_keep_their_defaults() -> None:
+    graph = trace(Model(), (X,), "fx").graph_module.graph
+    assert [node.name for node in graph.nodes if node.op == "placeholder"] == ["x"]
+    graph = trace(Model(), (X, X), "fx").graph_module.graph
+    assert [node.name for node in graph.nodes if node.op == "placeholder"] == ["x", "mask"]
+    assert any(node.target is operator.mul for node in graph.nodes)
+
+
+def test_inputs_that_are_given_as_a_star_are_numbered() -> None:
+    class Sum(nn.Module):
+        def forward(self, *parts: torch.Tensor) -> torch.Tensor:
+            return torch.stack(parts).sum(0)
+
+    traced = trace(Sum(), (X, X, X), "fx")
+    placeholders = [n.name for n in traced.graph_module.graph.nodes if n.op == "placeholder"]
+    assert placeholders == ["parts_0", "parts_1", "parts_2"]
+
+
+def test_values_that_are_no_tensors_are_described() -> None:
+    class Shapes(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.reshape(x.shape[0] * x.size(1), -1) + x.sum()
+
+    values = trace(Shapes(), (X,), "fx").values
+    assert values["getattr_1"].text == "shape 2×4"
+    assert values["getitem"].text == "int"
+    assert values["sum_1"].text == "scalar float32"
+    assert values["sum_1"].shape == ()
+
+
+def test_a_program_with_a_named_dimension_is_traced_with_the_inputs_own() -> None:
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(Model(), (X,), dynamic_shapes=({0: batch},))
+    traced = trace(program.module(), (torch.randn(5, 4),), "export", program)
+    assert traced.values["x"].text == "5×4 float32"
+    relu = node_of(traced, torch.ops.aten.relu.default)
+    assert traced.values[relu].shape == (5, 6)
+
+
+def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None:
+    class Branch(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if x.sum() > 0:  # the branch
+                return x
+            return -x
+
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Branch(), (X,), "fx")
+    problem = caught.value.problem
+    assert problem.where == f"{__file__}:{line_with('# the branch')}"
+    assert "symbolically traced variables cannot be used as inputs to control flow" in problem.what
+    assert problem.todo == "try --tracer export"
+    assert problem.code == "try-export"
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Branch(), (X,), "export")
+    problem = caught.value.problem
+    assert problem.where == f"{__file__}:{line_with('# the branch')}"
+    assert "\n" not in problem.line()
+
+
+def test_a_loop_over_a_length_is_left_to_the_export_tracer() -> None:
+    class Loop(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            total = x[0]
+            for index in range(1, x.shape[0]):
+                total = total + x[index]
+            return total
+
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Loop(), (X,), "fx")
+    assert caught.value.problem.code == "try-export"
+    assert trace(Loop(), (X,), "export").values["output"].text == "(4 float32)"
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [((torch.randn(2, 5),), "mat1 and mat2"), ((torch.randint(0, 5, (2, 4)),), "dtype")],
+)
+def test_inputs_that_do_not_fit_are_an_error_with_the_line(
+    tracer: Any, inputs: tuple[torch.Tensor, ...], words: str
+) -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Model(), inputs, tracer)
+    problem = caught.value.problem
+    assert "the model fails on these inputs" in problem.what
+    assert words in problem.what
+    assert problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
+    assert "--input" in problem.todo
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_wrong_number_of_inputs_names_the_parameters(tracer: Any, count: int) -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Model(), (X,) * count, tracer)
+    problem = caught.value.problem
+    assert f"Model takes (x, mask) and was given {count} inputs" in problem.what
+    line = inspect.getsourcelines(Model.forward)[1]
+    assert problem.where == f"{__file__}:{line}"
+
+
+def test_tracing_changes_neither_inputs_nor_the_random_state() -> None:
+    class Noisy(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.relu(x, inplace=True) + torch.rand_like(x)
+
+    x = X.clone()
+    state = torch.random.get_rng_state()
+    trace(Noisy(), (x,), "fx")
+    assert torch.equal(x, X)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_in_place_changes_are_written_down() -> None:
+    class Residual(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x + 1
+            same = y
+            y += x
+            return same * y
+
+    traced = trace(Residual(), (X,), "fx")
+    assert traced.mutations == {"iadd": ("add",)}
