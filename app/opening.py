@@ -25,7 +25,7 @@ class Opening(QObject):
         self._workspace = workspace
         self._window = window
         self._folder = ""
-        workspace.problems_changed.connect(self._ask)
+        workspace.problems_changed.connect(self.ask)
 
     def text_of(self, recipe: Recipe) -> str:
         """Return a recipe's source as it is written on the command line, its path made absolute."""
@@ -75,7 +75,7 @@ class Opening(QObject):
 
         known = snapshot.model.inputs
         names = [record.name for record in known]
-        dialog = InputsDialog(names, known, recipe.inputs, recipe.seed, self._window)
+        dialog = InputsDialog(names, known, recipe.inputs, recipe.seed, parent=self._window)
         if dialog.exec() == QDialog.DialogCode.Accepted:
             self._workspace.change(
                 msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.seed.value())
@@ -93,7 +93,8 @@ class Opening(QObject):
         if refused is not None:
             self._workspace.retry(with_source(refused, trust=True))
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Ask what a problem leaves open, if it does: which entry, or which inputs."""
         refused = self._workspace.refused
         problems = self._workspace.problems
         if refused is None or not problems:
@@ -120,7 +121,11 @@ class Opening(QObject):
     def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
         from lowerscope.app.views.inputs_dialog import InputsDialog
 
-        dialog = InputsDialog(names, (), refused.inputs, refused.seed, self._window)
+        file = Path(refused.source.spec).name
+        question = self.tr("{0} does not say what its inputs are.").format(file)
+        dialog = InputsDialog(
+            names, (), refused.inputs, refused.seed, question, parent=self._window
+        )
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.accepted.connect(self._take_inputs)
         dialog.open()

@@ -145,6 +145,7 @@ class MainWindow(QMainWindow):
             self._panes = Panes(self.workspace)
             self._panes.problems.export_wanted.connect(self.opening.trace_by_export)
             self._panes.problems.trust_wanted.connect(self.opening.trust)
+            self._panes.problems.question_wanted.connect(self.opening.ask)
             self.pages.addWidget(self._panes)
             layout = self.settings.layout()
             if not layout.isEmpty():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
@@ -54,6 +55,8 @@ class InputsDialog(QDialog):
         What the user said of them before.
     seed
         The seed as it is now.
+    question
+        A line above the form; empty for none.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class InputsDialog(QDialog):
         known: Sequence[InputRecord],
         specs: Sequence[InputSpec],
         seed: int,
+        question: str = "",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -89,14 +93,13 @@ class InputsDialog(QDialog):
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
         self.error.hide()
-        self.examples = QPushButton(self.tr("Use the file's own"))
-        self.examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
-        self.examples.clicked.connect(self._use_examples)
-        self.examples.setVisible(bool(known))
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
-        self.buttons.addButton(self.examples, QDialogButtonBox.ButtonRole.ResetRole)
+        if known:
+            self._add_examples()
+        for button in self.buttons.buttons():
+            button.setIcon(QIcon())
         self.buttons.accepted.connect(self._check)
         self.buttons.rejected.connect(self.reject)
         hint = QLabel(self.tr("Values are random, drawn with the seed, unless a file is given."))
@@ -108,6 +111,8 @@ class InputsDialog(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(16, 16, 16, 12)
         layout.setSpacing(12)
+        if question:
+            layout.addWidget(QLabel(question))
         layout.addLayout(grid)
         layout.addLayout(seeds)
         layout.addWidget(self.error)
@@ -185,6 +190,12 @@ class InputsDialog(QDialog):
         path, _ = QFileDialog.getOpenFileName(self, title, row.file.text(), f"Values ({FILES})")
         if path:
             row.file.setText(path)
+
+    def _add_examples(self) -> None:
+        examples = QPushButton(self.tr("Use the file's own"))
+        examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
+        examples.clicked.connect(self._use_examples)
+        self.buttons.addButton(examples, QDialogButtonBox.ButtonRole.ResetRole)
 
     def _use_examples(self) -> None:
         self._specs = ()

@@ -30,6 +30,7 @@ class ModelView(Pane):
         self.tree.setItemDelegate(NoteDelegate(self.tree))
         self.tree.setHeaderHidden(True)
         self.tree.setIndentation(12)
+        self.tree.setStyleSheet("QTreeWidget { padding-left: 6px; }")
         self.tree.setRootIsDecorated(False)
         self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
         self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

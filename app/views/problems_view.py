@@ -29,10 +29,13 @@ class ProblemsView(QWidget):
         The user wants to trace with ``torch.export`` instead.
     trust_wanted
         The user wants to open the file although it can run code.
+    question_wanted
+        The user wants to be asked again what the problem leaves open.
     """
 
     export_wanted = Signal()
     trust_wanted = Signal()
+    question_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -105,6 +108,10 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Trace with torch.export"), self.export_wanted))
         if problem.code == "trust":
             remedies.append((self.tr("Open anyway"), self.trust_wanted))
+        if problem.code == "choose-entry":
+            remedies.append((self.tr("Choose…"), self.question_wanted))
+        if problem.code == "give-inputs":
+            remedies.append((self.tr("Fill in the inputs…"), self.question_wanted))
         return remedies
 
 

@@ -157,6 +157,14 @@ def test_missing_inputs_are_asked_for(
     assert "--input x=" in wait_for_problem(qtbot, window)
     dialog = window.findChild(InputsDialog)
     assert dialog is not None
+    # Escape leaves the question; the problem offers it again.
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
+    again = next(
+        each for each in window.panes.problems.findChildren(QPushButton) if "inputs" in each.text()
+    )
+    qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
+    dialog = next(each for each in window.findChildren(InputsDialog) if each.isVisible())
     shape = dialog.row("x").shape
     qtbot.keyClicks(shape, "1,four")
     dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
