@@ -110,13 +110,15 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         commands.action(key).setCheckable(True)
 
 
-def fill_menus(bar: QMenuBar, commands: Commands) -> None:
-    """Put the commands into menus; the panes follow in View when they are there."""
+def fill_menus(bar: QMenuBar, commands: Commands) -> dict[str, QMenu]:
+    """Put the commands into menus, and return these by the key of their first command."""
     menus: dict[str, QMenu] = {}
+    first: dict[str, QMenu] = {}
     for command, action in commands:
         menu = menus.get(command.menu)
         if menu is None:
-            menu = menus[command.menu] = bar.addMenu(command.menu)
+            menu = menus[command.menu] = first[command.key] = bar.addMenu(command.menu)
         if command.separated:
             menu.addSeparator()
         menu.addAction(action)
+    return first

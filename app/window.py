@@ -117,7 +117,7 @@ class MainWindow(QMainWindow):
         self.opening = Opening(self.workspace, self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
-        fill_menus(self.menuBar(), self.commands)
+        self._view_menu = fill_menus(self.menuBar(), self.commands)["system"]
         self.tool_bar = ToolBar(self.workspace)
         self.tool_bar.hide()
         self.banner = Banner()
@@ -147,6 +147,9 @@ class MainWindow(QMainWindow):
             self._panes.problems.trust_wanted.connect(self.opening.trust)
             self._panes.problems.question_wanted.connect(self.opening.ask)
             self.pages.addWidget(self._panes)
+            self._view_menu.addSeparator()
+            for dock in self._panes.docks.values():
+                self._view_menu.addAction(dock.toggleViewAction())
             layout = self.settings.layout()
             if not layout.isEmpty():
                 self._panes.restore(layout)

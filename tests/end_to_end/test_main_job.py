@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.widgets.link_row import LinkRow
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
@@ -130,3 +134,61 @@ def test_samples_open_and_run(
         assert record.verdict == "match", record.reason
         assert record.max_abs_error is not None
         assert record.max_abs_error < 1e-4
+
+
+def test_panes_can_be_closed_put_back_and_are_remembered(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu")
+    details = window.panes.docks["details"]
+    assert details.isVisible()
+    details.toggleViewAction().trigger()
+    assert not details.isVisible()
+    window.close()
+
+    again = open_window("sample:matmul_relu")
+    details = again.panes.docks["details"]
+    assert not details.isVisible()
+    titles = [action.text() for action in again._view_menu.actions()]
+    assert "Details" in titles
+    again._view_menu.actions()[titles.index("Details")].trigger()
+    assert details.isVisible()
+    again.panes.docks["fx"].close()
+    again.commands.action("reset-layout").trigger()
+    assert again.panes.docks["fx"].isVisible()
+
+
+def test_what_was_opened_is_on_the_welcome_page(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:matmul_relu")
+    window.commands.action("welcome").trigger()
+    rows = [row for row in window.welcome.findChildren(LinkRow) if row.isVisible()]
+    recent = next(row for row in rows if row.text() == "sample:matmul_relu")
+    qtbot.mouseClick(recent, Qt.MouseButton.LeftButton)
+    assert window.pages.currentWidget() is window.panes
+    wait_for_records(qtbot, window)
+    sample = next(row for row in rows if row.text() == "conv_net")
+    window.commands.action("welcome").trigger()
+    qtbot.mouseClick(sample, Qt.MouseButton.LeftButton)
+    wait_for_records(qtbot, window)
+    assert window.windowTitle().startswith("conv_net")
+
+
+def test_a_dropped_file_is_opened(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> None:
+    window = open_window()
+    path = tmp_path / "net.py"
+    path.write_text(
+        "import torch\nmodel = torch.nn.Linear(4, 3)\n"
+        "def example_inputs():\n    return (torch.ones(1, 4),)\n"
+    )
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    drop = QDropEvent(
+        QPointF(200, 200),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    window.dropEvent(drop)
+    wait_for_records(qtbot, window)
+    assert "R.matmul" in window.panes.relax.script.code.text()

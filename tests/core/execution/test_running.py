@@ -13,10 +13,10 @@ from tvm.script import relax as R
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.execution.building import build, external_functions
+from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure, to_torch, to_tvm
 from lowerscope.core.execution.targets import make_target
-from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.threads import use_threads
 
 LLVM = make_target("llvm", 0)
