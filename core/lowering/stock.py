@@ -21,10 +21,8 @@ from lowerscope.core.lowering.rule_table import Refused
 _FX: frozenset[Any] = frozenset(
     {
         torch.isin,
-        torch.meshgrid,
         torch.diagonal,
         "diagonal",
-        "masked_scatter",
         torch.bucketize,
         torch.nn.functional.cross_entropy,
     }
@@ -36,7 +34,6 @@ _EXPORT: frozenset[str] = frozenset(
         "isin.Tensor_Tensor",
         "diagonal.default",
         "bucketize.Tensor",
-        "logaddexp.default",
     }
 )
 """ATen overloads that `ExportedProgramImporter` converts rightly."""

@@ -183,6 +183,7 @@ class _Translation:
         except Refused as refusal:
             return self._refuse(node, str(refusal))
         except Exception as error:
+            # TVM refuses what it cannot infer in many types; the node is named, not a traceback.
             message = str(error).strip().splitlines()
             return self._refuse(node, message[-1] if message else type(error).__name__)
         for name in self._traced.mutations.get(node.name, ()):

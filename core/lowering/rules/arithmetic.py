@@ -238,6 +238,11 @@ def atan2(b: NodeBuilder, input: Value, other: Value) -> Value:
     return b.emit(op.atan2(cast(b, input, dtype), cast(b, other, dtype)))
 
 
+@rule(torch.logaddexp, "logaddexp", aten.logaddexp.default)
+def logaddexp(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return b.emit(op.log_add_exp(*to_common_dtype(b, input, other)))
+
+
 @rule(torch.addcmul, "addcmul", aten.addcmul.default)
 def addcmul(
     b: NodeBuilder, input: Value, tensor1: Value, tensor2: Value, *, value: Any = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -12,6 +13,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, axis_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to
 
 aten = torch.ops.aten
 
@@ -61,6 +63,21 @@ def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
     extent = shape_of(input)[axis]
     parts = split_into(b, input, [1] * extent, axis)
     return tuple(b.emit(op.squeeze(_member(b, parts, index), [axis])) for index in range(extent))
+
+
+@rule(torch.meshgrid)
+def meshgrid(b: NodeBuilder, *tensors: Any, indexing: str | None = None) -> Value:
+    lists = tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors
+    order = list(range(len(lists)))
+    if indexing == "xy":
+        order[:2] = order[1::-1]
+    extents = [math.prod(shape_of(lists[place])) for place in order]
+    grids: list[Value] = []
+    for place, value in enumerate(lists):
+        along = [1] * len(lists)
+        along[order.index(place)] = -1
+        grids.append(broadcast_to(b, reshape_to(b, value, along), extents))
+    return tuple(grids)
 
 
 def _member(b: NodeBuilder, parts: Value, index: int) -> Value:

@@ -65,6 +65,14 @@ CASES: dict[str, Callable[..., Any]] = {
         x, x[:, :2] * 2, 1, 0, 4, 2
     ),
     "a tuple's member": lambda x, i, w, j: x.split(2, 1)[-1] * x.max(1)[0].sum(),
+    "bucketize": lambda x, i, w, j: torch.bucketize(w, torch.tensor([-1.0, 0.0, 0.5])),
+    "meshgrid": lambda x, i, w, j: (
+        torch.meshgrid(w[0], w[1, :3], indexing="ij"),
+        torch.meshgrid(w[0], w[1, :3], indexing="xy"),
+    ),
+    "cross_entropy": lambda x, i, w, j: F.cross_entropy(w[:3], i[0]),
+    "logaddexp": lambda x, i, w, j: torch.logaddexp(w, w + 1),
+    "diagonal off the middle": lambda x, i, w, j: torch.diagonal(w, 1),
     "isin": lambda x, i, w, j: torch.isin(i, j),
 }
 
