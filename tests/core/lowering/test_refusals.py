@@ -99,7 +99,7 @@ def test_modules_that_are_known_to_be_wrong_are_refused(bench: Any, module: nn.M
 
 def test_a_model_in_training_mode_is_told_to_leave_it(bench: Any) -> None:
     problem = refusal(bench, nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1)).train(), VECTOR)
-    assert problem.todo == "put the model in eval mode"
+    assert problem.todo == "Put the model in eval mode"
 
 
 def test_a_recurrent_module_is_sent_to_the_export_tracer(bench: Any) -> None:

@@ -126,7 +126,7 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
     problem = caught.value.problem
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
     assert "symbolically traced variables cannot be used as inputs to control flow" in problem.what
-    assert problem.todo == "try --tracer export"
+    assert problem.todo == "Try --tracer export"
     assert problem.code == "try-export"
     with pytest.raises(LowerscopeError) as caught:
         trace(Branch(), (X,), "export")
