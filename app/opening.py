@@ -114,8 +114,10 @@ class Opening(QObject):
         dialog.open()
 
     def _take_entry(self) -> None:
+        from lowerscope.app.views.entry_dialog import EntryDialog
+
         dialog, refused = self.sender(), self._workspace.refused
-        if refused is not None:
+        if refused is not None and isinstance(dialog, EntryDialog):
             self._workspace.retry(with_source(refused, entry=dialog.choice()))
 
     def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
@@ -131,7 +133,9 @@ class Opening(QObject):
         dialog.open()
 
     def _take_inputs(self) -> None:
+        from lowerscope.app.views.inputs_dialog import InputsDialog
+
         dialog, refused = self.sender(), self._workspace.refused
-        if refused is not None:
+        if refused is not None and isinstance(dialog, InputsDialog):
             inputs, seed = dialog.specs(), dialog.seed.value()
             self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))

@@ -140,8 +140,7 @@ class Stages:
         """Of the source, the inputs, the seed, the files behind them and the versions."""
         recipe = self._recipe
         files = tuple(
-            (str(path), self._files.of(path))
-            for path in source_files(recipe.source, recipe.inputs)
+            (str(path), self._files.of(path)) for path in source_files(recipe.source, recipe.inputs)
         )
         return key_of("load", recipe.source, recipe.inputs, recipe.seed, files, VERSIONS)
 

@@ -38,9 +38,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
                 where=str(path),
                 todo="Choose another folder, or add --force to overwrite it",
             )
-    texts = {
-        module: module_text(pipeline.stages(recipe).transformed.module, show_meta=True).text
-    }
+    texts = {module: module_text(pipeline.stages(recipe).transformed.module, show_meta=True).text}
     if has_torch:
         texts[table] = print_table(fx_nodes_of(pipeline, recipe)) + "\n"
     try:
