@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.widgets.link_row import LinkRow
 from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 
@@ -118,7 +119,7 @@ def test_impatient_clicks_end_with_the_last(qtbot: QtBot, open_window: OpenWindo
 
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 @pytest.mark.parametrize(
-    "sample", ["matmul_relu", "conv_net", "transformer_block", "mlp_tvmscript"]
+    "sample", ["matmul_relu", "conv_net", "resnet18", "transformer_block", "mlp_tvmscript"]
 )
 def test_samples_open_and_run(
     qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str
@@ -192,3 +193,37 @@ def test_a_dropped_file_is_opened(qtbot: QtBot, open_window: OpenWindow, tmp_pat
     window.dropEvent(drop)
     wait_for_records(qtbot, window)
     assert "R.matmul" in window.panes.relax.script.code.text()
+
+
+LSTM = """
+import torch
+from torch import nn
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 16)
+        self.lstm = nn.LSTM(16, 32, batch_first=True)
+        self.linear = nn.Linear(32, 4)
+
+    def forward(self, tokens):
+        return self.linear(self.lstm(self.embedding(tokens))[0][:, -1])
+"""
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "te"])
+def test_a_file_of_the_users_own_through_the_export_tracer(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, lowering: str
+) -> None:
+    path = tmp_path / "classifier.py"
+    path.write_text(LSTM)
+    tokens = InputSpec(name="tokens", shape=(1, 7), dtype="int64", low=0, high=50)
+    window = open_window(str(path), tracer="export", lowering=lowering, inputs=(tokens,))
+    assert "torch.export" in window.panes.fx.context()
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    calls = [node for node in snapshot.fx if node.opcode == "call_function"]
+    assert {node.line.file for node in calls if node.line} == {str(path)}
+    assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
