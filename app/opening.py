@@ -9,7 +9,7 @@ import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
-from lowerscope.app.workspace import Workspace, with_source
+from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.sources.spec import parse_spec
@@ -139,3 +139,9 @@ class Opening(QObject):
         if refused is not None and isinstance(dialog, InputsDialog):
             inputs, seed = dialog.specs(), dialog.seed.value()
             self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))
+
+
+def with_source(recipe: Recipe, **changes: object) -> Recipe:
+    """Return `recipe` with fields of its source changed."""
+    source = msgspec.structs.replace(recipe.source, **changes)
+    return msgspec.structs.replace(recipe, source=source)

@@ -9,36 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.selection import Links, Selection
 from lowerscope.core.engine.protocol import FunctionTextParams, RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import RunRecord, Snapshot, TextRecord
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What is selected, and what belongs to it.
-
-    Attributes
-    ----------
-    chosen
-        Ids that the user pointed at, in order.
-    linked
-        Ids that are linked to one of these, itself included.
-    """
-
-    chosen: tuple[str, ...] = ()
-    linked: frozenset[str] = frozenset()
-
-    def of_kind(self, kind: str) -> tuple[str, ...]:
-        """Return the linked ids of one kind, such as ``"fx"``, sorted."""
-        return tuple(sorted(entity for entity in self.linked if entity.startswith(kind + ":")))
 
 
 @dataclass(frozen=True)
@@ -112,7 +92,7 @@ class Workspace(QObject):
         self._refused: _Change | None = None
         self._run_request: int | None = None
         self._run_waits = False
-        self._links: dict[str, set[str]] = {}
+        self._links = Links()
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
             client.log.connect(self.logged)
@@ -246,17 +226,14 @@ class Workspace(QObject):
         same_recipe = change.recipe == self._recipe
         self._recipe, self._snapshot = change.recipe, snapshot
         self._undo, self._redo = change.undo, change.redo
-        self._links = {}
-        for first, second in snapshot.links:
-            self._links.setdefault(first, set()).add(second)
-            self._links.setdefault(second, set()).add(first)
+        self._links = Links(snapshot)
         if not same_recipe and self._run is not None:
             self._run = None
             self.run_changed.emit()
         self._refused = None
         self._set_problems(())
         self._set_activity(Activity())
-        self._selection = self._with_links(self._selection.chosen)
+        self._selection = self._links.select(self._selection.chosen)
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()
         self.selection_changed.emit()
@@ -285,41 +262,14 @@ class Workspace(QObject):
                 chosen.remove(entity)
             else:
                 chosen.append(entity)
-        selection = self._with_links(tuple(chosen))
+        selection = self._links.select(tuple(chosen))
         if selection != self._selection:
             self._selection = selection
             self.selection_changed.emit()
 
-    def _with_links(self, chosen: tuple[str, ...]) -> Selection:
-        known = self.entities()
-        kept = tuple(entity for entity in chosen if entity in known)
-        linked = set(kept)
-        for entity in kept:
-            linked |= self.linked_to(entity)
-        return Selection(kept, frozenset(linked))
-
-    def entities(self) -> frozenset[str]:
-        """Return the ids of all that can be selected."""
-        snapshot = self._snapshot
-        if snapshot is None:
-            return frozenset()
-        ids = {span.entity for span in snapshot.relax.spans}
-        ids.update(box.id for box in snapshot.relax_graph.boxes)
-        ids.update(node.id for node in snapshot.fx)
-        ids.update(function.id for function in snapshot.functions)
-        ids.update(each.id for each in snapshot.model.parameters)
-        ids.update(each.id for each in snapshot.model.modules)
-        return frozenset(ids)
-
     def linked_to(self, entity: str) -> frozenset[str]:
-        """Return the ids that are linked to one; to a module, also those below it."""
-        linked = set(self._links.get(entity, set()))
-        if entity.startswith("module:"):
-            below = f"{entity}." if entity != "module:" else "module:"
-            for other, others in self._links.items():
-                if other.startswith(below):
-                    linked |= others
-        return frozenset(linked)
+        """Return the ids that are linked to one."""
+        return self._links.of(entity)
 
     # Texts that are fetched when they are looked at
 
@@ -438,9 +388,3 @@ class Workspace(QObject):
         if activity != self._activity:
             self._activity = activity
             self.activity_changed.emit()
-
-
-def with_source(recipe: Recipe, **changes: object) -> Recipe:
-    """Return `recipe` with fields of its source changed."""
-    source = msgspec.structs.replace(recipe.source, **changes)
-    return msgspec.structs.replace(recipe, source=source)

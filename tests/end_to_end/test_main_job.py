@@ -86,7 +86,20 @@ def test_the_selection_ties_the_panes(qtbot: QtBot, open_window: OpenWindow) -> 
     qtbot.keyClick(relax.editor, Qt.Key.Key_Return)
     assert "fx:relu" in workspace.selection.linked
     assert panes.fx.graph.canvas.selection() == {"fx:relu"}
-    qtbot.waitUntil(lambda: "def te_relu" in panes.tensorir.script.code.text(), timeout=PATIENCE)
+    tensorir = panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def te_relu" in tensorir.text(), timeout=PATIENCE)
+
+    # A line of TensorIR as well: the block is marked, and the node that it comes from.
+    workspace.select(())
+    line = next(
+        number
+        for number, text in enumerate(tensorir.text().splitlines(), start=1)
+        if 'T.sblock("relu")' in text
+    )
+    tensorir.go_to_line(line)
+    qtbot.keyClick(tensorir.editor, Qt.Key.Key_Return)
+    assert tensorir.editor.is_selected(line - 1)
+    assert panes.fx.graph.canvas.selection() == {"fx:relu"}
 
 
 def test_undo_takes_the_lowering_back(qtbot: QtBot, open_window: OpenWindow) -> None:

@@ -1,0 +1,79 @@
+"""What is selected, and what belongs to it: one selection that all views share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lowerscope.core.records import Snapshot
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is selected, and what belongs to it.
+
+    Attributes
+    ----------
+    chosen
+        Ids that the user pointed at, in order.
+    linked
+        Ids that are linked to one of these, itself included.
+    """
+
+    chosen: tuple[str, ...] = ()
+    linked: frozenset[str] = frozenset()
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """Return the linked ids of one kind, such as ``"fx"``, sorted."""
+        return tuple(sorted(entity for entity in self.linked if entity.startswith(kind + ":")))
+
+
+class Links:
+    """The ids of a snapshot, and which of them belong together."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self._entities = _entities(snapshot) if snapshot is not None else frozenset()
+        self._links: dict[str, set[str]] = {}
+        for first, second in snapshot.links if snapshot is not None else ():
+            self._links.setdefault(first, set()).add(second)
+            self._links.setdefault(second, set()).add(first)
+
+    def of(self, entity: str) -> frozenset[str]:
+        """Return the ids that are linked to one.
+
+        To a module, those below it are linked as well; to a block or a loop, its function and
+        what is linked to that.
+        """
+        function = _function_of(entity)
+        if function:
+            return frozenset({function, *self._links.get(function, ())})
+        linked = set(self._links.get(entity, ()))
+        if entity.startswith("module:"):
+            below = entity if entity == "module:" else f"{entity}."
+            for other, others in self._links.items():
+                if other.startswith(below):
+                    linked |= others
+        return frozenset(linked)
+
+    def select(self, chosen: tuple[str, ...]) -> Selection:
+        """Return the selection of those of `chosen` that are there."""
+        kept = tuple(each for each in chosen if (_function_of(each) or each) in self._entities)
+        linked = set(kept)
+        for entity in kept:
+            linked |= self.of(entity)
+        return Selection(kept, frozenset(linked))
+
+
+def _function_of(entity: str) -> str:
+    """Return the function that a block or a loop is in: ``tir:dense`` for ``tir:dense/T_add``."""
+    function, slash, _ = entity.partition("/")
+    return function if slash and entity.startswith("tir:") else ""
+
+
+def _entities(snapshot: Snapshot) -> frozenset[str]:
+    ids = {span.entity for span in snapshot.relax.spans}
+    ids.update(box.id for box in snapshot.relax_graph.boxes)
+    ids.update(node.id for node in snapshot.fx)
+    ids.update(function.id for function in snapshot.functions)
+    ids.update(each.id for each in snapshot.model.parameters)
+    ids.update(each.id for each in snapshot.model.modules)
+    return frozenset(ids)

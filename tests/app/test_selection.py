@@ -1,0 +1,53 @@
+"""Which ids belong together."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowerscope.app.selection import Links, Selection
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.rendering.metrics import DEFAULT
+
+
+@pytest.fixture(scope="module")
+def links() -> Links:
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+    return Links(Pipeline().snapshot(recipe, DEFAULT, Silent()))
+
+
+def test_a_node_has_its_bindings_functions_module_and_parameters(links: Links) -> None:
+    assert links.select(("fx:linear0",)).linked == {
+        "fx:linear0",
+        "relax:main/lv",
+        "relax:main/lv1",
+        "tir:dense",
+        "tir:add",
+        "module:linear0",
+        "param:linear0.weight",
+        "param:linear0.bias",
+    }
+
+
+def test_a_binding_has_its_own_node_and_function_alone(links: Links) -> None:
+    selection = links.select(("relax:main/lv1",))
+    assert selection.linked == {"relax:main/lv1", "fx:linear0", "tir:add"}
+    assert selection.of_kind("fx") == ("fx:linear0",)
+
+
+def test_a_loop_belongs_to_its_function(links: Links) -> None:
+    selection = links.select(("tir:dense/T_matmul_NT/k",))
+    assert selection.chosen == ("tir:dense/T_matmul_NT/k",)
+    assert selection.linked >= {"tir:dense/T_matmul_NT/k", "tir:dense", "fx:linear0"}
+    assert "fx:linear1" not in selection.linked
+
+
+def test_the_root_module_has_all_nodes(links: Links) -> None:
+    nodes = links.select(("module:",)).of_kind("fx")
+    assert nodes == ("fx:linear0", "fx:linear1", "fx:relu")
+
+
+def test_what_is_gone_is_not_selected(links: Links) -> None:
+    assert links.select(("fx:gone", "tir:gone/block")) == Selection()
+    assert Links().select(("fx:linear0",)) == Selection()
