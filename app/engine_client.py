@@ -78,6 +78,9 @@ class EngineClient(QObject):
         The new `state`.
     log(str)
         Text that the child printed.
+    killed()
+        The child was killed because it did not stop for a cancel; the next one is starting, and
+        has nothing of what this one kept.
     crashed(object)
         The `Ending` of a child that died by itself. It is being started anew, unless the state is
         ``"failed"``.
@@ -105,6 +108,7 @@ class EngineClient(QObject):
 
     state_changed = Signal(str)
     log = Signal(str)
+    killed = Signal()
     crashed = Signal(object)
 
     def __init__(
@@ -222,11 +226,16 @@ class EngineClient(QObject):
             self._send(request)
         return request.id
 
-    def cancel(self, request_id: int) -> None:
+    def cancel(self, request_id: int, grace_ms: int = CANCEL_MS) -> None:
         """Stop a request: its problem, with the code ``"cancelled"``, comes within a second.
 
         A child that does not stop by itself is killed; the other requests are sent to the next.
         Nothing happens if the request has been answered, cancelled or dropped.
+
+        Parameters
+        ----------
+        grace_ms
+            Time that the child has to stop by itself.
         """
         request = self._outstanding.get(request_id)
         if request is None or request.cancelled or request.dropped:
@@ -236,7 +245,7 @@ class EngineClient(QObject):
             self._fail_soon(request, _CANCELLED)
             return
         self._ask_to_stop(request)
-        QTimer.singleShot(CANCEL_MS, self, lambda: self._kill_for(request))
+        QTimer.singleShot(grace_ms, self, lambda: self._kill_for(request))
 
     def drop(self, request_id: int) -> None:
         """Forget a request: none of its callbacks is called any more.
@@ -283,6 +292,7 @@ class EngineClient(QObject):
                 self._fail_soon(each, _CANCELLED)
             each.sent = False  # what was not cancelled is sent again, to the next child
         self._start_child()
+        self.killed.emit()
 
     # --- answers --------------------------------------------------------------------------------
 

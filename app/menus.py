@@ -96,6 +96,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
+        Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),
         Command("target-native", run, tr("Target: this &machine"), change(target="native")),
         Command("target-other", run, tr("&Other target…"), window.type_target),

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.recipe import Recipe, Source, from_json
 from lowerscope.core.sources.spec import parse_spec
 
 SUFFIXES = (".py", ".pt2")
@@ -28,10 +28,9 @@ class Opening(QObject):
         workspace.problems_changed.connect(self.ask)
 
     def text_of(self, recipe: Recipe) -> str:
-        """Return a recipe's source as it is written on the command line, its path made absolute."""
-        spec = recipe.source.spec
-        path = spec if spec.startswith("sample:") else str(Path(spec).resolve())
-        return f"{path}:{recipe.source.entry}" if recipe.source.entry else path
+        """Return a recipe's source as it is written on the command line."""
+        spec, entry = recipe.source.spec, recipe.source.entry
+        return f"{spec}:{entry}" if entry else spec
 
     def dropped_file(self, data: QMimeData) -> str:
         """Return the path of a file that is being dropped and can be opened; empty otherwise."""
@@ -51,6 +50,16 @@ class Opening(QObject):
             self.open_source(path)
         return bool(path)
 
+    def open_recent(self, text: str, saved: str) -> None:
+        """Open a source once more, with all that it was opened with; `saved` is that recipe."""
+        try:
+            recipe = from_json(saved)
+        except msgspec.MsgspecError:
+            # Saved by another version: the source alone is what is left.
+            self.open_source(text)
+            return
+        self._workspace.open(recipe)
+
     def open_source(self, text: str) -> None:
         """Open ``sample:NAME`` or ``FILE[:ENTRY]``; the lowering and the target stay."""
         try:
@@ -58,7 +67,7 @@ class Opening(QObject):
         except LowerscopeError as error:
             self._workspace.report(error.problem)
             return
-        recipe = Recipe(source=Source(spec=spec, entry=entry))
+        recipe = Recipe(source=Source(spec=absolute(spec), entry=entry))
         current = self._workspace.recipe
         if current is not None:
             recipe = msgspec.structs.replace(
@@ -77,6 +86,8 @@ class Opening(QObject):
         names = [record.name for record in known]
         dialog = InputsDialog(names, known, recipe.inputs, recipe.seed, parent=self._window)
         if dialog.exec() == QDialog.DialogCode.Accepted:
+            # While the form was open, another change may have come about.
+            recipe = self._workspace.wanted or recipe
             self._workspace.change(
                 msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.seed.value())
             )
@@ -139,6 +150,11 @@ class Opening(QObject):
         if refused is not None and isinstance(dialog, InputsDialog):
             inputs, seed = dialog.specs(), dialog.seed.value()
             self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))
+
+
+def absolute(spec: str) -> str:
+    """Return `spec` with its path made absolute, so that it means the same everywhere."""
+    return spec if spec.startswith("sample:") else str(Path(spec).absolute())
 
 
 def with_source(recipe: Recipe, **changes: object) -> Recipe:

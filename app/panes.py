@@ -91,9 +91,6 @@ class Panes(QMainWindow):
 
     def _show_problems(self) -> None:
         problems = self._workspace.problems
-        self.outcome.set_context(
-            self.tr("{0} problems").format(len(problems)) if len(problems) > 1 else ""
-        )
         if problems:
             self.docks["outcome"].show()
             self.outcome.set_current("problems")

@@ -21,17 +21,22 @@ class Settings:
 
     def recent(self) -> list[str]:
         """Return the sources that were opened last, the newest first."""
+        return [source for source, _ in self._recent()]
+
+    def recipe_of(self, source: str) -> str:
+        """Return the recipe that a recent source was opened with, as JSON; or nothing."""
+        return dict(self._recent()).get(source, "")
+
+    def add_recent(self, source: str, recipe: str) -> None:
+        """Put a source at the head of the recent ones, with its recipe as JSON."""
+        others = [each for each in self._recent() if each[0] != source]
+        entries = [(source, recipe), *others][:RECENT_MOST]
+        self._store.setValue("recent", [part for entry in entries for part in entry])
+
+    def _recent(self) -> list[tuple[str, str]]:
         value = self._store.value("recent", [])
-        return [str(each) for each in value] if isinstance(value, list) else [str(value)]
-
-    def add_recent(self, source: str) -> None:
-        """Put a source at the head of the recent ones."""
-        sources = [source, *(each for each in self.recent() if each != source)]
-        self._store.setValue("recent", sources[:RECENT_MOST])
-
-    def clear_recent(self) -> None:
-        """Forget the recent sources."""
-        self._store.remove("recent")
+        parts = [str(each) for each in value] if isinstance(value, list) else []
+        return list(zip(parts[::2], parts[1::2], strict=False))
 
     def scheme(self) -> str:
         """Return ``"system"``, ``"light"`` or ``"dark"``."""

@@ -126,6 +126,7 @@ class MainWindow(QMainWindow):
         self.status = StatusBar(self.workspace)
         self.setStatusBar(self.status)
         self.welcome.chosen.connect(self.open_source)
+        self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
         self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
         self.tool_bar.target_wanted.connect(self.type_target)
@@ -134,6 +135,7 @@ class MainWindow(QMainWindow):
         workspace.recipe_wanted.connect(self._show_recipe)
         workspace.run_changed.connect(self._show_recipe)
         workspace.activity_changed.connect(self._show_recipe)
+        workspace.problems_changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
 
     @property
@@ -145,6 +147,7 @@ class MainWindow(QMainWindow):
             self._panes = Panes(self.workspace)
             self._panes.problems.export_wanted.connect(self.opening.trace_by_export)
             self._panes.problems.trust_wanted.connect(self.opening.trust)
+            self._panes.problems.retry_wanted.connect(self.workspace.reload)
             self._panes.problems.question_wanted.connect(self.opening.ask)
             self.pages.addWidget(self._panes)
             self._view_menu.addSeparator()
@@ -165,6 +168,11 @@ class MainWindow(QMainWindow):
     def open_source(self, spec: str) -> None:
         """Open ``sample:NAME`` or a file."""
         self.opening.open_source(spec)
+        self.show_panes()
+
+    def open_recent(self, spec: str) -> None:
+        """Open a source once more, with all that it was opened with."""
+        self.opening.open_recent(spec, self.settings.recipe_of(spec))
         self.show_panes()
 
     def choose_file(self) -> None:
@@ -226,14 +234,17 @@ class MainWindow(QMainWindow):
         recipe, snapshot = self.workspace.recipe, self.workspace.snapshot
         if recipe is not None and snapshot is not None:
             self.setWindowTitle(f"{snapshot.model.title} – Lowerscope")
-            self.settings.add_recent(self.opening.text_of(recipe))
+            from lowerscope.core.recipe import to_json
+
+            self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
     def _show_recipe(self) -> None:
         workspace, commands = self.workspace, self.commands
         recipe, snapshot = workspace.wanted, workspace.snapshot
         has_torch = snapshot is not None and snapshot.model.kind == "torch"
-        for key in ("reload", "inputs", "target-other", "document"):
+        for key in ("inputs", "target-other", "document"):
             commands.enable(key, snapshot is not None)
+        commands.enable("reload", snapshot is not None or workspace.refused is not None)
         for key in ("high-level", "te", "fx", "export", "next-node", "previous-node"):
             commands.enable(key, has_torch)
         commands.enable("run", recipe is not None and not workspace.running)

@@ -7,17 +7,18 @@ the signals, draw the records, and call the methods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.history import History
 from lowerscope.app.selection import Links, Selection
 from lowerscope.core.engine.protocol import FunctionTextParams, RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import RunRecord, Snapshot, TextRecord
+from lowerscope.core.records import Note, RunRecord, Snapshot, TextRecord
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 
@@ -30,14 +31,17 @@ class Activity:
     fraction: float | None = None
 
 
-@dataclass
+REPLACED_MS = 3000
+"""A child that is still at work on what nobody wants any more is killed after so long."""
+
+
+@dataclass(frozen=True)
 class _Change:
     """A recipe on its way: it becomes the document's when the engine has derived its records."""
 
     recipe: Recipe
+    history: History
     request: int
-    undo: list[Recipe] = field(default_factory=list)
-    redo: list[Recipe] = field(default_factory=list)
 
 
 class Workspace(QObject):
@@ -86,13 +90,15 @@ class Workspace(QObject):
         self._run: RunRecord | None = None
         self._problems: tuple[Problem, ...] = ()
         self._activity = Activity()
-        self._undo: list[Recipe] = []
-        self._redo: list[Recipe] = []
+        self._history = History()
         self._change: _Change | None = None
         self._refused: _Change | None = None
+        self._replay_request: int | None = None
         self._run_request: int | None = None
         self._run_waits = False
+        self._fetches: dict[int, int] = {}
         self._links = Links()
+        self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
             client.log.connect(self.logged)
@@ -141,6 +147,11 @@ class Workspace(QObject):
         return self._problems
 
     @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the user should know of the model that is open."""
+        return () if self._snapshot is None else self._snapshot.notes
+
+    @property
     def activity(self) -> Activity:
         """What is under way."""
         return self._activity
@@ -156,52 +167,66 @@ class Workspace(QObject):
         self.engine.stop()
         self.worker.stop()
 
+    def restart(self) -> None:
+        """Start both children anew, whatever they are at, and derive what is shown again."""
+        for client in (self.engine, self.worker):
+            client.restart()
+        self._replay()
+
     # The recipe
 
     def open(self, recipe: Recipe) -> None:
         """Open another source. What is open stays until the new one's records are there."""
-        self._want(recipe, undo=[], redo=[])
+        self._want(recipe, History())
 
     def change(self, recipe: Recipe) -> None:
         """Go over to a changed recipe of the same source, as one step of undo."""
         if self._recipe is None:
             self.open(recipe)
+        elif recipe == self._recipe:
+            self._abandon_change()
         elif recipe != self.wanted:
-            self._want(recipe, undo=[*self._undo, self._recipe], redo=[])
+            self._want(recipe, self._history.changed_from(self._recipe))
 
     def retry(self, recipe: Recipe) -> None:
         """Ask again for what was refused, mended; it counts as the same step of undo."""
         assert self._refused is not None
-        self._want(recipe, undo=self._refused.undo, redo=self._refused.redo)
+        self._want(recipe, self._refused.history)
 
     def reload(self) -> None:
-        """Derive everything anew from the files as they are now."""
-        if self._recipe is not None:
-            self._want(self._recipe, undo=self._undo, redo=self._redo)
+        """Derive everything anew from the files as they are now; of what was refused, if it was."""
+        if self._refused is not None:
+            self._want(self._refused.recipe, self._refused.history)
+        elif self._recipe is not None:
+            self._want(self._recipe, self._history)
 
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to take back."""
-        return bool(self._undo)
+        return bool(self._history.undo) or self._change is not None
 
     @property
     def can_redo(self) -> bool:
         """Whether a step was taken back."""
-        return bool(self._redo)
+        return bool(self._history.redo)
 
     def undo(self) -> None:
-        """Take the last change of the recipe back."""
-        if self._undo and self._recipe is not None:
-            self._want(self._undo[-1], undo=self._undo[:-1], redo=[*self._redo, self._recipe])
+        """Take the last change of the recipe back, or the one that is on its way."""
+        if self._change is not None:
+            self._abandon_change()
+        elif self._history.undo and self._recipe is not None:
+            self._want(*self._history.back_from(self._recipe))
 
     def redo(self) -> None:
         """Make the change again that was taken back last."""
-        if self._redo and self._recipe is not None:
-            self._want(self._redo[-1], undo=[*self._undo, self._recipe], redo=self._redo[:-1])
+        if self._history.redo and self._recipe is not None and self._change is None:
+            self._want(*self._history.forward_from(self._recipe))
 
-    def _want(self, recipe: Recipe, undo: list[Recipe], redo: list[Recipe]) -> None:
+    def _want(self, recipe: Recipe, history: History) -> None:
         self._abandon_change()
         self._abandon_run()
+        self._abandon(self.engine, self._replay_request)
+        self._replay_request = None
         self._set_activity(Activity(self.tr("Opening")))
         request = self.engine.request(
             "snapshot",
@@ -210,28 +235,35 @@ class Workspace(QObject):
             self._refuse_change,
             self._note_progress,
         )
-        self._change = _Change(recipe, request, undo=undo, redo=redo)
+        self._change = _Change(recipe, history, request)
         self.recipe_wanted.emit()
 
     def _abandon_change(self) -> None:
+        """Forget the recipe that is on its way; what is shown stays."""
         if self._change is not None:
             change, self._change = self._change, None
-            self.engine.drop(change.request)
-            self.engine.cancel(change.request)
+            self._abandon(self.engine, change.request)
+            self._set_activity(Activity())
+            self.recipe_wanted.emit()
+
+    def _abandon(self, client: EngineClient, request: int | None) -> None:
+        if request is not None:
+            # In this order: what was dropped cannot be cancelled any more.
+            client.cancel(request, REPLACED_MS)
+            client.drop(request)
 
     def _accept_snapshot(self, snapshot: Snapshot) -> None:
         change, self._change = self._change, None
-        if change is None:
-            return
-        same_recipe = change.recipe == self._recipe
-        self._recipe, self._snapshot = change.recipe, snapshot
-        self._undo, self._redo = change.undo, change.redo
+        assert change is not None
+        stale = change.recipe != self._recipe or (
+            self._run is not None and self._run.key != snapshot.key
+        )
+        self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
         self._links = Links(snapshot)
-        if not same_recipe and self._run is not None:
+        if stale and self._run is not None:
             self._run = None
             self.run_changed.emit()
-        self._refused = None
-        self._set_problems(())
+        self._set_trouble()
         self._set_activity(Activity())
         self._selection = self._links.select(self._selection.chosen)
         self.snapshot_changed.emit()
@@ -240,17 +272,17 @@ class Workspace(QObject):
         self._run_if_waiting()
 
     def _refuse_change(self, problem: Problem) -> None:
-        self._refused, self._change = self._change, None
+        change, self._change = self._change, None
         self._run_waits = False
         self._set_activity(Activity())
         if problem.code != "cancelled":
-            self._set_problems((problem,))
+            self._set_trouble(problem, change)
         self.recipe_wanted.emit()
         self.run_changed.emit()
 
     def report(self, problem: Problem) -> None:
         """Show a problem that was found before the engine was asked."""
-        self._set_problems((problem,))
+        self._set_trouble(problem)
 
     # Selection
 
@@ -279,14 +311,28 @@ class Workspace(QObject):
         on_text: Callable[[TextRecord], None],
         on_problem: Callable[[Problem], None],
     ) -> int:
-        """Ask for the script of a function; return the request, for `drop_fetch`."""
+        """Ask for the script of a function; return a number for `drop_fetch`."""
         assert self._recipe is not None
         params = FunctionTextParams(recipe=self._recipe, name=name)
-        return self.engine.request("function_text", params, on_text, on_problem)
 
-    def drop_fetch(self, request: int) -> None:
+        def take_problem(problem: Problem) -> None:
+            if problem.code == "not-kept" and first in self._fetches:
+                # The engine is a new one: what leads to the text has to be derived again.
+                self._fetches[first] = self.engine.request(
+                    "derived_function_text", params, on_text, on_problem
+                )
+            else:
+                on_problem(problem)
+
+        first = self.engine.request("function_text", params, on_text, take_problem)
+        self._fetches = {first: first}
+        return first
+
+    def drop_fetch(self, number: int) -> None:
         """Forget about a text that is no longer looked at."""
-        self.engine.drop(request)
+        request = self._fetches.pop(number, None)
+        if request is not None:
+            self.engine.drop(request)
 
     # Run
 
@@ -296,11 +342,13 @@ class Workspace(QObject):
             return
         self._run_waits = True
         self._run = None
+        self._set_activity(Activity(self.tr("Waiting for the engine")))
         self.run_changed.emit()
         self._run_if_waiting()
 
     def _run_if_waiting(self) -> None:
-        if not self._run_waits or self._change is not None or self._recipe is None:
+        busy = self._change is not None or self.engine.state in ("starting", "busy")
+        if not self._run_waits or busy or self._recipe is None:
             return
         self._run_waits = False
         self._set_activity(Activity(self.tr("Compiling")))
@@ -315,33 +363,37 @@ class Workspace(QObject):
     def _accept_run(self, record: RunRecord) -> None:
         self._run_request = None
         self._run = record
-        self._set_problems(())
+        self._set_trouble()
         self._set_activity(Activity())
         self.run_changed.emit()
+        if self._snapshot is not None and record.key != self._snapshot.key:
+            # What was run is not what is shown: a file was changed in between.
+            self.announced.emit(self.tr("The file has changed since: it was opened anew."), "info")
+            self.reload()
 
     def _refuse_run(self, problem: Problem) -> None:
         self._run_request = None
-        self._refused = None
         self._set_activity(Activity())
         if problem.code != "cancelled":
-            self._set_problems((problem,))
+            self._set_trouble(problem)
         self.run_changed.emit()
 
     def _abandon_run(self) -> None:
         if self._run_request is not None:
             request, self._run_request = self._run_request, None
-            self.worker.drop(request)
-            self.worker.cancel(request)
-            self.run_changed.emit()
-        elif self._run_waits:
-            self._run_waits = False
+            self._abandon(self.worker, request)
             self.run_changed.emit()
 
     def cancel(self) -> None:
         """Stop what is under way; what was open stays."""
-        self._run_waits = False
+        if self._run_waits:
+            self._run_waits = False
+            self._set_activity(Activity())
+            self.run_changed.emit()
         if self._change is not None:
             self.engine.cancel(self._change.request)
+        if self._replay_request is not None:
+            self.engine.cancel(self._replay_request)
         if self._run_request is not None:
             self.worker.cancel(self._run_request)
 
@@ -354,35 +406,58 @@ class Workspace(QObject):
         if self.engine.state == "ready" and self.worker.state == "stopped":
             self.worker.start()
         self.children_changed.emit()
+        self._run_if_waiting()
 
     def _note_crash(self, ending: Ending) -> None:
-        if ending.role == "engine" and self._recipe is not None:
-            # Derive everything anew, so that what is asked for next is there. A change that was
-            # on its way is left out: it may be what the engine died of.
-            self.engine.request(
-                "snapshot",
-                SnapshotParams(recipe=self._recipe, metrics=self.metrics),
-                lambda _snapshot: None,
-                self._refuse_replay,
-            )
+        # A change that was on its way is left out, as it may be what the engine died of; so is a
+        # replay, or it would die again and again.
+        if ending.role == "engine" and self._replay_request is None:
+            self._replay()
         self.announced.emit(self._crash_text(ending), "wrong")
 
+    def _replay(self) -> None:
+        """Let the engine derive what is shown, so that what is asked for next is there."""
+        if self._recipe is None or self._replay_request is not None:
+            return
+        self._replay_request = self.engine.request(
+            "snapshot",
+            SnapshotParams(recipe=self._recipe, metrics=self.metrics),
+            self._accept_replay,
+            self._refuse_replay,
+            self._note_progress,
+        )
+
+    def _accept_replay(self, _snapshot: Snapshot) -> None:
+        self._replay_request = None
+        self._end_replay()
+
     def _refuse_replay(self, problem: Problem) -> None:
-        self._set_problems((problem,))
+        request, self._replay_request = self._replay_request, None
+        if problem.code != "cancelled" and self._recipe is not None and request is not None:
+            self._set_trouble(problem, _Change(self._recipe, self._history, request))
+        self._end_replay()
+
+    def _end_replay(self) -> None:
+        if self._change is None and not self.running:
+            self._set_activity(Activity())
 
     def _crash_text(self, ending: Ending) -> str:
-        if ending.role == "worker":
-            kept = self.tr("It was started anew; all that is open is as it was.")
-        elif self._recipe is None:
-            kept = self.tr("It was started anew.")
+        client = self.engine if ending.role == "engine" else self.worker
+        if client.state == "failed":
+            what = self.tr("It died again and again, and was given up; Run has a command for it.")
+        elif ending.role == "worker" or self._recipe is None:
+            what = self.tr("It is started anew; all that is open is as it was.")
         else:
-            kept = self.tr("It was started anew and the session replayed.")
-        return f"{ending}. {kept}"
+            what = self.tr("It is started anew and the session replayed.")
+        return f"{ending}. {what}"
 
-    def _set_problems(self, problems: tuple[Problem, ...]) -> None:
-        if problems != self._problems:
-            self._problems = problems
-            self.problems_changed.emit()
+    def _set_trouble(self, problem: Problem | None = None, change: _Change | None = None) -> None:
+        """Show a problem, or none, together with the recipe that led to it."""
+        if problem is None and not self._problems:
+            return
+        self._refused = change
+        self._problems = () if problem is None else (problem,)
+        self.problems_changed.emit()
 
     def _set_activity(self, activity: Activity) -> None:
         if activity != self._activity:

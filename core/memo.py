@@ -75,22 +75,24 @@ class Memo:
         size
             Bytes that keeping the value costs beyond what it shares with others.
         """
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return cast(T, self._values[key][0])
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
+        while True:
             with self._lock:
                 if key in self._values:
+                    self._values.move_to_end(key)
                     return cast(T, self._values[key][0])
-            try:
-                value = make()
-                self._keep(key, value, size(value))
-            finally:
+                making = self._making.setdefault(key, threading.Lock())
+            with making:
                 with self._lock:
-                    self._making.pop(key, None)
-            return value
+                    if self._making.get(key) is not making:
+                        # It was made, or could not be, while this thread waited: look again.
+                        continue
+                try:
+                    value = make()
+                    self._keep(key, value, size(value))
+                finally:
+                    with self._lock:
+                        del self._making[key]
+                return value
 
     def _keep(self, key: str, value: object, size: int) -> None:
         with self._lock:

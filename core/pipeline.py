@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 import tvm
 
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.comparing import judge
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure
@@ -56,9 +57,23 @@ class Pipeline:
 
         key = key_of("snapshot", stages.transform_key, metrics)
         snapshot = stages.keep("records", key, make)
-        return msgspec.structs.replace(snapshot, milliseconds=stages.milliseconds)
+        return msgspec.structs.replace(
+            snapshot, key=stages.transform_key, milliseconds=stages.milliseconds
+        )
 
     def function_text(self, recipe: Recipe, name: str, progress: Progress) -> TextRecord:
+        """Return the script of one function of a module that is kept.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first.
+        """
+        if self.stages(recipe, progress).transform_key not in self._memo:
+            raise LowerscopeError("the module is not kept", code="not-kept")
+        return self.derived_function_text(recipe, name, progress)
+
+    def derived_function_text(self, recipe: Recipe, name: str, progress: Progress) -> TextRecord:
         """Return the script of one function after the passes."""
         stages = self.stages(recipe, progress)
         return stages.keep(
@@ -75,7 +90,7 @@ class Pipeline:
         loaded, module, built = stages.loaded, stages.transformed.module, stages.built
         values = tuple(each.value for each in loaded.inputs)
         progress.report("Running")
-        execution = Execution(built.executable, entry_name(module), values)
+        execution = Execution(built.executable, "main", values)
         actual = execution.outputs()
         reference = None if loaded.model is None else Reference(loaded.model, values, recipe.seed)
         progress.report("Comparing with torch")
@@ -98,14 +113,5 @@ class Pipeline:
             ),
             outputs=verdict.outputs,
             prediction=predict(loaded.classes, actual, expected),
+            key=stages.transform_key,
         )
-
-
-def entry_name(module: tvm.IRModule) -> str:
-    """Return the name of the Relax function to run: ``main``, or the only one."""
-    names = [
-        str(variable.name_hint)
-        for variable, function in module.functions_items()
-        if isinstance(function, tvm.relax.Function)
-    ]
-    return "main" if "main" in names or not names else names[0]

@@ -222,8 +222,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         Pairs of ids that belong together, as they were recorded when the second was made.
     notes
         What the user should know.
+    key
+        Of what the passes made: equal for two recipes that lead to the same module by the same
+        files.
     milliseconds
-        Time that each stage took, by name; 0 for those that were kept from before.
+        Time of each stage that had to be run, by name.
     """
 
     model: ModelRecord
@@ -235,6 +238,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[FunctionRecord, ...]
     links: tuple[tuple[str, str], ...]
     notes: tuple[Note, ...] = ()
+    key: str = ""
     milliseconds: dict[str, float] = {}
 
 
@@ -263,7 +267,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one run, times in milliseconds.
 
     ``verdict`` is ``match``, ``differ`` or ``no-reference``. Errors are the largest over all
-    outputs; they are ``None`` without a reference.
+    outputs; they are ``None`` without a reference. ``key`` is that of the `Snapshot` of the module
+    that was run.
     """
 
     verdict: str
@@ -278,3 +283,4 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: int
     outputs: tuple[OutputRecord, ...]
     prediction: Prediction | None = None
+    key: str = ""

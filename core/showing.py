@@ -15,6 +15,14 @@ from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.script import function_text, module_text
 
 
+def notes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
+    """Return what the user should know of a recipe's model, a line each."""
+    stages = pipeline.stages(recipe)
+    traced, lowered = stages.traced, stages.lowered
+    notes = (*(traced.notes if traced else ()), *(lowered.notes if lowered else ()))
+    return tuple(f"{note.where}: {note.text}" if note.where else note.text for note in notes)
+
+
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
     """Return the FX nodes of a recipe.
 

@@ -40,6 +40,14 @@ class InputRow:
     low: QLineEdit
     high: QLineEdit
     file: QLineEdit
+    known: bool
+    said: InputSpec | None
+    before: tuple[str, ...] = ()
+
+    def texts(self) -> tuple[str, ...]:
+        """Return what stands in the fields."""
+        edits = (self.shape, self.low, self.high, self.file)
+        return (*(edit.text().strip() for edit in edits), self.dtype.currentText())
 
 
 class InputsDialog(QDialog):
@@ -156,7 +164,8 @@ class InputsDialog(QDialog):
             low.setText("" if spec.low is None else str(spec.low))
             high.setText("" if spec.high is None else str(spec.high))
             file.setText(spec.file)
-        row = InputRow(name, shape, dtype, low, high, file)
+        row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
+        row.before = row.texts()
         label = QLabel(name)
         label.setProperty("role", "title")
         grid.addWidget(label, index, 0)
@@ -203,7 +212,8 @@ class InputsDialog(QDialog):
 
     def _check(self) -> None:
         try:
-            self._specs = tuple(_spec_of(row) for row in self._rows)
+            specs = [_spec_of(row) for row in self._rows]
+            self._specs = tuple(spec for spec in specs if spec is not None)
         except LowerscopeError as error:
             self.error.setText(error.problem.line())
             self.error.show()
@@ -211,14 +221,25 @@ class InputsDialog(QDialog):
         self.accept()
 
 
-def _spec_of(row: InputRow) -> InputSpec:
-    """Read a row through the option's own parser, so that both say the same of what is wrong."""
+def _spec_of(row: InputRow) -> InputSpec | None:
+    """Read a row through the option's own parser, so that both say the same of what is wrong.
+
+    A row that was not touched stays what it was: what the user said before, or nothing, which
+    means the file's own example.
+    """
+    if row.known and row.texts() == row.before:
+        return row.said
     shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
-    dtype = row.dtype.currentText()
     file = row.file.text().strip()
     if file:
         return InputSpec(name=row.name, file=file)
-    text = f"{row.name}={shape or '()'}:{dtype}"
+    if not shape and not row.known:
+        raise LowerscopeError(
+            "it has no shape",
+            where=row.name,
+            todo="Write its extents with commas, such as 1,784, or choose a file",
+        )
+    text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
     if row.low.text().strip() or row.high.text().strip():
         text += f"[{row.low.text().strip() or 0},{row.high.text().strip()})"
     return parse_input(text)

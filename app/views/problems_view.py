@@ -18,6 +18,7 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.records import Note
 
 
 class ProblemsView(QWidget):
@@ -29,12 +30,15 @@ class ProblemsView(QWidget):
         The user wants to trace with ``torch.export`` instead.
     trust_wanted
         The user wants to open the file although it can run code.
+    retry_wanted
+        The user wants to try again, since the file is mended.
     question_wanted
         The user wants to be asked again what the problem leaves open.
     """
 
     export_wanted = Signal()
     trust_wanted = Signal()
+    retry_wanted = Signal()
     question_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -44,14 +48,15 @@ class ProblemsView(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._content: QWidget | None = None
         workspace.problems_changed.connect(self._show_problems)
+        workspace.snapshot_changed.connect(self._show_problems)
         self._show_problems()
 
     def _show_problems(self) -> None:
         if self._content is not None:
             self._column.removeWidget(self._content)
             self._content.deleteLater()
-        problems = self._workspace.problems
-        self._content = self._list(problems) if problems else self._nothing()
+        problems, notes = self._workspace.problems, self._workspace.notes
+        self._content = self._list(problems, notes) if problems or notes else self._nothing()
         self._column.addWidget(self._content)
 
     def _nothing(self) -> QWidget:
@@ -59,13 +64,15 @@ class ProblemsView(QWidget):
             self.tr("No problems"), self.tr("What goes wrong is listed here, with what to do.")
         )
 
-    def _list(self, problems: tuple[Problem, ...]) -> QWidget:
+    def _list(self, problems: tuple[Problem, ...], notes: tuple[Note, ...]) -> QWidget:
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(8)
         for problem in problems:
             column.addWidget(self._card(problem))
+        for note in notes:
+            column.addWidget(_text(f"{note.where}: {note.text}" if note.where else note.text))
         column.addStretch(1)
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -112,6 +119,8 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Choose…"), self.question_wanted))
         if problem.code == "give-inputs":
             remedies.append((self.tr("Fill in the inputs…"), self.question_wanted))
+        if self._workspace.refused is not None:
+            remedies.append((self.tr("Try again"), self.retry_wanted))
         return remedies
 
 

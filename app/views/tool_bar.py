@@ -17,12 +17,13 @@ from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.recipe import STRATEGIES, Recipe, Strategy
+from lowerscope.core.recipe import STRATEGIES, Recipe
 from lowerscope.core.records import ModelRecord, RunRecord
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",
     "te": "TensorIR functions made from tensor expressions",
+    "library": "Calls into torch, on the same memory",
 }
 TARGETS = {"llvm": "llvm", "native": "this machine"}
 
@@ -155,9 +156,8 @@ class ToolBar(QWidget):
 
     def _change_lowering(self, strategy: str) -> None:
         recipe = self._workspace.wanted
-        if recipe is not None and strategy in STRATEGY_NAMES:
-            chosen: Strategy = "te" if strategy == "te" else "high-level"
-            self._workspace.change(msgspec.structs.replace(recipe, lowering=chosen))
+        if recipe is not None:
+            self._workspace.change(msgspec.structs.replace(recipe, lowering=strategy))
 
     def _change_target(self, action: QAction) -> None:
         recipe = self._workspace.wanted

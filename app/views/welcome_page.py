@@ -28,11 +28,14 @@ class WelcomePage(QScrollArea):
     -------
     chosen
         The user wants to open this source.
+    chosen_again
+        The user wants to open this source as it was opened before.
     open_wanted
         The user wants to look for a file.
     """
 
     chosen = Signal(str)
+    chosen_again = Signal(str)
     open_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -87,7 +90,9 @@ class WelcomePage(QScrollArea):
         if not sources:
             self._recent.addWidget(_label(self.tr("What you open is listed here."), "quiet"))
         for source in sources:
-            self._recent.addWidget(self._row(source, *_recent_words(source)))
+            row = self._row(source, *_recent_words(source))
+            row.clicked.connect(self._choose_again)
+            self._recent.addWidget(row)
         self._recent.addStretch(1)
 
     def _open_row(self) -> QHBoxLayout:
@@ -107,18 +112,22 @@ class WelcomePage(QScrollArea):
         column.addWidget(_label(self.tr("Samples"), "title"))
         column.addSpacing(8)
         for sample in samples():
-            column.addWidget(self._row(f"sample:{sample.name}", sample.name, sample.description))
+            row = self._row(f"sample:{sample.name}", sample.name, sample.description)
+            row.clicked.connect(self._choose)
+            column.addWidget(row)
         column.addStretch(1)
         return column
 
     def _row(self, source: str, title: str, description: str) -> LinkRow:
         row = LinkRow(title, description)
         row.setProperty("source", source)
-        row.clicked.connect(self._choose)
         return row
 
     def _choose(self) -> None:
         self.chosen.emit(self.sender().property("source"))
+
+    def _choose_again(self) -> None:
+        self.chosen_again.emit(self.sender().property("source"))
 
 
 def _recent_words(source: str) -> tuple[str, str]:

@@ -190,7 +190,11 @@ class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FunctionTextParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The script of function ``name`` after the passes."""
+    """The script of function ``name`` after the passes.
+
+    The method ``function_text`` answers at once, from what is kept, or with the code
+    ``"not-kept"``; ``derived_function_text`` derives what is missing.
+    """
 
     recipe: Recipe
     name: str
@@ -230,6 +234,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
     {
         "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
         "function_text": MethodType(FunctionTextParams, TextRecord, "light", "printing a function"),
+        "derived_function_text": MethodType(
+            FunctionTextParams, TextRecord, "heavy", "printing a function"
+        ),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }
 )

@@ -53,6 +53,8 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, chosen: Tolerances)
         return _incomparable(f"dtype {actual.dtype} instead of {expected.dtype}")
     if actual.numel() == 0:
         return Difference(0.0, 0.0, matches=True, reason="")
+    if not expected.dtype.is_floating_point and not expected.dtype.is_complex:
+        return _whole_difference(actual, expected)
     tolerances = tolerances_for(expected.dtype, chosen)
     wide = torch.complex128 if expected.dtype.is_complex else torch.float64
     a, b = actual.to(wide), expected.to(wide)
@@ -74,6 +76,20 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, chosen: Tolerances)
         max_rel=float(relative.max()),
         matches=outside == 0,
         reason=reason,
+    )
+
+
+def _whole_difference(actual: torch.Tensor, expected: torch.Tensor) -> Difference:
+    """Compare integers or booleans, which have to be equal; exact where float64 is not."""
+    same = actual == expected
+    outside = int((~same).sum())
+    pairs = zip(actual[~same].tolist(), expected[~same].tolist(), strict=True)
+    gaps = [(abs(int(a) - int(b)), abs(int(b))) for a, b in pairs]
+    return Difference(
+        max_abs=float(max((gap for gap, _ in gaps), default=0)),
+        max_rel=max((gap / size for gap, size in gaps if size), default=0.0),
+        matches=outside == 0,
+        reason=f"{outside} of {actual.numel()} elements differ" if outside else "",
     )
 
 

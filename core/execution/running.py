@@ -99,32 +99,67 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 class Reference:
-    """A copy of a torch model in eval mode, with its inputs."""
+    """A copy of a torch model in eval mode, with copies of its inputs.
+
+    Parameters
+    ----------
+    seed
+        Set before the run whose outputs count.
+
+    Raises
+    ------
+    LowerscopeError
+        If the model cannot be copied.
+    """
 
     def __init__(self, model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int) -> None:
         with warnings.catch_warnings():
             # The modules of exported programs hold specs of trees that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
-            self._model = _in_eval_mode(copy.deepcopy(model))
-        self._inputs = tuple(inputs)
+            self._model = _in_eval_mode(_copy(model))
+        self._pristine = tuple(value.detach().clone() for value in inputs)
+        self._inputs = self._pristine
         self._seed = seed
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take new copies of the inputs, as a model may change those that it is given."""
+        self._inputs = tuple(value.clone() for value in self._pristine)
 
     def call(self) -> Any:
-        """Run once and return what the model returns."""
+        """Run once and return what the model returns; `refresh` belongs before it."""
         with torch.inference_mode():
             return self._model(*self._inputs)
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Run once on copies of the inputs; return the outputs, flattened in torch's order."""
+        """Run once; return the outputs, flattened in torch's order."""
+        self.refresh()
         torch.manual_seed(self._seed)
-        with torch.inference_mode():
-            result = self._model(*(value.clone() for value in self._inputs))
+        result = self.call()
         leaves = pytree.tree_leaves(result)
         return tuple(
             leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf)
             for leaf in leaves
             if leaf is not None
         )
+
+
+def _copy(model: torch.nn.Module) -> torch.nn.Module:
+    """Copy a model; tensors that were computed, such as a normed weight, lose their history."""
+    memo: dict[int, Any] = {
+        id(value): value.detach().clone()
+        for module in model.modules()
+        for value in vars(module).values()
+        if isinstance(value, torch.Tensor) and not value.is_leaf
+    }
+    try:
+        return copy.deepcopy(model, memo)
+    except (RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise LowerscopeError(
+            f"the model cannot be copied for the comparison: {last_line(error)}",
+            where=type(model).__name__,
+            todo="Keep what cannot be copied out of the module, or give it a __deepcopy__",
+        ) from error
 
 
 def _in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
@@ -146,24 +181,26 @@ def measure(execution: Execution, reference: Reference | None, check: Callable[[
     check
         Called between calls; may raise to cancel.
     """
-    sides: list[Callable[[], Any]] = [execution.call]
+    sides: list[tuple[Callable[[], Any], Callable[[], None]]] = [(execution.call, lambda: None)]
     if reference is not None:
-        sides.append(reference.call)
-    for side in sides:
+        sides.append((reference.call, reference.refresh))
+    for side, before in sides:
+        before()
         side()
         check()
-    once = sum(_seconds(side) for side in sides)
+    once = sum(_seconds(side, before) for side, before in sides)
     repeats = max(3, min(REPEATS, int(BUDGET / max(once, 1e-6))))
     times: list[list[float]] = [[] for _ in sides]
     for _ in range(repeats):
-        for side, taken in zip(sides, times, strict=True):
-            taken.append(_seconds(side))
+        for (side, before), taken in zip(sides, times, strict=True):
+            taken.append(_seconds(side, before))
             check()
     medians = [statistics.median(taken) * 1000 for taken in times]
     return Times(tvm_ms=medians[0], torch_ms=medians[1] if reference is not None else None)
 
 
-def _seconds(call: Callable[[], Any]) -> float:
+def _seconds(call: Callable[[], Any], before: Callable[[], None]) -> float:
+    before()
     start = time.perf_counter()
     call()
     return time.perf_counter() - start

@@ -32,7 +32,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
     has_torch = pipeline.stages(recipe).loaded.model is not None
     paths = (module, table) if has_torch else (module,)
     for path in paths:
-        if path.exists() and not force:
+        if not force and _is_there(path):
             raise LowerscopeError(
                 "the file is there already",
                 where=str(path),
@@ -46,9 +46,23 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
         for path in paths:
             path.write_text(texts[path], encoding="utf-8")
     except OSError as error:
-        raise LowerscopeError(
-            f"it cannot be written: {error.strerror or error}",
-            where=str(error.filename or folder),
-            todo="Choose a folder that you may write to",
-        ) from error
+        raise _cannot_write(error, folder) from error
     return paths
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _cannot_write(error, path) from error
+    return True
+
+
+def _cannot_write(error: OSError, path: Path) -> LowerscopeError:
+    return LowerscopeError(
+        f"it cannot be written: {error.strerror or error}",
+        where=str(error.filename or path),
+        todo="Choose a folder that you may write to",
+    )

@@ -76,13 +76,12 @@ def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
 
 def test_recent_sources_are_each_listed_once_the_newest_first(qtbot: QtBot) -> None:
     settings = Settings()
-    settings.clear_recent()
     for source in ("a.py", "b.py", "a.py"):
-        settings.add_recent(source)
-    assert settings.recent() == ["a.py", "b.py"]
+        settings.add_recent(source, f"recipe of {source}")
+    assert settings.recent()[:2] == ["a.py", "b.py"]
+    assert settings.recipe_of("b.py") == "recipe of b.py"
+    assert settings.recipe_of("never.py") == ""
     for number in range(30):
-        settings.add_recent(f"{number}.py")
+        settings.add_recent(f"{number}.py", "")
     assert len(settings.recent()) == 10
     assert settings.recent()[0] == "29.py"
-    settings.clear_recent()
-    assert settings.recent() == []

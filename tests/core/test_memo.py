@@ -71,6 +71,35 @@ def test_two_threads_get_one_computation() -> None:
     assert made == [1]
 
 
+def test_a_failure_is_not_shared_and_nothing_is_counted_twice() -> None:
+    memo, made, begun, go_on = Memo(1000), [], threading.Event(), threading.Event()
+
+    def fail() -> str:
+        begun.set()
+        assert go_on.wait(10)
+        raise ValueError("no")
+
+    def make() -> str:
+        made.append(1)
+        return "value"
+
+    def first() -> None:
+        with pytest.raises(ValueError, match="no"):
+            memo.get("key", fail, len)
+
+    threads = [threading.Thread(target=first)]
+    threads += [threading.Thread(target=memo.get, args=("key", make, len)) for _ in range(4)]
+    threads[0].start()
+    assert begun.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert made == [1]
+    assert memo.get("key", fail, len) == "value"
+
+
 def test_keys_tell_recipes_apart() -> None:
     recipe = Recipe(source=Source(spec="sample:a"))
     other = Recipe(source=Source(spec="sample:b"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lowerscope.core.errors import Cancelled
+from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
@@ -119,4 +119,27 @@ def test_a_small_limit_only_costs_time() -> None:
     pipeline = Pipeline(limit=1)
     first = snapshot(pipeline, MLP)
     assert changed_times(snapshot(pipeline, MLP)) == changed_times(first)
+    assert "def matmul(" in pipeline.derived_function_text(MLP, "matmul", Silent()).text
+
+
+def test_a_text_of_what_is_not_kept_is_not_derived_in_passing() -> None:
+    pipeline = Pipeline()
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.function_text(MLP, "matmul", Silent())
+    assert caught.value.problem.code == "not-kept"
+    snapshot(pipeline, MLP)
     assert "def matmul(" in pipeline.function_text(MLP, "matmul", Silent()).text
+
+
+def test_the_key_tells_whether_a_run_is_of_what_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = (
+        "import torch\nmodel = torch.nn.Linear(4, 3)\n"
+        "def example_inputs():\n    return (torch.ones(1, 4),)\n"
+    )
+    path.write_text(text)
+    pipeline, recipe = Pipeline(), Recipe(source=Source(spec=str(path)))
+    shown = snapshot(pipeline, recipe)
+    assert pipeline.run(recipe, Silent()).key == shown.key
+    path.write_text(text.replace("4, 3", "4, 5"))
+    assert pipeline.run(recipe, Silent()).key != shown.key

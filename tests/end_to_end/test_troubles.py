@@ -221,3 +221,174 @@ def test_a_source_that_changed_is_reloaded(
     window.commands.action("reload").trigger()
     wait_for_records(qtbot, window)
     assert "(1, 8)" in window.panes.relax.script.code.text()
+
+
+HANGS = "while True:\n    pass\n"
+
+
+def test_a_source_that_is_opened_over_a_hanging_one_comes_up(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:matmul_relu")
+    engine = window.workspace.engine
+    window.open_source(write(tmp_path / "hangs.py", HANGS))
+    qtbot.waitUntil(lambda: engine.state == "busy", timeout=PATIENCE)
+    window.open_source("sample:conv_net")
+    wait_for_records(qtbot, window)
+    assert window.windowTitle().startswith("conv_net")
+
+
+def test_a_run_that_is_replaced_does_not_stand_in_the_way_of_the_next(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    # Hangs in the worker alone, where the model is called for comparison.
+    text = NET.format(name="Net").replace(
+        "        return self.linear(x)",
+        "        if not isinstance(x, torch.fx.Proxy) and torch.is_inference_mode_enabled():\n"
+        "            while True:\n"
+        "                pass\n"
+        "        return self.linear(x)",
+    )
+    window = open_window(write(tmp_path / "net.py", text + EXAMPLES))
+    workspace = window.workspace
+    window.commands.action("run").trigger()
+    qtbot.waitUntil(lambda: workspace.activity.text == "Comparing with torch", timeout=PATIENCE)
+    window.open_source("sample:matmul_relu")
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_a_file_that_kills_the_engine_again_and_again_is_given_up(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
+    workspace, banners = window.workspace, []
+    workspace.announced.connect(lambda text, _role: banners.append(text))
+    before = window.panes.relax.script.code.text()
+    write(path, "import os\nos.abort()\n")
+    window.commands.action("reload").trigger()
+    wait_for_problem(qtbot, window)
+    # The reload died, and so did the one replay; then the engine is left alone.
+    qtbot.waitUntil(lambda: len(banners) == 2, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
+    qtbot.wait(1500)
+    assert len(banners) == 2
+    assert workspace.engine.state == "ready"
+    assert window.panes.relax.script.code.text() == before
+    write(path, NET.format(name="Net") + EXAMPLES)
+    window.commands.action("reload").trigger()
+    wait_for_records(qtbot, window)
+    assert workspace.problems == ()
+
+
+def test_cancelling_keeps_the_problem_with_its_own_recipe(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window()
+    workspace = window.workspace
+    two = NET.format(name="First") + NET.format(name="Second") + EXAMPLES
+    first = write(tmp_path / "two.py", two)
+    window.open_source(first)
+    wait_for_problem(qtbot, window)
+    for dialog in window.findChildren(EntryDialog):
+        dialog.reject()
+    window.open_source(write(tmp_path / "hangs.py", HANGS))
+    qtbot.waitUntil(lambda: workspace.engine.state == "busy", timeout=PATIENCE)
+    window.commands.action("stop").trigger()
+    qtbot.waitUntil(lambda: workspace.wanted is None, timeout=PATIENCE)
+    assert workspace.problems[0].code == "choose-entry"
+    assert workspace.refused is not None
+    assert workspace.refused.source.spec == first
+
+
+def test_the_same_question_is_asked_again(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window()
+    path = write(
+        tmp_path / "two.py", NET.format(name="First") + NET.format(name="Second") + EXAMPLES
+    )
+    for _ in range(2):
+        window.open_source(path)
+        qtbot.waitUntil(
+            lambda: any(each.isVisible() for each in window.findChildren(EntryDialog)),
+            timeout=PATIENCE,
+        )
+        for dialog in window.findChildren(EntryDialog):
+            dialog.reject()
+
+
+def test_undo_while_a_change_is_on_its_way_takes_that_back(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu")
+    workspace = window.workspace
+    shown = workspace.recipe
+    window.commands.action("te").trigger()
+    window.commands.action("undo").trigger()
+    assert workspace.wanted == shown
+    assert not workspace.can_undo
+    window.commands.action("te").trigger()
+    window.commands.action("high-level").trigger()
+    wait_for_records(qtbot, window)
+    assert workspace.recipe == shown
+    assert not workspace.can_undo
+
+
+def test_a_verdict_goes_with_the_code_that_it_was_about(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
+    run_and_wait(qtbot, window)
+    write(path, NET.format(name="Net").replace("self.linear(x)", "self.linear(x) * 0") + EXAMPLES)
+    window.commands.action("reload").trigger()
+    wait_for_records(qtbot, window)
+    assert window.workspace.run_record is None
+    assert not window.tool_bar.verdict.isVisible()
+    # Run without a reload: what was run is shown, and said.
+    write(path, NET.format(name="Net").replace("self.linear(x)", "self.linear(x) + 7") + EXAMPLES)
+    run_and_wait(qtbot, window)
+    wait_for_records(qtbot, window)
+    assert "opened anew" in window.banner.message()
+    assert "R.const(7.0" in window.panes.relax.script.code.text()
+    assert window.workspace.run_record is not None
+
+
+def test_after_a_cancel_by_force_the_session_is_replayed(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    workspace = window.workspace
+    window.open_source(write(tmp_path / "hangs.py", HANGS))
+    qtbot.waitUntil(lambda: workspace.engine.state == "busy", timeout=PATIENCE)
+    window.commands.action("stop").trigger()
+    workspace.select(("fx:linear1",))
+    script = window.panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def dense1" in script.text(), timeout=PATIENCE)
+
+
+def test_the_children_can_be_started_anew(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:matmul_relu")
+    engine = window.workspace.engine
+    first = engine.pid
+    window.commands.action("restart").trigger()
+    qtbot.waitUntil(lambda: engine.pid not in (None, first), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_inputs_that_were_not_touched_stay_what_they_are(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    known = snapshot.model.inputs
+    dialog = InputsDialog([each.name for each in known], known, (), 0, parent=window)
+    qtbot.addWidget(dialog)
+    dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
+    assert dialog.specs() == ()

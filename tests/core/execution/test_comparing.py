@@ -63,6 +63,15 @@ def test_integers_have_to_be_equal() -> None:
     assert not difference(a, b, Tolerances(rtol=1.0, atol=10.0)).matches
 
 
+def test_large_integers_are_told_apart() -> None:
+    a, b = torch.tensor([2**53 + 1]), torch.tensor([2**53])
+    found = difference(a, b, CHOSEN)
+    assert not found.matches
+    assert found.max_abs == 1
+    yes, no = torch.tensor([True]), torch.tensor([False])
+    assert difference(yes, no, CHOSEN).max_abs == 1
+
+
 def test_another_shape_or_dtype_differs() -> None:
     assert "shape (2,) instead of (3,)" in difference(torch.ones(2), torch.ones(3), CHOSEN).reason
     wide = torch.ones(2, dtype=torch.float64)

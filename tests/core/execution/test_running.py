@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
+
 import pytest
 import torch
 import tvm
 import tvm_ffi
 from torch import nn
-from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
@@ -168,11 +170,34 @@ def test_predictions_need_a_score_for_each_class() -> None:
     assert without.torch == ""
 
 
-def test_relax_is_what_is_run() -> None:
-    # A function that is not called main is found as well: the only one there is.
-    from lowerscope.core.pipeline import entry_name
+class Doubling(nn.Module):
+    """Changes its input at each call."""
 
-    module = tvm.IRModule({"forward": Twice["main"].with_attr("global_symbol", "forward")})
-    assert entry_name(module) == "forward"
-    assert entry_name(Twice) == "main"
-    assert isinstance(Twice["main"], relax.Function)
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        return x + 1
+
+
+def test_a_model_that_changes_its_input_is_given_a_new_one_each_time() -> None:
+    x = torch.ones(2, 3)
+    reference = Reference(Doubling(), (x,), seed=0)
+    execution = Execution(build(Twice, LLVM).executable, "main", (x,))
+    measure(execution, reference, lambda: None)
+    assert torch.equal(reference.outputs()[0], torch.full((2, 3), 3.0))
+    assert torch.equal(x, torch.ones(2, 3))
+
+
+def test_a_model_with_a_normed_weight_is_copied() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        model = nn.utils.weight_norm(nn.Linear(4, 3))
+    x = torch.randn(2, 4)
+    (output,) = Reference(model, (x,), seed=0).outputs()
+    torch.testing.assert_close(output, model(x).detach())
+
+
+def test_a_model_that_cannot_be_copied_says_so() -> None:
+    model = nn.ReLU()
+    model.lock = threading.Lock()
+    with pytest.raises(LowerscopeError, match="cannot be copied"):
+        Reference(model, (torch.ones(1),), seed=0)
