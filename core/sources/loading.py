@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ import torch
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
+from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.inputs import (
@@ -27,7 +29,7 @@ from lowerscope.core.sources.inputs import (
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.spec import check_readable, source_kind, source_path, user_path
-from lowerscope.core.sources.user_code import imported_files, run_file, user_code
+from lowerscope.core.sources.user_code import run_file, user_code
 
 if TYPE_CHECKING:
     import tvm
@@ -58,7 +60,10 @@ class LoadedModel:
     classes
         Names of the classes that the output tells apart, if the file has ``classes``.
     files
-        Files whose content the result depends on.
+        Files whose content the result depends on: those that `source_files` finds, and what was
+        imported or read from the file's folder, or below, while it was opened.
+    home
+        The environment of a Python file; ``None`` for an exported program.
     """
 
     title: str
@@ -70,6 +75,28 @@ class LoadedModel:
     inputs: tuple[ExampleInput, ...]
     classes: tuple[str, ...]
     files: tuple[Path, ...]
+    home: Environment | None = None
+
+    def environment(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context in which the file's code runs: what is opened calls its functions.
+
+        Its neighbours go by their own names, and the functions that it has registered with TVM
+        are there. Within itself it does nothing; one thread at a time can be in one.
+
+        Raises
+        ------
+        LowerscopeError
+            When it is entered, if it is `spent`.
+        """
+        return contextlib.nullcontext() if self.home is None else self.home.entered()
+
+    @property
+    def spent(self) -> bool:
+        """Whether it must be opened again, since operators of torch that it needs are gone.
+
+        They go when the environment of another file is entered.
+        """
+        return self.home is not None and self.home.spent
 
 
 def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedModel:
@@ -93,18 +120,23 @@ def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedMode
     kind = source_kind(path)
     if source.params:
         check_readable(user_path(source.params), "parameters")
-    loaded = _load_exported if kind == "exported" else _load_python
-    result = loaded(source, path, inputs, seed)
+    if kind == "exported":
+        result = _load_exported(source, path, inputs, seed)
+    else:
+        environment = Environment(path)
+        with environment.loading():
+            result = _load_python(source, environment, inputs, seed)
     files = dict.fromkeys((*source_files(source, inputs), *result.files))
     return replace(result, files=tuple(files))
 
 
 def _load_python(
-    source: Source, path: Path, specs: tuple[InputSpec, ...], seed: int
+    source: Source, environment: Environment, specs: tuple[InputSpec, ...], seed: int
 ) -> LoadedModel:
+    path = environment.path
     arguments = parse_arguments(source.args)
     seed_all(seed)
-    file = run_file(path)
+    file = run_file(environment)
     name, entry = find_entry(file, source.entry, path)
     seed_all(seed)
     built: Any = build(entry, name, arguments, path)
@@ -133,7 +165,8 @@ def _load_python(
         exported=None,
         inputs=gather(specs, signature, examples, fixed, seed, path),
         classes=_classes(file),
-        files=imported_files(path),
+        files=environment.files(),
+        home=environment,
     )
 
 

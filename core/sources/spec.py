@@ -74,7 +74,8 @@ def source_path(spec: str) -> Path:
 
 def user_path(text: str) -> Path:
     """Return the path that a user wrote, with ``~`` for the home folder where there is one."""
-    return Path(os.path.expanduser(text))
+    # With a null byte no such file can exist, and looking for the home folder fails.
+    return Path(text if "\0" in text else os.path.expanduser(text))
 
 
 def source_kind(path: Path) -> Kind:

@@ -1,0 +1,213 @@
+"""What the process looks like to a user's file: its neighbours, its folder, its registrations.
+
+A file's environment is entered while its code runs: its folder is first on the path, and what it
+imports from there goes by its own name. It stays, with the folder last on the path, until another
+file's environment is entered; then it is put away, and comes back when it is entered again. Two
+files in different folders may each have a ``core`` of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import linecache
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.sources.opened_files import OpenedFiles
+from lowerscope.core.sources.registrations import Registrations
+from lowerscope.core.sources.user_files import file_of, is_installed, is_users, places_of
+
+_lock = threading.RLock()
+"""Held in an environment: the process has one set of modules."""
+_entered: list[Environment] = []
+"""From the outermost."""
+_present: Environment | None = None
+"""The one whose modules are in ``sys.modules``, entered or not."""
+
+
+class Environment:
+    """The environment of one file that is run.
+
+    Parameters
+    ----------
+    path
+        The file, absolute.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._folder = path.parent
+        self._more_folders: list[str] = []
+        """What the file itself has put on the path."""
+        self._modules: dict[str, ModuleType] = {}
+        """By name in ``sys.modules``."""
+        self._others: set[str] = set()
+        """Names that others had there when it came."""
+        self._displaced: dict[str, ModuleType] = {}
+        """Modules whose names these have taken for as long as they are there."""
+        self._lines: dict[str, tuple[int, float | None, list[str], str]] = {}
+        """Entries of `linecache`: the lines that were run."""
+        self._opened = OpenedFiles(self._folder)
+        self._registrations = Registrations(self._folder)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the file must be run again: it was put away, and had operators of torch.
+
+        Other than modules and functions of TVM, these cannot come back.
+        """
+        return self._registrations.spent
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Run the body in the environment; in it already, this does nothing.
+
+        Raises
+        ------
+        LowerscopeError
+            If it is spent.
+        """
+        with _lock:
+            outer = _entered[-1] if _entered else None
+            if outer is self:
+                yield
+                return
+            if self.spent:
+                raise LowerscopeError(
+                    "the operators that it registers with torch are gone, since another file "
+                    "was run",
+                    where=str(self.path),
+                    todo="Open the file again",
+                )
+            _switch(self)
+            _entered.append(self)
+            try:
+                with self._first_on_path(), self._registrations.recorded(), self._hidden():
+                    yield
+            finally:
+                _entered.pop()
+                if outer is not None:
+                    _switch(outer)
+
+    @contextlib.contextmanager
+    def loading(self) -> Iterator[None]:
+        """Run the body, which opens the file, in the environment; what it reads is written down."""
+        with self.entered(), self._opened.watched():
+            yield
+
+    def add(self, module: ModuleType) -> None:
+        """Put the module of the file itself among the loaded ones."""
+        sys.modules[module.__name__] = module
+        self._others.discard(module.__name__)
+        self._modules[module.__name__] = module
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files of the folder, and below, that it has imported or read so far."""
+        names = [*self._modules, *self._neighbours()]
+        imported = (file_of(sys.modules.get(name, self._modules.get(name))) for name in names)
+        found = dict.fromkeys((*(file for file in imported if file), *self._opened.read))
+        return tuple(
+            file
+            for file in found
+            if file != self.path
+            and file.is_relative_to(self._folder)
+            and is_users(file, self._folder)
+        )
+
+    def _come(self) -> None:
+        self._others = set(sys.modules)
+        for name in self._modules:
+            if name in sys.modules:
+                self._displaced[name] = sys.modules[name]
+        self._others.difference_update(self._modules)
+        sys.modules.update(self._modules)
+        linecache.cache.update(self._lines)
+        sys.path.append(str(self._folder))
+        self._registrations.put_back()
+
+    def _go(self) -> None:
+        self._registrations.put_away()
+        folder = str(self._folder)
+        if folder in sys.path:
+            del sys.path[-1 - sys.path[::-1].index(folder)]
+        names = dict.fromkeys((*self._modules, *self._neighbours()))
+        self._modules = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+        files = [str(file) for module in self._modules.values() if (file := file_of(module))]
+        # An entry of one element is a promise to read the lines later.
+        kept = {file: entry for file in files if len(entry := linecache.cache.pop(file, ())) == 4}
+        self._lines = kept
+        sys.modules.update(self._displaced)
+        self._displaced.clear()
+
+    def _neighbours(self) -> list[str]:
+        """Return the names of what was imported from the folder since the environment came."""
+        return [
+            name
+            for name in sorted(set(sys.modules) - self._others)
+            if any(
+                place.is_relative_to(self._folder) and is_users(place, self._folder)
+                for place in places_of(sys.modules.get(name))
+            )
+        ]
+
+    @contextlib.contextmanager
+    def _first_on_path(self) -> Iterator[None]:
+        state = sys.path[:], sys.dont_write_bytecode
+        sys.path[:0] = [str(self._folder), *self._more_folders]
+        # The user's folder is not littered, and a neighbour edited within a second is read anew.
+        sys.dont_write_bytecode = True
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            self._more_folders = [name for name in sys.path if name not in state[0]]
+            sys.path[:], sys.dont_write_bytecode = state
+
+    @contextlib.contextmanager
+    def _hidden(self) -> Iterator[None]:
+        """Hide loaded modules that have the names of the files beside but are from elsewhere.
+
+        The standard library and what is installed are left alone. Those whose names the body
+        takes come back when the environment goes, the others at once.
+        """
+        try:
+            entries = [Path(name) for name in os.listdir(self._folder)]
+        except OSError:
+            # A folder that cannot be listed can still hold the file; nothing is known beside it.
+            entries = []
+        beside = {entry.stem if entry.suffix == ".py" else entry.name for entry in entries}
+        hidden: dict[str, ModuleType] = {}
+        for name, module in list(sys.modules.items()):
+            top = name.partition(".")[0]
+            if top in beside and top not in ("lowerscope", "__main__"):
+                places = places_of(module)
+                elsewhere = not any(place.is_relative_to(self._folder) for place in places)
+                if places and elsewhere and not any(is_installed(place) for place in places):
+                    hidden[name] = sys.modules.pop(name)
+        self._others.difference_update(hidden)
+        try:
+            yield
+        finally:
+            for name, module in hidden.items():
+                if name in sys.modules:
+                    self._displaced[name] = module
+                else:
+                    sys.modules[name] = module
+                    self._others.add(name)
+
+
+def _switch(environment: Environment) -> None:
+    """Put away the environment that is present, and bring `environment`."""
+    global _present
+    if _present is environment:
+        return
+    if _present is not None:
+        _present._go()
+    _present = environment
+    environment._come()

@@ -1,0 +1,84 @@
+"""Which files and modules are the user's own, and which are installed."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import FrameType, ModuleType
+
+_INSTALLED = (
+    Path(__file__).resolve().parents[1],
+    *(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "platlib")),
+)
+_COMPILERS = ("torch", "tvm", "tvm_ffi")
+"""Packages that may be run from a checkout, and are no part of the user's file either."""
+
+
+def is_users(path: Path, folder: Path) -> bool:
+    """Whether a file is the user's own, for a model that lies in `folder`.
+
+    A model may well lie inside of an installed package: what is below its folder is its own.
+    """
+    return all(
+        folder.is_relative_to(installed) and path.is_relative_to(folder)
+        for installed in _installed_folders()
+        if path.is_relative_to(installed)
+    )
+
+
+def is_installed(path: Path) -> bool:
+    """Whether a file belongs to Python, to Lowerscope or to what is installed beside it."""
+    return any(path.is_relative_to(folder) for folder in _installed_folders())
+
+
+def called_by_user(frame: FrameType | None, folder: Path) -> bool:
+    """Whether code from `folder` makes a call into torch or TVM, rather than what it imports."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib"):
+            # A module that is only just imported registers for itself, whoever imports it.
+            return False
+        path = Path(file)
+        if not file.startswith("<") and not _is_compilers(path) and not _is_standard(path):
+            return path.is_relative_to(folder) and is_users(path, folder)
+        frame = frame.f_back
+    return False
+
+
+def file_of(module: ModuleType | None) -> Path | None:
+    """Return the file of a module; ``None`` if it has none."""
+    file = getattr(module, "__file__", None)
+    return Path(file) if isinstance(file, str) else None
+
+
+def places_of(module: ModuleType | None) -> list[Path]:
+    """Return the file of a module, or the folders of a package without ``__init__.py``."""
+    file = file_of(module)
+    if file is not None:
+        return [file]
+    try:
+        return [Path(place) for place in getattr(module, "__path__", ())]
+    except (KeyError, TypeError):
+        # The path of a namespace package asks for its parent, which may be gone.
+        return []
+
+
+def _is_compilers(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _compiler_folders())
+
+
+def _is_standard(path: Path) -> bool:
+    # What is installed may well lie inside of the standard library's folder.
+    return path.is_relative_to(_INSTALLED[1]) and not any(
+        path.is_relative_to(folder) for folder in _INSTALLED[2:]
+    )
+
+
+def _compiler_folders() -> list[Path]:
+    loaded = (file_of(sys.modules.get(name)) for name in _COMPILERS)
+    return [file.parent for file in loaded if file is not None]
+
+
+def _installed_folders() -> list[Path]:
+    return [*_INSTALLED, *_compiler_folders()]
