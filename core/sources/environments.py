@@ -139,9 +139,12 @@ class Environment:
         names = dict.fromkeys((*self._modules, *self._neighbours()))
         self._modules = {name: sys.modules.pop(name) for name in names if name in sys.modules}
         files = [str(file) for module in self._modules.values() if (file := file_of(module))]
-        # An entry of one element is a promise to read the lines later.
-        kept = {file: entry for file in files if len(entry := linecache.cache.pop(file, ())) == 4}
-        self._lines = kept
+        self._lines = {}
+        for name in files:
+            entry = linecache.cache.pop(name, None)
+            # One element is a promise to read the lines later.
+            if entry is not None and len(entry) == 4:
+                self._lines[name] = entry
         sys.modules.update(self._displaced)
         self._displaced.clear()
 

@@ -46,7 +46,7 @@ class Registrations:
         """Write down what the user's code registers in the body."""
         # Every way to register a function from Python ends here.
         register = tvm_ffi.core._register_global_func
-        make = torch.library.Library.__init__
+        make: Any = torch.library.Library.__init__
 
         def register_and_note(name: str, function: Any, override: bool) -> Any:
             before = tvm_ffi.get_global_func(name, allow_missing=True)
@@ -63,7 +63,7 @@ class Registrations:
                 self._libraries.add(library)
 
         tvm_ffi.core._register_global_func = register_and_note
-        torch.library.Library.__init__ = make_and_note  # type: ignore[method-assign]
+        torch.library.Library.__init__ = make_and_note  # type: ignore[assignment, method-assign]
         try:
             yield
         finally:
@@ -98,6 +98,6 @@ class Registrations:
         """Unregister what torch's libraries define; a library cannot do so a second time."""
         for library in self._libraries:
             if library.m is not None:
-                library._destroy()
+                library._destroy()  # type: ignore[no-untyped-call]
                 self.spent = True
         self._libraries.clear()

@@ -53,7 +53,7 @@ def export(
     try:
         with torch.no_grad():
             return torch.export.export(model, tuple(value.clone() for value in inputs))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise cannot_export(error) from error
 
 

@@ -11,6 +11,8 @@ _LONGEST = 200
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, shortened; its type if it has none."""
+    if isinstance(error, SystemExit):
+        return f"it ends Python itself (exit code {error.code})"
     for line in str(error).splitlines():
         if line.strip():
             text = line.strip()
@@ -23,9 +25,13 @@ def where_of(line: SourceLine | None) -> str:
     return f"{line.file}:{line.line}" if line else ""
 
 
-def inputs_do_not_fit(error: Exception, line: SourceLine | None, position: str) -> LowerscopeError:
+def inputs_do_not_fit(
+    error: BaseException, line: SourceLine | None, position: str
+) -> LowerscopeError:
     """Return the error for a model that fails when it is run on the example inputs."""
     line = line_of_traceback(error.__traceback__) or line
+    if isinstance(error, SystemExit):
+        return _ends_python(error, line)
     at = f" {position}" if position else ""
     return LowerscopeError(
         f"the model fails on these inputs{at}: {first_line(error)}",
@@ -34,8 +40,10 @@ def inputs_do_not_fit(error: Exception, line: SourceLine | None, position: str) 
     )
 
 
-def cannot_trace(error: Exception) -> LowerscopeError:
+def cannot_trace(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``symbolic_trace`` cannot follow."""
+    if isinstance(error, SystemExit):
+        return _ends_python(error, line_of_traceback(error.__traceback__))
     return LowerscopeError(
         f"torch.fx cannot trace the model: {first_line(error)}",
         where=where_of(line_of_traceback(error.__traceback__)),
@@ -44,10 +52,20 @@ def cannot_trace(error: Exception) -> LowerscopeError:
     )
 
 
-def cannot_export(error: Exception) -> LowerscopeError:
+def cannot_export(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``torch.export`` cannot follow."""
+    if isinstance(error, SystemExit):
+        return _ends_python(error, line_of_traceback(error.__traceback__))
     return LowerscopeError(
         f"torch.export cannot trace the model: {first_line(error)}",
         where=where_of(line_of_traceback(error.__traceback__)),
         todo="remove what depends on the values of tensors, or try --tracer fx",
+    )
+
+
+def _ends_python(error: SystemExit, line: SourceLine | None) -> LowerscopeError:
+    return LowerscopeError(
+        f"the model fails when it is run: {first_line(error)}",
+        where=where_of(line),
+        todo="raise an error that says what is wrong, in place of sys.exit()",
     )

@@ -59,7 +59,7 @@ class _Recorder(fx.Interpreter):
             value = super().run_node(n)
         except LowerscopeError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise inputs_do_not_fit(error, self._lines.get(n.name), f"at node {n.name}") from error
         if n.op.startswith("call"):
             changed = [
@@ -110,7 +110,7 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> Non
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             model(*(value.clone() for value in inputs))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise inputs_do_not_fit(error, None, "") from error
 
 

@@ -12,15 +12,17 @@ import torch
 from torch import fx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.tracing.eager_calls import EagerCalls
 from lowerscope.core.tracing.failures import cannot_trace, where_of
+from lowerscope.core.tracing.module_state import own_tensors
 from lowerscope.core.tracing.running_once import run_eagerly
 from lowerscope.core.tracing.source_lines import line_of_code, line_of_frame
 
 
 def trace_symbolically(
     model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
-) -> tuple[fx.GraphModule, dict[str, SourceLine]]:
+) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...]]:
     """Trace `model` with one placeholder for each of `inputs`.
 
     Parameters of ``forward`` beyond the inputs keep their defaults, so that
@@ -32,6 +34,8 @@ def trace_symbolically(
         The graph over the model's own parameters.
     lines
         The user's line of each node that has one, by node name.
+    notes
+        What the user should know.
 
     Raises
     ------
@@ -40,14 +44,39 @@ def trace_symbolically(
     """
     tracer = _Tracer(len(inputs))
     buffers = [name for name, _ in model.named_buffers()]
+    state = [(tensor, tensor._version) for tensor in own_tensors(model)]
+    calls = EagerCalls(trace_symbolically.__code__)
     try:
-        graph = tracer.trace(model)
+        with torch.random.fork_rng(devices=[]), calls:
+            graph = tracer.trace(model)
+    except SystemExit as error:
+        raise cannot_trace(error) from error
     except Exception as error:
         run_eagerly(model, inputs)
         raise cannot_trace(error) from error
+    _refuse_changes(model, state, calls)
     _refuse_new_state(model, buffers, tracer.lines)
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
-    return graph_module, {node.name: line for node, line in tracer.lines.items()}
+    lines = {node.name: line for node, line in tracer.lines.items()}
+    return graph_module, lines, calls.notes()
+
+
+def _refuse_changes(
+    model: torch.nn.Module, state: Sequence[tuple[torch.Tensor, int]], calls: EagerCalls
+) -> None:
+    """Refuse a ``forward`` that changes the model's tensors in place, which leaves no node."""
+    names = {id(buffer): f"buffer {name}" for name, buffer in model.named_buffers()}
+    changed = dict(calls.changes)
+    for tensor, version in state:
+        memory = tensor.untyped_storage().data_ptr()
+        if tensor._version != version or (memory and memory in changed):
+            raise LowerscopeError(
+                "torch.fx cannot trace the model: it changes its "
+                f"{names.get(id(tensor), 'own tensor')} in place",
+                where=where_of(changed.get(memory)),
+                todo="try --tracer export",
+                code="try-export",
+            )
 
 
 def _refuse_new_state(

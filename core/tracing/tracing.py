@@ -91,10 +91,10 @@ def trace(
 
 
 def _trace_fx(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
-    graph_module, lines = symbolic.trace_symbolically(model, inputs)
+    graph_module, lines, notes = symbolic.trace_symbolically(model, inputs)
     values, mutations = run_once(graph_module, inputs, lines)
     modules = symbolic.module_paths(graph_module)
-    return TracedModel(graph_module, values, lines, modules, mutations, "fx")
+    return TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
 
 
 def _trace_export(
@@ -103,7 +103,8 @@ def _trace_export(
     exported: torch.export.ExportedProgram | None,
 ) -> TracedModel:
     # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
-    run_eagerly(model, inputs)
+    with unchanged(model):
+        run_eagerly(model, inputs)
     program = exporting.export(model, inputs) if exported is None else exported
     graph_module = exporting.to_graph_module(program)
     notes = exporting.drop_what_is_not_read(graph_module)
