@@ -202,6 +202,8 @@ def test_in_place_changes_are_written_down() -> None:
 
 
 class Counting(nn.Module):
+    n: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("n", torch.zeros(4))
