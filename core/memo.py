@@ -94,6 +94,13 @@ class Memo:
                         del self._making[key]
                 return value
 
+    def forget(self, key: str) -> None:
+        """Keep nothing under `key` any more."""
+        with self._lock:
+            entry = self._values.pop(key, None)
+            if entry is not None:
+                self._bytes -= entry[1]
+
     def _keep(self, key: str, value: object, size: int) -> None:
         with self._lock:
             self._values[key] = (value, size)

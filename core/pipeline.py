@@ -12,6 +12,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.comparing import judge
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure
+from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.progress import Progress, Silent
@@ -46,6 +47,8 @@ class Pipeline:
     def snapshot(self, recipe: Recipe, metrics: TextMetrics, progress: Progress) -> Snapshot:
         """Return all that the window shows of a recipe."""
         stages = self.stages(recipe, progress)
+        # What cannot be compiled for is said when it is chosen, not when it is run.
+        make_target(recipe.target, recipe.threads)
         loaded, traced, lowered = stages.loaded, stages.traced, stages.lowered
         module, transformed = stages.module, stages.transformed
 
@@ -89,15 +92,19 @@ class Pipeline:
         stages = self.stages(recipe, progress)
         loaded, module, built = stages.loaded, stages.transformed.module, stages.built
         values = tuple(each.value for each in loaded.inputs)
-        progress.report("Running")
-        execution = Execution(built.executable, "main", values)
-        actual = execution.outputs()
-        reference = None if loaded.model is None else Reference(loaded.model, values, recipe.seed)
-        progress.report("Comparing with torch")
-        expected = None if reference is None else reference.outputs()
-        verdict = judge(actual, expected, recipe.tolerances)
-        progress.report("Measuring")
-        times = measure(execution, reference, progress.check)
+        # What the model's file imports late, or registered, has to be there while it runs.
+        with loaded.environment():
+            progress.report("Running")
+            execution = Execution(built.executable, "main", values)
+            actual = execution.outputs()
+            reference = (
+                None if loaded.model is None else Reference(loaded.model, values, recipe.seed)
+            )
+            progress.report("Comparing with torch")
+            expected = None if reference is None else reference.outputs()
+            verdict = judge(actual, expected, recipe.tolerances)
+            progress.report("Measuring")
+            times = measure(execution, reference, progress.check)
         return RunRecord(
             verdict=verdict.verdict,
             reason=verdict.reason,

@@ -175,6 +175,8 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
 
 def _modules(model: torch.nn.Module) -> Iterator[ModuleRecord]:
     for path, module in model.named_modules():
+        if path == "_guards_fn":  # a check of torch.export's, not a part of the model
+            continue
         yield ModuleRecord(
             id=f"module:{path}",
             path=path,

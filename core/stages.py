@@ -61,7 +61,12 @@ class Stages:
             self._progress.report("Opening the model")
             return load(recipe.source, recipe.inputs, recipe.seed)
 
-        return self.keep("load", self.load_key, make, _weight_bytes)
+        kept = self.keep("load", self.load_key, make, _weight_bytes)
+        if kept.spent:
+            # What its file registered had to make room for another file's.
+            self._memo.forget(self.load_key)
+            kept = self.keep("load", self.load_key, make, _weight_bytes)
+        return kept
 
     @cached_property
     def tracer(self) -> TracerName:
@@ -79,7 +84,8 @@ class Stages:
         def make() -> TracedModel:
             self._progress.report("Tracing")
             values = tuple(each.value for each in loaded.inputs)
-            return trace(model, values, self.tracer, loaded.exported)
+            with loaded.environment():
+                return trace(model, values, self.tracer, loaded.exported)
 
         return self.keep("trace", self.trace_key, make)
 
@@ -116,7 +122,8 @@ class Stages:
 
         def make() -> TransformedModel:
             self._progress.report("Applying passes")
-            return transform(module, self._recipe.steps, self._progress.check)
+            with self.loaded.environment():
+                return transform(module, self._recipe.steps, self._progress.check)
 
         return self.keep("passes", self.transform_key, make)
 
@@ -128,7 +135,8 @@ class Stages:
 
         def make() -> BuiltModel:
             self._progress.report("Compiling")
-            return build(transformed.module, target)
+            with loaded.environment():
+                return build(transformed.module, target)
 
         key = key_of("build", self.transform_key, str(target))
         return self.keep("build", key, make, lambda _: _weight_bytes(loaded))

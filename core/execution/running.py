@@ -128,8 +128,16 @@ class Reference:
 
     def call(self) -> Any:
         """Run once and return what the model returns; `refresh` belongs before it."""
-        with torch.inference_mode():
-            return self._model(*self._inputs)
+        try:
+            with torch.inference_mode():
+                return self._model(*self._inputs)
+        except (Exception, SystemExit) as error:
+            # Whatever a user's model comes up with, it concerns this run alone.
+            raise LowerscopeError(
+                f"torch's own run of the model failed: {type(error).__name__}: {last_line(error)}",
+                where="run",
+                todo="Check that the model runs more than once, in eval mode",
+            ) from error
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once; return the outputs, flattened in torch's order."""
