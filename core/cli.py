@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import STRATEGIES, Recipe, Source
+from lowerscope.core.recipe import STRATEGIES, Override, Recipe, Source
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.samples import samples
 from lowerscope.core.sources.spec import parse_spec
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
 COMMANDS = ("samples", "show", "run", "export")
+
+SEEDS = 2**32
+"""Number of seeds that torch, NumPy and Python all take."""
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 
@@ -60,6 +63,13 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"
     )
     parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="PATTERN=STRATEGY",
+        help="another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
+    )
+    parser.add_argument(
         "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
     )
     parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
@@ -80,6 +90,12 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             where="--threads",
             todo="Write 0 for all of them, or a number from 1",
         )
+    if not 0 <= options.seed < SEEDS:
+        raise LowerscopeError(
+            f"{options.seed} is not a seed",
+            where="--seed",
+            todo=f"Write a number from 0 to {SEEDS - 1}",
+        )
     return Recipe(
         source=Source(
             spec=spec,
@@ -92,9 +108,29 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         inputs=tuple(parse_input(text) for text in options.input),
         tracer=options.tracer,
         lowering=options.lowering,
+        overrides=tuple(parse_override(text) for text in options.override),
         target=options.target,
         threads=options.threads,
     )
+
+
+def parse_override(text: str) -> Override:
+    """Read ``PATTERN=STRATEGY``.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no pattern, or no such strategy.
+    """
+    pattern, _, name = text.rpartition("=")
+    strategy = next((each for each in STRATEGIES if each == name.strip()), None)
+    if not pattern.strip() or strategy is None:
+        raise LowerscopeError(
+            f"it is not PATTERN=STRATEGY with a strategy of {', '.join(STRATEGIES)}",
+            where=f"--override {text}",
+            todo="Write for example --override conv1=library or --override 'layer1.*=te'",
+        )
+    return Override(pattern=pattern.strip(), strategy=strategy)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -107,21 +143,35 @@ def main(arguments: Sequence[str]) -> int:
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
             from lowerscope.core.pipeline import Pipeline
+            from lowerscope.core.showing import notes_of
 
             pipeline = Pipeline()
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
+            notes = notes_of(pipeline, recipe)
     except LowerscopeError as error:
         print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:
         print("lowerscope: stopped", file=sys.stderr)
         return ERROR
+    except (Exception, SystemExit) as error:
+        # Whatever a model or a compiler comes up with, the exit code must not say "match".
+        if isinstance(error, SystemExit) and error.code == 0 and _asks_for_help(arguments):
+            raise
+        print(f"lowerscope: {type(error).__name__}: {last_line(error)}", file=sys.stderr)
+        return ERROR
+    for note in notes:
+        print(f"lowerscope: note: {note}", file=sys.stderr)
     try:
         print(text, flush=True)
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; Python would complain again at exit.
         sys.stdout = None
     return code
+
+
+def _asks_for_help(arguments: Sequence[str]) -> bool:
+    return "-h" in arguments or "--help" in arguments
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,10 +12,10 @@ import msgspec
 
 VERSION = 1
 
-Strategy = Literal["high-level", "te"]
+Strategy = Literal["high-level", "te", "library"]
 TracerName = Literal["fx", "export"]
 
-STRATEGIES: tuple[Strategy, ...] = ("high-level", "te")
+STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 
 
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +67,24 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     trust: bool = False
 
 
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    """A strategy for some nodes, instead of the recipe's default.
+
+    Attributes
+    ----------
+    pattern
+        ``fx:relu_1`` for this node alone; otherwise a name, or a pattern with ``*``, ``?`` and
+        ``[…]``, of nodes (``relu_1``), of a module and all that is under it (``layer1``,
+        ``layer1.*``), or of operators (``conv2d``). An override with the exact name of a node wins
+        over the others for that node; apart from that, a later one wins over an earlier one.
+    strategy
+        How these nodes are lowered.
+    """
+
+    pattern: str
+    strategy: Strategy
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One step of the transformation: a pass, by its name in `core.passes.catalogue`."""
 
@@ -96,6 +114,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         ``"fx"`` (``torch.fx.symbolic_trace``) or ``"export"`` (``torch.export``).
     lowering
         The strategy of nodes that have no choice of their own.
+    overrides
+        The strategies of nodes that have one.
     steps
         The passes after lowering, in order.
     tolerances
@@ -112,6 +132,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[InputSpec, ...] = ()
     tracer: TracerName = "fx"
     lowering: Strategy = "high-level"
+    overrides: tuple[Override, ...] = ()
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
     tolerances: Tolerances = Tolerances()
     target: str = "llvm"

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import tvm
 
-from lowerscope.core.execution.building import BuiltModel, build
+from lowerscope.core.execution.building import BuiltModel, build, register_library
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
@@ -102,7 +102,7 @@ class Stages:
                 (each.name, tuple(each.value.shape), str(each.value.dtype).removeprefix("torch."))
                 for each in loaded.inputs
             ]
-            return lower(traced, inputs, self._recipe.lowering)
+            return lower(traced, inputs, self._recipe.lowering, self._recipe.overrides)
 
         return self.keep("lower", self.lower_key, make, lambda _: _weight_bytes(loaded))
 
@@ -129,8 +129,8 @@ class Stages:
 
     @cached_property
     def built(self) -> BuiltModel:
-        """The executable for the recipe's target."""
-        transformed, loaded = self.transformed, self.loaded
+        """The executable for the recipe's target, with its library functions registered."""
+        transformed, loaded, lowered = self.transformed, self.loaded, self.lowered
         target = make_target(self._recipe.target, self._recipe.threads)
 
         def make() -> BuiltModel:
@@ -138,6 +138,8 @@ class Stages:
             with loaded.environment():
                 return build(transformed.module, target)
 
+        # An executable that was kept finds those of another recipe under the same names.
+        register_library({} if lowered is None else lowered.library)
         key = key_of("build", self.transform_key, str(target))
         return self.keep("build", key, make, lambda _: _weight_bytes(loaded))
 
@@ -159,8 +161,8 @@ class Stages:
 
     @cached_property
     def lower_key(self) -> str:
-        """Of the strategy, and of what it lowers."""
-        return key_of("lower", self.trace_key, self._recipe.lowering)
+        """Of the strategies, and of what they lower."""
+        return key_of("lower", self.trace_key, self._recipe.lowering, self._recipe.overrides)
 
     @cached_property
     def transform_key(self) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import tvm
 from tvm import relax
@@ -32,6 +33,15 @@ def external_functions(module: tvm.IRModule) -> Iterator[str]:
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, note)
     yield from sorted(names)
+
+
+def register_library(functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Register functions with TVM by their names, in place of what had these names before.
+
+    A virtual machine looks its functions up when it is made, and keeps them.
+    """
+    for name, function in functions.items():
+        tvm.register_global_func(name, function, override=True)
 
 
 def build(module: tvm.IRModule, target: tvm.target.Target) -> BuiltModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import tvm
 from tvm import ir, relax, topi
 
 from lowerscope.core.lowering.constants import Constants
@@ -31,11 +32,11 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
     ----------
     te
         Whether a relax operator that is emitted is replaced by its legalisation, a ``call_tir``
-        of a new PrimFunc; otherwise it is emitted as it is.
+        of a new PrimFunc; otherwise it is emitted as it is. May change from node to node.
     constants
         The model's parameters as Relax constants.
     not_legalised
-        Names of operators that stayed although `te` is set.
+        Names of operators that stayed although `te` was set.
     """
 
     def __init__(self, te: bool) -> None:
@@ -44,6 +45,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.constants = Constants()
         self.not_legalised: set[str] = set()
         self._emitted: list[str] = []
+        self._stayed: set[str] = set()
         self._legalising = ""
 
     def begin(self) -> None:
@@ -65,7 +67,16 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self._begin_dataflow_block()
         emitted = tuple(dict.fromkeys(self._emitted)) if self.te else _operators(bindings)
         self._emitted.clear()
+        self._stayed.clear()
         return bindings, emitted
+
+    def discard_node(self) -> None:
+        """Drop what has been bound for the current node, which starts anew."""
+        self._end_block()
+        self._begin_dataflow_block()
+        self._emitted.clear()
+        self.not_legalised -= self._stayed
+        self._stayed.clear()
 
     def finish(self, bindings: list[Any], output: Value) -> None:
         """Make one dataflow block of all `bindings` and return `output` from the function."""
@@ -149,8 +160,25 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
 
     def _leave(self, call: Value) -> None:
         name = _operator_name(call.op)
-        self.not_legalised.add(name)
+        if name not in self.not_legalised:
+            self.not_legalised.add(name)
+            self._stayed.add(name)
         self._emitted.append(name)
+
+
+def without_unused(module: tvm.IRModule) -> tvm.IRModule:
+    """Return `module` without PrimFuncs that nothing calls, which discarded nodes leave behind."""
+    main = module["main"]
+    bindings = [binding for block in main.body.blocks for binding in block.bindings]
+    used = {"main", *functions_of(bindings)}
+    if all(variable.name_hint in used for variable in module.get_global_vars()):
+        return module
+    functions = {
+        variable: function
+        for variable, function in module.functions_items()
+        if variable.name_hint in used
+    }
+    return tvm.IRModule(functions, attrs=module.attrs)
 
 
 def functions_of(bindings: list[Any]) -> tuple[str, ...]:

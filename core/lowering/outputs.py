@@ -10,7 +10,7 @@ from torch import fx
 from tvm import ir, relax
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, is_tensor
+from lowerscope.core.lowering.relax_values import Held, Value, is_tensor
 from lowerscope.core.lowering.rule_table import Missing, Refused
 
 
@@ -56,5 +56,7 @@ def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
         return leaf
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
+    if isinstance(leaf, Held):
+        raise Refused(f"an output is {leaf.dtype}, which TVM does not have")
     reason = leaf.reason if isinstance(leaf, Missing) else f"an output is a {type(leaf).__name__}"
     raise Refused(reason)

@@ -12,7 +12,7 @@ from lowerscope.core.records import SourceLine
 
 @dataclass(frozen=True)
 class Uncovered:
-    """One node that has no lowering; ``reason`` is empty where nothing covers its operator."""
+    """One node that has no lowering, and why."""
 
     operator: str
     node: str
@@ -22,8 +22,7 @@ class Uncovered:
     def text(self) -> str:
         """Return the node as it is shown: operator, node, line and reason."""
         place = f", {PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
-        reason = f": {self.reason}" if self.reason else ""
-        return f"{self.operator} (node {self.node}{place}){reason}"
+        return f"{self.operator} (node {self.node}{place}): {self.reason}"
 
 
 def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeError:
@@ -31,12 +30,11 @@ def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeEr
     shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
     more = f"; and {len(uncovered) - _SHOWN} more" if len(uncovered) > _SHOWN else ""
     line = next((each.line for each in uncovered if each.line), None)
-    in_training = any("model.eval()" in each.reason for each in uncovered)
     return LowerscopeError(
         f"no lowering for {shown}{more}",
         where=f"{line.file}:{line.line}" if line else "",
-        todo=_todo(tracer, in_training),
-        code="try-export" if tracer == "fx" and not in_training else "",
+        todo=_todo(tracer),
+        code="try-export" if tracer == "fx" else "",
         details="\n".join(each.text() for each in uncovered),
     )
 
@@ -44,9 +42,7 @@ def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeEr
 _SHOWN = 5
 
 
-def _todo(tracer: str, in_training: bool) -> str:
-    if in_training:
-        return "put the model in eval mode"
+def _todo(tracer: str) -> str:
     if tracer == "fx":
         return "write it with other operators, or try --tracer export, which breaks it into parts"
     return "write it with other operators"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tvm import ir, relax
+from tvm import ir, relax, tirx
 
 Value = Any
 """A value while translating: a Relax expression, a Python value, or a nest of both."""
@@ -28,6 +29,62 @@ _TORCH_DTYPES: dict[str, torch.dtype] = {
         torch.float64,
     )
 }
+
+
+_COMPLEX = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+_BYTES = frozenset(
+    str(getattr(torch, name)).removeprefix("torch.")
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor of a dtype that TVM does not have, as one that it has.
+
+    Attributes
+    ----------
+    value
+        A Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
+    dtype
+        Torch's dtype, as ``"complex64"``.
+    """
+
+    value: Value
+    dtype: str
+
+
+def held_type(shape: tuple[Any, ...], dtype: str) -> tuple[tuple[Any, ...], str] | None:
+    """Return shape and dtype that a tensor is held with; ``None`` if it cannot be."""
+    if dtype in _TORCH_DTYPES:
+        return shape, dtype
+    if dtype in _COMPLEX:
+        return (*shape, 2), _COMPLEX[dtype]
+    return (shape, "uint8") if dtype in _BYTES else None
+
+
+def held_as(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
+    """Return what `tensor` holds, a view of it."""
+    if dtype in _COMPLEX:
+        return torch.view_as_complex(tensor)
+    return tensor.view(getattr(torch, dtype))
+
+
+def held_from(tensor: torch.Tensor) -> torch.Tensor:
+    """Return `tensor`, or what holds it where TVM does not have its dtype."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    tensor = tensor.resolve_conj().resolve_neg()
+    if name in _COMPLEX:
+        return torch.view_as_real(tensor)
+    return tensor.view(torch.uint8) if name in _BYTES else tensor
+
+
+def has_static_shape(value: Value) -> bool:
+    """Return whether every extent of a tensor is a number."""
+    shape = value.ty.shape
+    return isinstance(shape, relax.ShapeExpr) and all(
+        isinstance(extent, tirx.IntImm) for extent in shape.values
+    )
 
 
 def is_tensor(value: Value) -> bool:

@@ -5,26 +5,44 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import tvm
 from torch import fx
-from torch.overrides import resolve_name
 from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
-from lowerscope.core.lowering.builder import NodeBuilder, functions_of
+from lowerscope.core.lowering.builder import NodeBuilder, functions_of, without_unused
+from lowerscope.core.lowering.choices import Choices
+from lowerscope.core.lowering.library_nodes import (
+    LibraryNodes,
+    gives_tensors,
+    hinders_rules,
+    unknown_among,
+)
+from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
+from lowerscope.core.lowering.notes import Notes
+from lowerscope.core.lowering.operator_names import operator_name, qualified_name
 from lowerscope.core.lowering.outputs import output_value
 from lowerscope.core.lowering.problems import Uncovered, uncovered_error
-from lowerscope.core.lowering.relax_values import Value, dtype_of, is_dtype, is_tensor, shape_of
-from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule
+from lowerscope.core.lowering.relax_values import (
+    Held,
+    Value,
+    dtype_of,
+    has_static_shape,
+    is_dtype,
+    is_tensor,
+    shape_of,
+)
+from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
-from lowerscope.core.recipe import Strategy
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.lowering.torch_traits import is_random, member_index
+from lowerscope.core.recipe import Override, Strategy
+
+__all__ = ["LoweredModel", "NodeLowering", "lower"]
 
 assert _rules, "importing the rules enters them in the table"
 
@@ -32,81 +50,12 @@ InputSpec = tuple[str, tuple[int, ...], str]
 """Name, shape and dtype of an input."""
 
 
-class Info(Protocol):
-    """What a node's value is; see `core.tracing.tracing.NodeInfo`."""
-
-    @property
-    def shape(self) -> tuple[int | str, ...] | None: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def items(self) -> Sequence[Info]: ...
-
-
-class Traced(Protocol):
-    """What lowering reads of a traced model; see `core.tracing.tracing.TracedModel`."""
-
-    @property
-    def graph_module(self) -> fx.GraphModule: ...
-    @property
-    def values(self) -> Mapping[str, Info]: ...
-    @property
-    def lines(self) -> Mapping[str, SourceLine]: ...
-    @property
-    def mutations(self) -> Mapping[str, tuple[str, ...]]: ...
-    @property
-    def tracer(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class NodeLowering:
-    """The provenance of one FX node.
-
-    Attributes
-    ----------
-    node
-        Name of the FX node.
-    strategy
-        ``"high-level"`` or ``"te"``; empty for nodes that make no code.
-    rule
-        The rule and what it emitted: ``linear: topi.nn.dense, topi.add``; empty for nodes that
-        make no code.
-    bindings
-        Names of the variables that it bound in ``main``, in order.
-    functions
-        Names of the PrimFuncs that these bindings call, as they were translated.
-    """
-
-    node: str
-    strategy: str
-    rule: str
-    bindings: tuple[str, ...]
-    functions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LoweredModel:
-    """A Relax module and where each part of it comes from.
-
-    Attributes
-    ----------
-    module
-        With one Relax function, ``main``, of one dataflow block; parameters are constants.
-    nodes
-        Provenance by node name, for every node of the graph. Each binding of ``main`` is in
-        exactly one of them.
-    notes
-        What the user should know.
-    """
-
-    module: tvm.IRModule
-    nodes: Mapping[str, NodeLowering]
-    notes: tuple[Note, ...]
-
-
-def lower(traced: Traced, inputs: Sequence[InputSpec], strategy: Strategy) -> LoweredModel:
+def lower(
+    traced: Traced,
+    inputs: Sequence[InputSpec],
+    strategy: Strategy,
+    overrides: Sequence[Override] = (),
+) -> LoweredModel:
     """Lower a traced model.
 
     Parameters
@@ -116,35 +65,44 @@ def lower(traced: Traced, inputs: Sequence[InputSpec], strategy: Strategy) -> Lo
     inputs
         Name, shape and dtype for each placeholder, in order.
     strategy
-        ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc each.
+        ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc each,
+        ``"library"`` for calls of torch. What the first two do not cover runs in torch as well.
+    overrides
+        Other strategies for some of the nodes.
 
     Raises
     ------
     LowerscopeError
-        If an operator of the model is not covered; it lists all of them.
+        If a node computes something else than tensors from data; it lists all of them.
     """
     with warnings.catch_warnings():
         # TVM warns of its own deprecations while it builds.
         warnings.simplefilter("ignore")
-        return _Translation(traced, strategy).run(inputs)
+        return _Translation(traced, strategy, overrides).run(inputs)
 
 
 class _Translation:
     """One run of the translator: the node map, and what has been bound so far."""
 
-    def __init__(self, traced: Traced, strategy: Strategy) -> None:
+    def __init__(self, traced: Traced, strategy: Strategy, overrides: Sequence[Override]) -> None:
         self._traced = traced
-        self._strategy = strategy
+        self._default = strategy
         self._builder = NodeBuilder(te=strategy == "te")
         self._env: dict[fx.Node, Value] = {}
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules())
+        self._choices = Choices(strategy, overrides, traced.modules, self._modules)
         self._stock = StockConverters(self._builder, self._env, traced.graph_module)
+        self._library = LibraryNodes(self._builder, self._modules)
         self._uncovered: list[Uncovered] = []
-        # Nodes whose dtype TVM does not have; what fails because of them is no news.
-        self._unknown: set[fx.Node] = set()
+        # Nodes without a value; what cannot be lowered because of them is no news.
+        self._failed: set[fx.Node] = set()
+        self._used: dict[fx.Node, Strategy] = {}
+        # Of the current node: how it was lowered, and why in torch.
+        self._strategy: Strategy = strategy
         self._rule = ""
-        self._notes: list[Note] = []
+        self._cause = ""
+        self._notes = Notes(traced.lines)
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
         builder = self._builder
@@ -156,7 +114,7 @@ class _Translation:
         with builder.function("main", params=variables):
             builder.begin()
             for node in self._traced.graph_module.graph.nodes:
-                self._rule = ""
+                self._start(node)
                 if node.op == "placeholder":
                     self._env[node] = next(placeholders)
                 elif node.op == "output":
@@ -170,22 +128,30 @@ class _Translation:
                 builder.abandon()
                 raise uncovered_error(self._uncovered, self._traced.tracer)
             builder.finish(bindings, output)
-        module = builder.get()
+        module = without_unused(builder.get())
         _check_provenance(module, nodes)
-        self._note_what_stayed()
-        return LoweredModel(module, nodes, tuple(self._notes))
+        calls = [node for node in self._named.values() if node.op.startswith("call")]
+        notes = self._notes.all(builder.not_legalised, self._choices.without_match(calls))
+        return LoweredModel(module, nodes, notes, self._library.functions.by_name)
+
+    def _start(self, node: fx.Node) -> None:
+        called = node.op.startswith("call")
+        self._strategy = self._choices.strategy_of(node) if called else self._default
+        self._builder.te = self._strategy == "te"
+        self._rule = self._cause = ""
 
     def _translate(self, node: fx.Node) -> Value:
-        """Return the value of `node`, or a stand-in, so that all that is not covered is found."""
+        """Return the value of `node`, or ``None``, so that all that is not covered is found."""
+        if any(each in self._failed for each in node.all_input_nodes):
+            self._failed.add(node)
+            return None
         try:
             value = self._lower(node)
-            value = self._as_traced(node, value)
         except Refused as refusal:
             return self._refuse(node, str(refusal))
         except Exception as error:
-            # TVM refuses what it cannot infer in many types; the node is named, not a traceback.
-            message = str(error).strip().splitlines()
-            return self._refuse(node, message[-1] if message else type(error).__name__)
+            return self._refuse(node, _reason(error))
+        self._used[node] = self._strategy
         for name in self._traced.mutations.get(node.name, ()):
             self._env[self._named[name]] = value
         return value
@@ -193,15 +159,67 @@ class _Translation:
     def _lower(self, node: fx.Node) -> Value:
         if node.op == "get_attr":
             value = _attribute(self._traced.graph_module, str(node.target))
-            return self._builder.constant(value) if isinstance(value, torch.Tensor) else value
+            return self._library.constant(value) if isinstance(value, torch.Tensor) else value
         args = self._values_of(node.args)
         kwargs = self._values_of(node.kwargs)
-        if node.op == "call_module":
-            module = self._modules[str(node.target)]
-            return self._apply(node, find_rule(type(module)), (module, *args), kwargs)
+        if _reads_member(node, args):
+            # A member belongs to what made the tuple.
+            self._strategy = self._used.get(node.all_input_nodes[0], self._strategy)
+            index = member_index(node, self._modules) if node.target is getattr else None
+            if index is not None:
+                return RULES[operator.getitem].lower(self._builder, args[0], index)
+            return self._by_rule(node, args, kwargs)
+        info = self._traced.values[node.name]
+        in_torch = gives_tensors(info)
+        if not in_torch and info.text != "none":
+            absent = unknown_among(node, args, kwargs)
+            if absent is not None:
+                return absent
         if not _has_tensor((args, kwargs)) and _is_python(node):
             return _compute(node, args, kwargs)
-        return self._apply(node, find_rule(node.target), args, kwargs)
+        if self._strategy == "library" and in_torch:
+            return self._by_library(node, args, kwargs)
+        cause = hinders_rules(args, kwargs) if in_torch else ""
+        if not cause:
+            try:
+                return self._by_rule(node, args, kwargs)
+            except Refused as refusal:
+                cause = str(refusal)
+            except Exception as error:
+                # TVM refuses what it cannot infer in many types; its word for it is shown.
+                cause = _reason(error)
+        if not in_torch:
+            makes = f"it makes a {info.text} of data, and only tensors can be computed"
+            raise Refused(cause or makes)
+        self._builder.discard_node()
+        name = operator_name(node, self._modules)
+        if is_random(node, self._modules):
+            self._cause = f"{name} is random"
+        else:
+            self._cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
+        return self._by_library(node, args, kwargs)
+
+    def _by_rule(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        if node.op == "call_module":
+            module = self._modules[str(node.target)]
+            value = self._apply(node, find_rule(type(module)), (module, *args), kwargs)
+        else:
+            value = self._apply(node, find_rule(node.target), args, kwargs)
+        _check_members(node, value)
+        return self._as_traced(node, value)
+
+    def _by_library(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        mutates = node.name in self._traced.mutations
+        info = self._traced.values[node.name]
+        value, function = self._library.lower(node, info, args, kwargs, mutates=mutates)
+        name = operator_name(node, self._modules)
+        if self._cause:
+            self._notes.runs_in_torch(node, self._cause)
+        elif is_random(node, self._modules):
+            self._notes.runs_in_torch(node, f"{name} is random")
+        self._strategy = "library"
+        self._rule = f"torch: {self._cause}" if self._cause else f"{name}: {function}"
+        return value
 
     def _apply(
         self, node: fx.Node, rule: Rule | None, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -233,7 +251,7 @@ class _Translation:
     def _as_traced(self, node: fx.Node, value: Value) -> Value:
         """Check that `value` has the shape and dtype that torch computed for `node`."""
         info = self._traced.values[node.name]
-        if not is_tensor(value) or info.shape is None:
+        if not is_tensor(value) or info.shape is None or not has_static_shape(value):
             return value
         if node.name in self._traced.mutations and dtype_of(value) != info.dtype:
             # What is written in place takes the dtype of what it is written into.
@@ -244,16 +262,12 @@ class _Translation:
         return value
 
     def _refuse(self, node: fx.Node, reason: str) -> Value:
-        """Write down that `node` is not covered, and return something to go on with."""
-        follows = any(each in self._unknown for each in node.all_input_nodes)
-        if not follows or not reason:
-            line = self._traced.lines.get(node.name)
-            name = _operator_name(node, self._modules)
-            self._uncovered.append(Uncovered(name, node.name, line, reason))
-        info = self._traced.values[node.name]
-        if info.shape is not None and not is_dtype(info.dtype):
-            self._unknown.add(node)
-        return _stand_in(info)
+        """Write down that `node` is not covered."""
+        line = self._traced.lines.get(node.name)
+        name = "output" if node.op == "output" else qualified_name(node, self._modules)
+        self._uncovered.append(Uncovered(name, node.name, line, reason))
+        self._failed.add(node)
+        return None
 
     def _emit_output(self, node: fx.Node) -> Value:
         value = self._values_of(node.args[0])
@@ -267,14 +281,14 @@ class _Translation:
         self, node: fx.Node, bindings: list[Any], emitted: tuple[str, ...]
     ) -> NodeLowering:
         names = tuple(binding.var.name for binding in bindings)
+        functions = functions_of(bindings)
         if not bindings or node.op == "output":
-            return NodeLowering(node.name, "", "", names, functions_of(bindings))
+            return NodeLowering(node.name, "", "", names, functions)
+        if self._strategy == "library":
+            reason = f"{self._cause}; runs in torch" if self._cause else ""
+            return NodeLowering(node.name, "library", self._rule, names, functions, reason)
         rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
-        return NodeLowering(node.name, self._strategy, rule, names, functions_of(bindings))
-
-    def _note_what_stayed(self) -> None:
-        for name in sorted(self._builder.not_legalised):
-            self._notes.append(Note(text=f"{name} has no TensorIR form here and stays an operator"))
+        return NodeLowering(node.name, self._strategy, rule, names, functions)
 
 
 def _input_variable(name: str, shape: tuple[int, ...], dtype: str) -> Value:
@@ -297,7 +311,36 @@ def _has_tensor(value: Any) -> bool:
         return any(_has_tensor(each) for each in value)
     if isinstance(value, dict):
         return any(_has_tensor(each) for each in value.values())
-    return isinstance(value, ir.Expr)
+    return isinstance(value, ir.Expr | Held)
+
+
+def _reason(error: Exception) -> str:
+    # A KeyError puts its message in quotes.
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    message = str(text).strip().splitlines()
+    return message[-1] if message else type(error).__name__
+
+
+def _reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:
+    """Return whether `node` only takes a member of a tuple."""
+    if node.target not in (operator.getitem, getattr) or not args:
+        return False
+    return isinstance(args[0], (tuple, list)) or (
+        isinstance(args[0], ir.Expr) and isinstance(args[0].ty, relax.TupleType)
+    )
+
+
+def _check_members(node: fx.Node, value: Value) -> None:
+    """Refuse a tuple of which a member is read that the rule did not compute."""
+    if not isinstance(value, (tuple, list)):
+        return
+    missing = {index: each for index, each in enumerate(value) if isinstance(each, Missing)}
+    for user in node.users if missing else ():
+        index = user.args[1] if user.target is operator.getitem else None
+        if not isinstance(index, int):
+            raise Refused(next(iter(missing.values())).reason)
+        if index % len(value) in missing:
+            raise Refused(missing[index % len(value)].reason)
 
 
 def _is_python(node: fx.Node) -> bool:
@@ -316,26 +359,6 @@ def _compute(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if node.target is operator.getitem:
         return RULES[operator.getitem].lower(None, *args)
     return node.target(*args, **kwargs)
-
-
-def _operator_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
-    if node.op == "call_module":
-        kind = type(modules[str(node.target)])
-        return f"{kind.__module__.split('.')[0]}.nn.{kind.__qualname__}"
-    if node.op == "call_method":
-        return f"Tensor.{node.target}"
-    if isinstance(node.target, torch._ops.OpOverload):
-        return str(node.target)
-    name = resolve_name(node.target)
-    return str(name or getattr(node.target, "__qualname__", node.target))
-
-
-def _stand_in(info: Info) -> Value:
-    """Return a variable of the type that a node should have, to go on after an error."""
-    if info.shape is not None:
-        dtype = info.dtype if is_dtype(info.dtype) else "float32"
-        return relax.Var("missing", relax.TensorType(info.shape, dtype))
-    return tuple(_stand_in(item) for item in info.items) if info.items else None
 
 
 def _check_provenance(module: tvm.IRModule, nodes: Mapping[str, NodeLowering]) -> None:

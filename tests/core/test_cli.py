@@ -55,7 +55,7 @@ def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str])
     assert all(len(line.split()) > 4 for line in lines)
 
 
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
@@ -71,7 +71,8 @@ def test_samples_run_and_match(
         assert record["torch_ms"] > 0
     assert record["tvm_ms"] > 0
     assert record["build_ms"] > 0
-    assert record["functions"] >= 1
+    by_torch = lowering == "library" and sample != "mlp_tvmscript"
+    assert (record["functions"] == 0) == by_torch
     assert record["outputs"][0]["shape"]
     assert record["outputs"][0]["dtype"] == "float32"
     if sample == "fashion_mlp":
@@ -121,6 +122,37 @@ def test_fx_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert nodes["linear0"]["bindings"] == ["relax:main/lv", "relax:main/lv1"]
     assert nodes["linear0"]["functions"] == ["tir:dense", "tir:add"]
     assert nodes["relu"]["functions"] == ["tir:te_relu"]
+
+
+def test_overrides(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["sample:fashion_mlp", "--lowering", "te", "--override", "linear0=library"]
+    arguments += ["--override", "relu = high-level", "--json"]
+    assert main(["show", *arguments, "--stage", "fx"]) == 0
+    nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
+    assert nodes["linear0"]["strategy"] == "library"
+    assert nodes["linear0"]["rule"] == "linear: torch.linear"
+    assert nodes["linear0"]["functions"] == ["ext:torch.linear"]
+    assert nodes["relu"]["strategy"] == "high-level"
+    assert nodes["linear1"]["strategy"] == "te"
+    assert main(["run", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
+
+
+def test_what_only_torch_can_runs_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spectrum = tmp_path / "spectrum.py"
+    spectrum.write_text(
+        NET.replace("return self.linear(x)", "return torch.fft.rfft(self.linear(x)).abs()")
+    )
+    arguments = [str(spectrum), "--input", "x=1,4", "--json"]
+    assert main(["run", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
+    assert main(["show", *arguments, "--stage", "fx"]) == 0
+    nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
+    assert nodes["fft_rfft"]["strategy"] == "library"
+    assert nodes["fft_rfft"]["rule"] == "torch: no relax operator for fft_rfft"
+    assert nodes["linear"]["strategy"] == "high-level"
 
 
 @pytest.mark.parametrize(
@@ -259,6 +291,9 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "sample:fashion_mlp", "--target", "gpu9000"], ["gpu9000", "--target"]),
         (["run", "sample:fashion_mlp", "--target", "cuda"], ["cuda", "llvm"]),
         (["run", "sample:fashion_mlp", "--lowering", "fast"], ["fast"]),
+        (["run", "sample:fashion_mlp", "--override", "relu"], ["--override relu", "PATTERN"]),
+        (["run", "sample:fashion_mlp", "--override", "relu=fast"], ["relu=fast", "high-level"]),
+        (["run", "sample:fashion_mlp", "--override", "=te"], ["--override =te"]),
         (["run", "sample:fashion_mlp", "--threads", "-1"], ["--threads"]),
         (["show", "sample:mlp_tvmscript", "--stage", "fx"], ["IRModule"]),
         (["export", "sample:matmul_relu", "--output", str(a_file)], ["a_file"]),

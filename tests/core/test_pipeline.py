@@ -10,7 +10,7 @@ import pytest
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.recipe import Override, Recipe, Source
 from lowerscope.core.records import Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT
 
@@ -32,6 +32,8 @@ def test_a_change_runs_its_stage_and_those_after_it() -> None:
     assert set(snapshot(pipeline, MLP).milliseconds) == set()
     te = changed(MLP, lowering="te")
     assert set(snapshot(pipeline, te).milliseconds) == {"lower", "passes", "records"}
+    mixed = changed(te, overrides=(Override(pattern="relu", strategy="library"),))
+    assert set(snapshot(pipeline, mixed).milliseconds) == {"lower", "passes", "records"}
     # What concerns the run alone changes nothing here.
     assert set(snapshot(pipeline, changed(te, target="native")).milliseconds) == set()
     assert set(snapshot(pipeline, MLP).milliseconds) == set()
@@ -68,7 +70,7 @@ def changed_times(record: Snapshot) -> Snapshot:
 
 
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block", "resnet18"])
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 def test_every_binding_and_every_function_is_linked(sample: str, lowering: str) -> None:
     recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)  # type: ignore[arg-type]
     record = snapshot(Pipeline(), recipe)
@@ -81,11 +83,29 @@ def test_every_binding_and_every_function_is_linked(sample: str, lowering: str) 
     assert all(len(nodes) == 1 for nodes in made_by.values())
     links = set(record.links)
     for function in record.functions:
-        if function.kind == "tensorir":
+        if function.kind in ("tensorir", "external"):
             assert function.calls, function
             assert all((binding, function.id) in links for binding in function.calls)
             nodes = {made_by[binding][0] for binding in function.calls}
             assert all((node, function.id) in links for node in nodes)
+
+
+def test_recipes_whose_library_functions_share_names_run_in_turn(tmp_path: Path) -> None:
+    recipes = []
+    for name, call in (("rows", "x.sum(0)"), ("columns", "x.sum(1) * 2")):
+        path = tmp_path / f"{name}.py"
+        path.write_text(
+            "import torch\n"
+            "class Net(torch.nn.Module):\n"
+            f"    def forward(self, x):\n        return {call}\n"
+            "def example_inputs():\n"
+            "    return (torch.arange(9.0).reshape(3, 3),)\n"
+        )
+        recipes.append(Recipe(source=Source(spec=str(path)), lowering="library"))
+    pipeline = Pipeline()
+    # Both executables are kept; each finds its own functions again.
+    for recipe in (*recipes, *recipes):
+        assert pipeline.run(recipe, Silent()).verdict == "match"
 
 
 def test_a_source_without_torch_has_no_fx_graph() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lowerscope.core.recipe import InputSpec, Recipe, Source, Step, from_json, to_json
+from lowerscope.core.recipe import InputSpec, Override, Recipe, Source, Step, from_json, to_json
 
 FULL = Recipe(
     source=Source(spec="model.py", entry="Net", args='{"width": 3}', params="p.pkl", trust=True),
@@ -13,6 +13,7 @@ FULL = Recipe(
     inputs=(InputSpec(name="x", shape=(1, 3), dtype="int64", low=0, high=9),),
     tracer="export",
     lowering="te",
+    overrides=(Override(pattern="layer1.*", strategy="library"),),
     steps=(Step(name="LegalizeOps", on=False),),
     target="native",
     threads=2,
@@ -34,6 +35,10 @@ def test_a_minimal_file_has_the_defaults() -> None:
         ("{}", "source"),
         ('{"source": {"spec": "a"}, "lowering": "fast"}', "lowering"),
         ('{"source": {"spec": "a"}, "seed": "one"}', "seed"),
+        (
+            '{"source": {"spec": "a"}, "overrides": [{"pattern": "a", "strategy": "b"}]}',
+            r"overrides\[0\].strategy|overrides\[...\].strategy",
+        ),
     ],
 )
 def test_what_is_no_recipe_is_refused_with_the_field(text: str, field: str) -> None:

@@ -34,7 +34,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Value:
     if dropout_p:
-        raise Refused("it drops out; call model.eval() first")
+        raise Refused("it drops out")
     if enable_gqa:
         groups = shape_of(query)[-3] // shape_of(key)[-3]
         axis = rank_of(key) - 3

@@ -14,7 +14,7 @@ from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 
 aten = torch.ops.aten
 
-_TRAINING = "it is in training mode; call model.eval() first"
+_TRAINING = "it is in training mode"
 
 
 @rule(

@@ -25,7 +25,7 @@ from lowerscope.core.lowering.rules.arithmetic import add, cast, div, mul, sub
 
 aten = torch.ops.aten
 
-_TRAINING = "it is in training mode; call model.eval() first"
+_TRAINING = "it is in training mode"
 
 
 @rule(F.batch_norm)

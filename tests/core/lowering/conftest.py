@@ -14,7 +14,10 @@ from torch import nn
 from torch.utils import _pytree as pytree
 from tvm import relax
 
+from lowerscope.core.execution.building import register_library
+from lowerscope.core.execution.running import to_torch, to_tvm
 from lowerscope.core.lowering.translator import LoweredModel, lower
+from lowerscope.core.recipe import Override
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 Case = Callable[..., Any]
@@ -49,33 +52,42 @@ class Group(nn.Module):
 
 
 def lower_model(
-    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+    model: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    tracer: str,
+    strategy: str,
+    overrides: tuple[Override, ...] = (),
 ) -> tuple[TracedModel, LoweredModel]:
     traced = trace(model, inputs, tracer)  # type: ignore[arg-type]
     specs = [
         (f"input_{index}", tuple(value.shape), str(value.dtype).removeprefix("torch."))
         for index, value in enumerate(inputs)
     ]
-    return traced, lower(traced, specs, strategy)  # type: ignore[arg-type]
+    return traced, lower(traced, specs, strategy, overrides)  # type: ignore[arg-type]
 
 
 def run_all_the_way(
-    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+    model: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    tracer: str,
+    strategy: str,
+    overrides: tuple[Override, ...] = (),
 ) -> Outcome:
-    traced, lowered = lower_model(model, inputs, tracer, strategy)
+    traced, lowered = lower_model(model, inputs, tracer, strategy, overrides)
+    register_library(lowered.library)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Unoptimised machine code is made in a third of the time.
         target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
         executable = tvm.compile(lowered.module, target)
     machine = relax.VirtualMachine(executable, tvm.cpu())
-    result = machine["main"](*(tvm.runtime.tensor(value.numpy()) for value in inputs))
-    actual = [torch.from_numpy(each.numpy().copy()) for each in _flat(result)]
+    result = machine["main"](*(to_tvm(value) for value in inputs))
+    actual = [to_torch(each) for each in _flat(result)]
     with torch.no_grad(), warnings.catch_warnings():
         # torch warns of paddings that it has to copy for.
         warnings.simplefilter("ignore")
         reference = model(*(value.clone() for value in inputs))
-    expected = [torch.as_tensor(leaf) for leaf in pytree.tree_leaves(reference)]
+    expected = [torch.as_tensor(leaf) for leaf in pytree.tree_leaves(reference) if leaf is not None]
     counts = (
         [len(pytree.tree_leaves(each)) for each in reference] if isinstance(model, Group) else []
     )
@@ -102,23 +114,36 @@ class Bench:
 
     def __init__(self) -> None:
         self._groups: dict[int, Group] = {}
-        self._outcomes: dict[tuple[int, str, str], tuple[Any, Outcome]] = {}
+        self._outcomes: dict[tuple[Any, ...], tuple[Any, Outcome]] = {}
 
     def outcome(
-        self, model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+        self,
+        model: nn.Module,
+        inputs: tuple[torch.Tensor, ...],
+        tracer: str,
+        strategy: str,
+        overrides: tuple[Override, ...] = (),
     ) -> Outcome:
         """Take a model all the way, once."""
-        key = (id(model), tracer, strategy)
+        key = (id(model), tracer, strategy, overrides)
         if key not in self._outcomes:
             # The model is kept as well: its id is only its own while it lives.
-            self._outcomes[key] = (model, run_all_the_way(model, inputs, tracer, strategy))
+            self._outcomes[key] = (
+                model,
+                run_all_the_way(model, inputs, tracer, strategy, overrides),
+            )
         return self._outcomes[key][1]
 
     def check(
-        self, model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str, strategy: str
+        self,
+        model: nn.Module,
+        inputs: tuple[torch.Tensor, ...],
+        tracer: str,
+        strategy: str,
+        overrides: tuple[Override, ...] = (),
     ) -> Outcome:
         """Assert that the compiled model gives what torch does."""
-        outcome = self.outcome(model, inputs, tracer, strategy)
+        outcome = self.outcome(model, inputs, tracer, strategy, overrides)
         assert len(outcome.actual) == len(outcome.expected)
         for actual, expected in zip(outcome.actual, outcome.expected, strict=True):
             assert_close(actual, expected)

@@ -202,7 +202,7 @@ for _model, _, _ in MODELS.values():
     randomised(_model)
 
 
-@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize(
     ("name", "tracer"), [(name, each) for name, entry in MODELS.items() for each in entry[2]]
 )
@@ -212,7 +212,7 @@ def test_a_model_gives_what_torch_does(bench: Any, name: str, tracer: str, strat
     assert outcome.lowered.notes == ()
 
 
-@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize(
     ("name", "tracer"), [(name, each) for name, entry in MODELS.items() for each in entry[2]]
 )

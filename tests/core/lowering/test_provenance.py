@@ -126,7 +126,7 @@ def test_parameters_keep_their_dtype(bench: Any, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 def test_models_of_other_dtypes_give_what_torch_does(
     bench: Any, dtype: torch.dtype, strategy: str
 ) -> None:

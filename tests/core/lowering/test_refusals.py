@@ -1,4 +1,4 @@
-"""What has no lowering is an error that names it, and never a wrong number."""
+"""What cannot be computed on tensors is an error that names it, and never a wrong number."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
+from torch import fx, nn
 
 from lowerscope.core.errors import LowerscopeError, Problem
 
-IMAGE = torch.randn(1, 4, 8, 8)
 VECTOR = torch.randn(8)
 
 
@@ -26,102 +24,62 @@ class Calls(nn.Module):
         return self.function(x)
 
 
-def refusal(bench: Any, model: nn.Module, x: torch.Tensor, tracer: str = "fx") -> Problem:
+def refusal(bench: Any, model: nn.Module, tracer: str = "fx", strategy: str = "te") -> Problem:
     with pytest.raises(LowerscopeError) as caught:
-        bench.lower(model, (x,), tracer, "te")
+        bench.lower(model, (VECTOR,), tracer, strategy)
     return caught.value.problem
 
 
-def test_an_operator_that_nothing_covers_is_named_with_node_and_line(bench: Any) -> None:
-    class Spectrum(nn.Module):
+@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
+def test_a_number_made_of_data_is_named_with_node_and_line(bench: Any, strategy: str) -> None:
+    class Scaled(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.fft.rfft(x).abs()
+            return x * x.sum().item()
 
-    problem = refusal(bench, Spectrum(), VECTOR)
-    line = inspect.getsourcelines(Spectrum.forward)[1] + 1
-    assert f"torch.fft.rfft (node fft_rfft, test_refusals.py:{line})" in problem.what
+    problem = refusal(bench, Scaled(), strategy=strategy)
+    line = inspect.getsourcelines(Scaled.forward)[1] + 1
+    assert f"Tensor.item (node item, test_refusals.py:{line})" in problem.what
+    assert "makes a float of data" in problem.what
     assert problem.where == f"{__file__}:{line}"
     assert "--tracer export" in problem.todo
     assert problem.code == "try-export"
     assert "\n" not in problem.line()
+    # What is computed from it is no news.
+    assert len(problem.details.splitlines()) == 1
+
+
+class Box:
+    """A foreign object."""
+
+
+def boxed(x: torch.Tensor) -> Any:
+    return Box()
+
+
+fx.wrap("boxed")
 
 
 def test_all_of_them_are_named_at_once(bench: Any) -> None:
-    class Two(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y = torch.special.bessel_j0(x)
-            return torch.special.i1(y) + torch.digamma(x)
+    def compute(x: torch.Tensor) -> Any:
+        return x * x.max().item(), boxed(x), x.tolist()
 
-    problem = refusal(bench, Two(), VECTOR)
-    for node in ("bessel_j0", "i1", "digamma"):
-        assert node in problem.what
+    problem = refusal(bench, Calls(compute))
+    assert "boxed (node boxed" in problem.what
+    assert "makes a Box of data" in problem.what
+    assert "tolist" in problem.what
     assert len(problem.details.splitlines()) == 3
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (lambda x: F.grid_sample(x, x[:, :2].permute(0, 2, 3, 1)), "grid_sampl"),
-        (lambda x: F.interpolate(x, (4, 4), mode="bilinear", antialias=True), "antialias"),
-        (lambda x: F.interpolate(x, scale_factor=1.3), "scale factor"),
-        (lambda x: F.max_pool2d(x, 2, return_indices=True)[1], "indices"),
-        (lambda x: F.dropout(x, 0.5, training=True), "model.eval()"),
-        (lambda x: F.batch_norm(x, x[0, :, 0, 0], x[0, :, 0, 0], training=True), "model.eval()"),
-        (lambda x: x[x > 0], "mask"),
-        (lambda x: F.avg_pool2d(x, 2, divisor_override=3), "divisor"),
-        (lambda x: F.avg_pool2d(x, 3, 2, ceil_mode=True), "ceil_mode"),
-        (lambda x: torch.where(x > 0), "depends on the data"),
-        (lambda x: x + torch.rand_like(x), "rand"),
-        (lambda x: F.normalize(x, p=3.0), "p is not 2"),
-        (lambda x: torch.round(x, decimals=2), "decimals"),
-    ],
-)
-def test_what_is_known_to_be_wrong_is_refused(
-    bench: Any, function: Callable[..., Any], reason: str
-) -> None:
-    assert reason in refusal(bench, Calls(function), IMAGE).what
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        nn.MaxPool2d(2, return_indices=True),
-        nn.Dropout(0.5).train(),
-        nn.BatchNorm2d(4).train(),
-        nn.AdaptiveMaxPool2d(3),
-    ],
-    ids=lambda module: type(module).__name__,
-)
-def test_modules_that_are_known_to_be_wrong_are_refused(bench: Any, module: nn.Module) -> None:
-    problem = refusal(bench, nn.Sequential(module), IMAGE)
-    assert type(module).__name__ in problem.what
-
-
-def test_a_model_in_training_mode_is_told_to_leave_it(bench: Any) -> None:
-    problem = refusal(bench, nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1)).train(), VECTOR)
-    assert problem.todo == "Put the model in eval mode"
-
-
-def test_a_recurrent_module_is_sent_to_the_export_tracer(bench: Any) -> None:
-    problem = refusal(bench, nn.Sequential(nn.LSTM(8, 4)), torch.randn(3, 1, 8))
-    assert "torch.nn.LSTM" in problem.what
-    assert problem.code == "try-export"
-
-
-def test_the_indices_of_a_pooling_are_refused_by_the_export_tracer_too(bench: Any) -> None:
-    model = Calls(lambda x: F.max_pool2d(x, 2, return_indices=True)[1])
-    assert "indices of a pooling" in refusal(bench, model, IMAGE, "export").what
-
-
-def test_an_argument_that_a_rule_does_not_know_is_refused(bench: Any) -> None:
-    model = Calls(lambda x: torch.nan_to_num(torch.cumsum(x, 0), nan=1.0))
-    assert "nan_to_num" in refusal(bench, model, VECTOR).what
-    assert "keyword" in refusal(bench, Calls(_with_an_extra_argument), VECTOR).what
-
-
-def _with_an_extra_argument(x: torch.Tensor) -> torch.Tensor:
-    return torch.sub(x, 1, out=x.clone())
-
-
 def test_an_output_that_is_no_tensor_is_refused(bench: Any) -> None:
-    assert "an output is a str" in refusal(bench, Calls(lambda x: (x, "name")), VECTOR).what
+    assert "an output is a str" in refusal(bench, Calls(lambda x: (x, "name"))).what
+
+
+def test_an_output_of_a_dtype_that_tvm_does_not_have_is_refused(bench: Any) -> None:
+    problem = refusal(bench, Calls(torch.fft.fft))
+    assert "an output is complex64, which TVM does not have" in problem.what
+
+
+def test_an_extent_that_depends_on_data_is_refused_where_it_is_read(bench: Any) -> None:
+    problem = refusal(bench, Calls(lambda x: torch.zeros(x[x > 0].shape[0])))
+    assert "torch.zeros (node zeros" in problem.what
+    assert "known only when the model runs" in problem.what

@@ -1,0 +1,86 @@
+"""Which strategy each node is lowered by: the default, and what the user overrode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import torch
+from torch import fx
+
+from lowerscope.core.lowering.operator_names import bare_name, operator_name
+from lowerscope.core.recipe import Override, Strategy
+
+_NODE = "fx:"
+"""Before the name of one node, as in the ids of nodes."""
+
+
+class Choices:
+    """The strategies of one graph's nodes.
+
+    Parameters
+    ----------
+    default
+        For nodes that no override names.
+    overrides
+        In order; see `core.recipe.Override`.
+    paths
+        Dotted path of the module that each node comes from, by node name.
+    modules
+        The modules that nodes call, by path.
+    """
+
+    def __init__(
+        self,
+        default: Strategy,
+        overrides: Sequence[Override],
+        paths: Mapping[str, str],
+        modules: Mapping[str, torch.nn.Module],
+    ) -> None:
+        self._default = default
+        self._overrides = tuple(overrides)
+        self._paths = paths
+        self._modules = modules
+
+    def strategy_of(self, node: fx.Node) -> Strategy:
+        """Return the strategy that is chosen for a node."""
+        if not self._overrides:
+            return self._default
+        strategy, exact = self._default, False
+        names = self._names(node)
+        for override in self._overrides:
+            if _names_node(override.pattern, node):
+                strategy, exact = override.strategy, True
+            elif not exact and _matches(override.pattern, names):
+                strategy = override.strategy
+        return strategy
+
+    def without_match(self, nodes: Sequence[fx.Node]) -> Iterator[Override]:
+        """Yield the overrides that match none of `nodes`."""
+        names = [(node, self._names(node)) for node in nodes] if self._overrides else []
+        for override in dict.fromkeys(self._overrides):
+            if not any(
+                _names_node(override.pattern, node) or _matches(override.pattern, each)
+                for node, each in names
+            ):
+                yield override
+
+    def _names(self, node: fx.Node) -> tuple[str, ...]:
+        """Return all that a pattern may match: node, operator, and modules from inner to outer."""
+        operators = (operator_name(node, self._modules), bare_name(node, self._modules))
+        parts = self._paths.get(node.name, "").split(".")
+        paths = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+        # layer1.* means what is directly in layer1 as well.
+        return (node.name, *operators, *(name for path in paths if path for name in _forms(path)))
+
+
+def _forms(path: str) -> tuple[str, str]:
+    return path, f"{path}."
+
+
+def _names_node(pattern: str, node: fx.Node) -> bool:
+    return pattern.removeprefix(_NODE) == node.name
+
+
+def _matches(pattern: str, names: Sequence[str]) -> bool:
+    return not pattern.startswith(_NODE) and any(fnmatchcase(name, pattern) for name in names)

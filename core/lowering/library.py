@@ -1,0 +1,208 @@
+"""Library functions: torch itself, called by the virtual machine on its own memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import tvm
+from torch.utils.dlpack import from_dlpack
+
+from lowerscope.core.lowering.relax_values import held_as, held_from
+
+Call = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Stands for a tensor among the arguments of a call.
+
+    Attributes
+    ----------
+    index
+        Its position among the tensors that the virtual machine passes.
+    dtype
+        Of torch's tensor where TVM does not have it, as ``"complex64"``; otherwise empty.
+    """
+
+    index: int
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class LibraryFunction:
+    """A call of torch with everything bound to it but its tensors.
+
+    It is what is registered with TVM. The tensors are read and written where they lie; a torch
+    operator that changes its arguments is given copies, since others may read the same memory.
+
+    Attributes
+    ----------
+    name
+        Under which it is registered: ``torch.conv2d``, or ``torch.conv2d_1`` for the second one
+        of the module that differs in what is bound.
+    call
+        What is called, as ``call(*args, **kwargs)``.
+    args, kwargs
+        With an `Argument` for each tensor.
+    inputs
+        Number of tensors that are read.
+    copies
+        Whether the call changes some of its arguments.
+    returns
+        Whether new tensors are returned, since their shapes depend on data; otherwise the results
+        are written into the tensors that follow the inputs.
+    """
+
+    name: str
+    call: Call
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    inputs: int
+    copies: bool
+    returns: bool
+
+    def __call__(self, *tensors: tvm.runtime.Tensor) -> Any:
+        """Run torch on tensors of the virtual machine."""
+        with torch.inference_mode(), warnings.catch_warnings():
+            # What torch has to say of the model's calls, it said when the model was traced.
+            warnings.simplefilter("ignore")
+            inputs = [from_dlpack(each) for each in tensors[: self.inputs]]
+            if self.copies:
+                inputs = [each.clone() for each in inputs]
+            results = [held_from(each) for each in _tensors(self._run(inputs))]
+            if self.returns:
+                values = [_to_tvm(each, inputs) for each in results]
+                return values[0] if len(values) == 1 else values
+            for place, result in zip(tensors[self.inputs :], results, strict=True):
+                self._write(from_dlpack(place), result)
+        return None
+
+    def _run(self, inputs: list[torch.Tensor]) -> Any:
+        return self.call(*_filled(self.args, inputs), **_filled(dict(self.kwargs), inputs))
+
+    def _write(self, place: torch.Tensor, result: torch.Tensor) -> None:
+        # copy_ would spread a smaller result over a larger place.
+        if result.shape != place.shape or result.dtype != place.dtype:
+            raise RuntimeError(f"{self.name} gave {_type(result)} where {_type(place)} was traced")
+        place.copy_(result)
+
+
+class LibraryFunctions:
+    """The library functions of one module: one for each operator and what is bound to it.
+
+    The names depend on nothing but the order in which the functions are asked for, so two
+    processes that lower the same recipe have the same names.
+    """
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, LibraryFunction] = {}
+        self._names: dict[Any, str] = {}
+        self._kept: list[Any] = []
+        self._count: Counter[str] = Counter()
+
+    def name_for(
+        self,
+        operator: str,
+        key: Any,
+        make: Callable[[], Call],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: int,
+        *,
+        copies: bool = False,
+        returns: bool = False,
+    ) -> str:
+        """Return the name of the function that makes a call, entered now if there is none yet.
+
+        Parameters
+        ----------
+        operator
+            What the name is made of.
+        key
+            Equal for what may share a function.
+        make
+            Returns what is called.
+        args, kwargs, inputs, copies, returns
+            See `LibraryFunction`.
+        """
+        whole = (operator, key, content_of(args), content_of(kwargs), inputs, copies, returns)
+        if whole not in self._names:
+            number = self._count[operator]
+            self._count[operator] += 1
+            name = f"torch.{operator}_{number}" if number else f"torch.{operator}"
+            self._names[whole] = name
+            # What stands in a key by its id must not make room for another object.
+            self._kept.append((key, args, kwargs))
+            self.by_name[name] = LibraryFunction(
+                name, make(), args, kwargs, inputs, copies, returns
+            )
+        return self._names[whole]
+
+
+def content_of(value: Any) -> str:
+    """Return a text that is equal for equal plain values; other objects are equal to themselves."""
+    if isinstance(value, Argument):
+        return f"<{value.index}{value.dtype}>"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__}({', '.join(content_of(each) for each in value)})"
+    if isinstance(value, dict):
+        parts = (f"{content_of(key)}: {content_of(each)}" for key, each in value.items())
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, slice):
+        return f"slice({content_of([value.start, value.stop, value.step])})"
+    if value is None or value is ... or type(value) in _PLAIN:
+        return repr(value)
+    return f"{type(value).__qualname__} {id(value)}"
+
+
+_PLAIN = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+def _filled(value: Any, inputs: list[torch.Tensor]) -> Any:
+    """Return `value` with every `Argument` replaced by its tensor."""
+    if isinstance(value, Argument):
+        return held_as(inputs[value.index], value.dtype) if value.dtype else inputs[value.index]
+    if type(value) in (tuple, list):
+        return type(value)(_filled(each, inputs) for each in value)
+    if type(value) is dict:
+        return {key: _filled(each, inputs) for key, each in value.items()}
+    if isinstance(value, slice):
+        parts = (value.start, value.stop, value.step)
+        return slice(*(_filled(each, inputs) for each in parts))
+    return value
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _to_tvm(result: torch.Tensor, inputs: list[torch.Tensor]) -> tvm.runtime.Tensor:
+    """Return `result` as a tensor of its own, which the virtual machine may keep."""
+    storage = result.untyped_storage().data_ptr()
+    shared = any(each.untyped_storage().data_ptr() == storage for each in inputs)
+    if shared or not result.is_contiguous() or result.numel() == 0 or result.data_ptr() % 64:
+        result = result.clone(memory_format=torch.contiguous_format)
+    return tvm.runtime.from_dlpack(result)
+
+
+def _type(tensor: torch.Tensor) -> str:
+    return f"{'×'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype)[6:]}"

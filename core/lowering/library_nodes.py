@@ -1,0 +1,283 @@
+"""The library strategy: a node becomes a call of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+from tvm import ir, relax, tirx
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions
+from lowerscope.core.lowering.library_modules import (
+    ModuleCall,
+    changes_buffers,
+    content_of_module,
+    tensors_of,
+)
+from lowerscope.core.lowering.lowered import Info
+from lowerscope.core.lowering.operator_names import operator_name
+from lowerscope.core.lowering.relax_values import (
+    Held,
+    Value,
+    dtype_of,
+    has_static_shape,
+    held_type,
+    is_dtype,
+    is_tensor,
+)
+from lowerscope.core.lowering.rule_table import Missing, Refused
+from lowerscope.core.lowering.torch_traits import has_shape_from_data, is_random
+
+_NONE = "none"
+
+
+def gives_tensors(info: Info) -> bool:
+    """Return whether a node's value is a tensor, or a tuple of tensors and ``None``."""
+    leaves = list(_leaves(info))
+    return any(leaf.shape is not None for leaf in leaves) and all(
+        leaf.shape is not None or leaf.text == _NONE for leaf in leaves
+    )
+
+
+def hinders_rules(args: Any, kwargs: Any) -> str:
+    """Return why rules cannot take these values, which only torch can; empty if they can."""
+    for value in _values([args, kwargs]):
+        if isinstance(value, Held):
+            return f"TVM has no {value.dtype}"
+        if isinstance(value, Missing):
+            return value.reason
+        if is_tensor(value) and not has_static_shape(value):
+            return "the shape of its input depends on the data"
+    return ""
+
+
+def unknown_among(node: fx.Node, args: Any, kwargs: Any) -> Missing | None:
+    """Return what stands for a number that `node` would make of a shape that depends on data.
+
+    It is an error where it is read by anything but a check; ``None`` where the number is known.
+    """
+    for value in _values([args, kwargs]):
+        if isinstance(value, Missing):
+            return value
+        if is_tensor(value) and not has_static_shape(value):
+            return Missing(f"{node.name} is known only when the model runs")
+    return None
+
+
+class LibraryNodes:
+    """Lowers nodes of one graph to calls of library functions.
+
+    Attributes
+    ----------
+    functions
+        The functions that are called.
+    """
+
+    def __init__(self, builder: NodeBuilder, modules: Mapping[str, nn.Module]) -> None:
+        self.functions = LibraryFunctions()
+        self._builder = builder
+        self._modules = modules
+
+    def lower(
+        self,
+        node: fx.Node,
+        info: Info,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        mutates: bool,
+    ) -> tuple[Value, str]:
+        """Lower one node.
+
+        Parameters
+        ----------
+        info
+            What the node's value is; see `gives_tensors`.
+        args, kwargs
+            The node's arguments, with values in place of nodes.
+        mutates
+            Whether it changes tensors among its arguments.
+
+        Returns
+        -------
+        value
+            A tensor, or a nest of tuples of tensors and ``None``.
+        name
+            Of the library function.
+
+        Raises
+        ------
+        Refused
+            If an argument or a result is nothing that can be passed.
+        """
+        tensors: list[Value] = []
+        from_data = self._has_shape_from_data(node, args, kwargs)
+        copies = mutates
+        key: Any
+        if node.op == "call_module":
+            module = self._modules[str(node.target)]
+            copies = copies or changes_buffers(module)
+            state = {name: self.constant(each) for name, each in tensors_of(module).items()}
+            args, key = (state, *args), content_of_module(module)
+        else:
+            key = node.target
+        if is_random(node, self._modules):
+            # Calls that are equal may become one; these draw their own numbers each.
+            key = (key, node.name)
+        bound = self._bind(args, tensors)
+        bound_by_name = self._bind(kwargs, tensors)
+        name = self.functions.name_for(
+            operator_name(node, self._modules),
+            key,
+            lambda: self._call_of(node),
+            bound,
+            bound_by_name,
+            len(tensors),
+            copies=copies,
+            returns=from_data,
+        )
+        leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
+        call = self._call_for_data if from_data else self._call_into
+        results = iter(call(node, name, tensors, leaves))
+        return _nest(info, results), name
+
+    def constant(self, tensor: torch.Tensor) -> Value:
+        """Return one of the model's tensors as a constant, held if TVM lacks its dtype."""
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        if is_dtype(dtype):
+            return self._builder.constant(tensor)
+        held = held_type((), dtype)
+        if held is None:
+            raise Refused(f"TVM has no {dtype}")
+        data = tensor.detach().resolve_conj()
+        data = torch.view_as_real(data) if data.is_complex() else data.view(torch.uint8)
+        return Held(self._builder.constant(data), dtype)
+
+    def _call_of(self, node: fx.Node) -> Call:
+        if node.op == "call_module":
+            return ModuleCall(self._modules[str(node.target)])
+        if isinstance(node.target, str):
+            return _Method(node.target)
+        return node.target
+
+    def _has_shape_from_data(
+        self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        if has_shape_from_data(node, self._modules, args, _is_mask, is_tensor):
+            return True
+        return any(
+            is_tensor(value) and not has_static_shape(value) for value in _values([args, kwargs])
+        )
+
+    def _bind(self, value: Any, tensors: list[Value]) -> Any:
+        """Return `value` with an `Argument` for each tensor, which is added to `tensors`."""
+        if is_tensor(value):
+            return _argument(tensors, value)
+        if isinstance(value, Held):
+            return _argument(tensors, value.value, value.dtype)
+        if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+            fields = range(len(value.ty.fields))
+            return tuple(self._bind(self._builder.emit(value[each]), tensors) for each in fields)
+        if isinstance(value, Missing):
+            raise Refused(value.reason)
+        if isinstance(value, ir.Expr):
+            raise Refused(f"an argument is a {type(value).__name__}")
+        if type(value) in (tuple, list):
+            return type(value)(self._bind(each, tensors) for each in value)
+        if type(value) is dict:
+            return {key: self._bind(each, tensors) for key, each in value.items()}
+        if isinstance(value, slice):
+            parts = (value.start, value.stop, value.step)
+            return slice(*(self._bind(each, tensors) for each in parts))
+        return value
+
+    def _call_into(
+        self, node: fx.Node, name: str, tensors: list[Value], leaves: Sequence[Info]
+    ) -> Iterator[Value]:
+        """Emit a call that writes into tensors of known shapes."""
+        types = [relax.TensorType(*_held_type(leaf)) for leaf in leaves]
+        out = types[0] if len(types) == 1 else types
+        result = self._builder.emit(relax.call_dps_packed(name, tensors, out))
+        for index, leaf in enumerate(leaves):
+            value = result if len(leaves) == 1 else self._builder.emit(result[index])
+            yield _as_held(value, leaf)
+
+    def _call_for_data(
+        self, node: fx.Node, name: str, tensors: list[Value], leaves: Sequence[Info]
+    ) -> Iterator[Value]:
+        """Emit a call that returns new tensors, and give names to their extents."""
+        held = [_held_type(leaf) for leaf in leaves]
+        types = [relax.TensorType(dtype=dtype, ndim=len(shape)) for shape, dtype in held]
+        out = types[0] if len(types) == 1 else relax.TupleType(types)
+        call = relax.call_pure_packed(name, *tensors, ty_args=[out])
+        result = self._builder.emit(call)
+        for index, (leaf, (shape, dtype)) in enumerate(zip(leaves, held, strict=True)):
+            value = result if len(leaves) == 1 else self._builder.emit(result[index])
+            assert leaf.shape is not None
+            prefix = node.name if len(leaves) == 1 else f"{node.name}_{index}"
+            extents = [tirx.Var(f"{prefix}_dim{axis}", "int64") for axis in range(len(leaf.shape))]
+            # What a complex number takes is known.
+            whole = [*extents, *shape[len(extents) :]]
+            matched = self._builder.match_cast(value, relax.TensorType(whole, dtype))
+            yield _as_held(matched, leaf)
+
+
+class _Method:
+    """Calls a method of its first argument."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(owner, self._name)(*args, **kwargs)
+
+
+def _argument(tensors: list[Value], value: Value, dtype: str = "") -> Argument:
+    tensors.append(value)
+    return Argument(len(tensors) - 1, dtype)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _values(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _values(each)
+    elif isinstance(value, slice):
+        yield from _values([value.start, value.stop, value.step])
+    else:
+        yield value
+
+
+def _leaves(info: Info) -> Iterator[Info]:
+    if info.shape is None and info.items and not info.text.startswith("{"):
+        for item in info.items:
+            yield from _leaves(item)
+    else:
+        yield info
+
+
+def _nest(info: Info, results: Iterator[Value]) -> Value:
+    if info.shape is not None:
+        return next(results)
+    return tuple(_nest(item, results) for item in info.items) if info.items else None
+
+
+def _held_type(info: Info) -> tuple[tuple[Any, ...], str]:
+    assert info.shape is not None
+    held = held_type(info.shape, info.dtype)
+    if held is None:
+        raise Refused(f"TVM has no {info.dtype}")
+    return held
+
+
+def _as_held(value: Value, info: Info) -> Value:
+    return value if is_dtype(info.dtype) else Held(value, info.dtype)
+
+
+def _is_mask(value: Any) -> bool:
+    return is_tensor(value) and dtype_of(value) == "bool"

@@ -1,0 +1,97 @@
+"""What lowering reads, and what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import tvm
+from torch import fx
+
+from lowerscope.core.lowering.library import LibraryFunction
+from lowerscope.core.records import Note, SourceLine
+
+
+class Info(Protocol):
+    """What a node's value is; see `core.tracing.tracing.NodeInfo`."""
+
+    @property
+    def shape(self) -> tuple[int | str, ...] | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def items(self) -> Sequence[Info]: ...
+
+
+class Traced(Protocol):
+    """What lowering reads of a traced model; see `core.tracing.tracing.TracedModel`."""
+
+    @property
+    def graph_module(self) -> fx.GraphModule: ...
+    @property
+    def values(self) -> Mapping[str, Info]: ...
+    @property
+    def lines(self) -> Mapping[str, SourceLine]: ...
+    @property
+    def modules(self) -> Mapping[str, str]: ...
+    @property
+    def mutations(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def tracer(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class NodeLowering:
+    """The provenance of one FX node.
+
+    Attributes
+    ----------
+    node
+        Name of the FX node.
+    strategy
+        ``"high-level"``, ``"te"`` or ``"library"``; empty for nodes that make no code.
+    rule
+        The rule and what it emitted: ``linear: topi.nn.dense, topi.add``,
+        ``conv2d: torch.conv2d``, ``torch: no relax operator for fft_rfft``; empty for nodes that
+        make no code.
+    bindings
+        Names of the variables that it bound in ``main``, in order.
+    functions
+        Names of the PrimFuncs that these bindings call, as they were translated.
+    reason
+        Why it runs in torch although another strategy was chosen: ``no relax operator for
+        fft_rfft; runs in torch``; otherwise empty.
+    """
+
+    node: str
+    strategy: str
+    rule: str
+    bindings: tuple[str, ...]
+    functions: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class LoweredModel:
+    """A Relax module and where each part of it comes from.
+
+    Attributes
+    ----------
+    module
+        With one Relax function, ``main``, of one dataflow block; parameters are constants.
+    nodes
+        Provenance by node name, for every node of the graph. Each binding of ``main`` is in
+        exactly one of them.
+    notes
+        What the user should know.
+    library
+        The functions that the module calls by name, to register before it is built and run.
+    """
+
+    module: tvm.IRModule
+    nodes: Mapping[str, NodeLowering]
+    notes: tuple[Note, ...]
+    library: Mapping[str, LibraryFunction] = field(default_factory=dict)

@@ -1,0 +1,64 @@
+"""What the user should know of a lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from torch import fx
+
+from lowerscope.core.recipe import Override
+from lowerscope.core.records import Note, SourceLine
+
+
+class Notes:
+    """Gathers what is worth a note; nodes with the same reason share one.
+
+    Parameters
+    ----------
+    lines
+        The user's line of each node that has one, by node name.
+    """
+
+    def __init__(self, lines: Mapping[str, SourceLine]) -> None:
+        self._lines = lines
+        self._in_torch: dict[str, list[fx.Node]] = {}
+
+    def runs_in_torch(self, node: fx.Node, cause: str) -> None:
+        """Note that a node runs in torch because of `cause`."""
+        self._in_torch.setdefault(cause, []).append(node)
+
+    def all(
+        self, not_legalised: Iterable[str], without_match: Iterable[Override]
+    ) -> tuple[Note, ...]:
+        """Return the notes.
+
+        Parameters
+        ----------
+        not_legalised
+            Names of operators that stayed although TE was chosen.
+        without_match
+            Overrides that match no node.
+        """
+        notes = [self._note(cause, nodes) for cause, nodes in self._in_torch.items()]
+        notes += [
+            Note(text=f"{name} has no TensorIR form here and stays an operator")
+            for name in sorted(not_legalised)
+        ]
+        notes += [
+            Note(text="it matches no node", where=f"--override {each.pattern}={each.strategy}")
+            for each in without_match
+        ]
+        return tuple(notes)
+
+    def _note(self, cause: str, nodes: list[fx.Node]) -> Note:
+        names = ", ".join(node.name for node in nodes)
+        kind = "node" if len(nodes) == 1 else "nodes"
+        random = "; its values cannot be compared" if cause.endswith(_RANDOM) else ""
+        line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
+        return Note(
+            text=f"{cause}; runs in torch{random} ({kind} {names})",
+            where=f"{line.file}:{line.line}" if line else "",
+        )
+
+
+_RANDOM = " is random"

@@ -1,0 +1,83 @@
+"""What the operators of FX nodes are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import fx
+from torch.overrides import resolve_name
+
+from lowerscope.core.lowering.rule_table import find_rule
+
+_NOT_A_NAME = ("constant", "check", "attribute", "identity", "where_method", "type_")
+"""Rules that are named for what they make, where torch has a name for each operator."""
+_CONVOLUTIONS = ("conv", "conv_transpose")
+
+
+def operator_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
+    """Return one name for what `node` calls, whichever way it is written.
+
+    ``conv2d`` stands for ``nn.Conv2d``, ``F.conv2d`` and ``aten.conv2d``, ``add`` for ``+``,
+    ``torch.add`` and ``x.add_``.
+    """
+    target = _target(node, modules)
+    rule = None if target is getattr else find_rule(target)
+    name = bare_name(node, modules)
+    if rule is not None and rule.name in _CONVOLUTIONS:
+        return f"{rule.name}{_dimensions(node, name)}d"
+    if rule is not None and rule.name not in _NOT_A_NAME:
+        return rule.name
+    if name.startswith("__"):
+        return name.strip("_")
+    return _with_underscores(name) if node.op == "call_module" else name.strip("_")
+
+
+def bare_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
+    """Return the name of what `node` calls as it is written: ``Conv2d``, ``relu_``, ``T``."""
+    target = _target(node, modules)
+    if target is getattr:
+        return str(node.args[1])
+    if isinstance(target, str):
+        return target
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        return str(schema.name).rpartition("::")[2]
+    return str(getattr(target, "__name__", type(target).__name__))
+
+
+def qualified_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
+    """Return the name of what `node` calls with where it is from: ``torch.fft.rfft``."""
+    if node.op == "call_module":
+        kind = type(modules[str(node.target)])
+        return f"{kind.__module__.split('.')[0]}.nn.{kind.__qualname__}"
+    if node.op == "call_method":
+        return f"Tensor.{node.target}"
+    if isinstance(node.target, torch._ops.OpOverload):
+        return str(node.target)
+    assert not isinstance(node.target, str)
+    name = resolve_name(node.target)
+    return str(name or getattr(node.target, "__qualname__", node.target))
+
+
+def _with_underscores(name: str) -> str:
+    """Return ``transformer_encoder_layer`` for ``TransformerEncoderLayer``."""
+    return _WORD.sub("_", name.replace("ReLU", "relu")).lower()
+
+
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def _dimensions(node: fx.Node, name: str) -> int:
+    """Return over how many axes a convolution runs."""
+    if name != "convolution":
+        return int(name.rstrip("_")[-2])
+    strides = node.args[3]
+    assert isinstance(strides, (list, tuple))
+    return len(strides)
+
+
+def _target(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> Any:
+    return type(modules[str(node.target)]) if node.op == "call_module" else node.target

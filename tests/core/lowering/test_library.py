@@ -1,0 +1,388 @@
+"""What runs in torch: chosen, or since nothing else covers it; always with torch's meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lowerscope.core.execution.building import build, register_library
+from lowerscope.core.execution.running import Execution
+from lowerscope.core.execution.targets import make_target
+
+IMAGE = torch.randn(2, 4, 8, 8)
+VECTOR = torch.randn(8)
+SQUARE = torch.randn(4, 4)
+
+
+class Calls(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(*inputs)
+
+
+class Inside(nn.Module):
+    """Calls a module, which is a leaf of the trace then."""
+
+    def __init__(self, module: nn.Module, **options: Any) -> None:
+        super().__init__()
+        self.module = module
+        self.options = options
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.module(*inputs, **self.options)
+
+
+def lowering_of(outcome: Any, node: str) -> Any:
+    return outcome.lowered.nodes[node]
+
+
+FALLBACKS: list[tuple[Callable[..., Any], torch.Tensor, str, str]] = [
+    (lambda x: torch.fft.rfft(x).abs(), VECTOR, "fft_rfft", "no relax operator for fft_rfft"),
+    (lambda x: torch.cdist(x, x * 2), SQUARE, "cdist", "no relax operator for cdist"),
+    (lambda x: torch.digamma(x.abs() + 1), SQUARE, "digamma", "no relax operator for digamma"),
+    (
+        lambda x: F.grid_sample(x, x[:, :2].permute(0, 2, 3, 1), align_corners=False),
+        IMAGE,
+        "grid_sample",
+        "no relax operator for grid_sample",
+    ),
+    (
+        lambda x: F.interpolate(x, (4, 4), mode="bilinear", antialias=True),
+        IMAGE,
+        "interpolate",
+        "interpolate: TVM has no antialiased resampling",
+    ),
+    (
+        lambda x: F.max_pool2d(x, 2, return_indices=True),
+        IMAGE,
+        "max_pool2d_with_indices",
+        "no relax operator for max_pool2d_with_indices",
+    ),
+    (lambda x: F.interpolate(x, scale_factor=1.3), IMAGE, "interpolate", "scale factor"),
+    (lambda x: F.avg_pool2d(x, 2, divisor_override=3), IMAGE, "avg_pool2d", "divisor_override"),
+    (lambda x: F.avg_pool2d(x, 3, 2, ceil_mode=True), IMAGE, "avg_pool2d", "ceil_mode"),
+    (lambda x: F.normalize(x, p=3.0), IMAGE, "normalize", "p is not 2"),
+    (lambda x: torch.round(x, decimals=2), SQUARE, "round_1", "decimals"),
+    (
+        lambda x: F.batch_norm(x, x.mean((0, 2, 3)), x.var((0, 2, 3)), training=True),
+        IMAGE,
+        "batch_norm",
+        "batch_norm: it is in training mode",
+    ),
+    (lambda x: x[x > 0], SQUARE, "getitem", "its shape depends on the data"),
+    (lambda x: torch.where(x > 0), SQUARE, "where", "shape depends on the data"),
+    (lambda x: x.nonzero(), SQUARE, "nonzero", "no relax operator for nonzero"),
+    (
+        lambda x: torch.linalg.slogdet(x).logabsdet,
+        SQUARE,
+        "linalg_slogdet",
+        "no relax operator for linalg_slogdet",
+    ),
+    (lambda x: torch.sub(x, 1, out=x.clone()), SQUARE, "sub", "keyword"),
+]
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize(("function", "x", "node", "reason"), FALLBACKS)
+def test_what_nothing_else_covers_runs_in_torch_with_its_reason(
+    bench: Any,
+    function: Callable[..., Any],
+    x: torch.Tensor,
+    node: str,
+    reason: str,
+    strategy: str,
+) -> None:
+    outcome = bench.check(Calls(function), (x,), "fx", strategy)
+    found = lowering_of(outcome, node)
+    assert found.strategy == "library"
+    assert reason in found.reason
+    assert found.reason.endswith("; runs in torch")
+    assert found.rule == f"torch: {found.reason.removesuffix('; runs in torch')}"
+    notes = [note for note in outcome.lowered.notes if reason in note.text]
+    assert f"(node {node})" in notes[0].text
+    assert notes[0].where.startswith(__file__)
+
+
+@pytest.mark.parametrize("function", [each[0] for each in FALLBACKS if each[2] != "where"])
+@pytest.mark.parametrize("strategy", ["high-level", "library"])
+def test_and_by_the_export_tracer(bench: Any, function: Callable[..., Any], strategy: str) -> None:
+    x = next(x for each, x, _, _ in FALLBACKS if each is function)
+    bench.check(Calls(function), (x,), "export", strategy)
+
+
+def test_what_a_discarded_rule_made_is_not_in_the_module(bench: Any) -> None:
+    outcome = bench.check(
+        Calls(lambda x: F.normalize(x, p=3.0) + F.interpolate(x, scale_factor=1.3).sum()),
+        (IMAGE,),
+        "fx",
+        "te",
+    )
+    module = outcome.lowered.module
+    called = {name for node in outcome.lowered.nodes.values() for name in node.functions}
+    assert {each.name_hint for each in module.get_global_vars()} == {"main", *called}
+
+
+MODULES: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
+    "lstm": (Inside(nn.LSTM(8, 4)), (torch.randn(3, 1, 8),)),
+    "gru": (Inside(nn.GRU(8, 4, 2, bidirectional=True)), (torch.randn(3, 1, 8),)),
+    "gru with a state": (Inside(nn.GRU(8, 4)), (torch.randn(3, 1, 8), torch.randn(1, 1, 4))),
+    "cell": (Inside(nn.LSTMCell(8, 4)), (torch.randn(3, 8),)),
+    "attention": (Inside(nn.MultiheadAttention(8, 2)), (torch.randn(5, 2, 8),) * 3),
+    "attention without weights": (
+        Inside(nn.MultiheadAttention(8, 2, batch_first=True), need_weights=False),
+        (torch.randn(2, 5, 8),) * 3,
+    ),
+    "encoder": (
+        Inside(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)),
+        (torch.randn(2, 5, 8),),
+    ),
+    "weight norm": (
+        Inside(nn.utils.parametrizations.weight_norm(nn.Linear(8, 4))),
+        (torch.randn(2, 8),),
+    ),
+    "pool with indices": (Inside(nn.MaxPool2d(2, return_indices=True)), (IMAGE,)),
+    "adaptive max pool": (Inside(nn.AdaptiveMaxPool2d(3)), (IMAGE,)),
+}
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "library"])
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_that_fx_keeps_whole(bench: Any, name: str, strategy: str) -> None:
+    model, inputs = MODULES[name]
+    outcome = bench.check(model.eval(), inputs, "fx", strategy)
+    assert "library" in {node.strategy for node in outcome.lowered.nodes.values()}
+
+
+def test_the_parameters_of_a_module_are_arguments_of_the_call(bench: Any) -> None:
+    module = Inside(nn.LSTM(8, 4)).eval()
+    outcome = bench.check(module, (torch.randn(3, 1, 8),), "fx", "library")
+    call = outcome.lowered.module["main"].body.blocks[0].bindings[0].value
+    shapes = [tuple(int(extent) for extent in each.ty.shape) for each in call.args[1].fields]
+    assert shapes == [(16, 8), (16, 4), (16,), (16,), (3, 1, 8)]
+    # Torch reads these, and not the module's own.
+    run = outcome.lowered.library["torch.lstm"].call
+    zeros = {name: torch.zeros_like(each) for name, each in module.module.named_parameters()}
+    assert (run(zeros, torch.ones(3, 1, 8))[0] == 0).all()
+
+
+def test_a_module_in_training_mode_keeps_its_buffers(bench: Any) -> None:
+    model = Inside(nn.BatchNorm2d(4)).train()
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    _, lowered = bench.lower(model, (IMAGE,), "fx", "te")
+    assert lowered.nodes["module"].reason.startswith("batch_norm: it is in training mode")
+    register_library(lowered.library)
+    executable = build(lowered.module, make_target("llvm", 1)).executable
+    execution = Execution(executable, "main", (IMAGE,))
+    first, second = execution.outputs(), execution.outputs()
+    for name, buffer in model.named_buffers():
+        assert torch.equal(buffer, before[name])
+    assert torch.equal(first[0], second[0])
+    torch.testing.assert_close(first[0], F.batch_norm(IMAGE, None, None, training=True))
+
+
+def test_random_nodes_are_marked(bench: Any) -> None:
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        noise = F.dropout(x, 0.5, training=True) + torch.rand_like(x)
+        return noise.shape[0] + F.dropout(x, 0.5, training=False)
+
+    def drop(x: torch.Tensor) -> torch.Tensor:
+        first, second = F.dropout(x, 0.5), F.dropout(x, 0.5)
+        return ((first == 0) | (first == 2 * x)) & ((second == 0) | (second == 2 * x))
+
+    for strategy in ("high-level", "library"):
+        _, lowered = bench.lower(Calls(drop), (VECTOR,), "fx", strategy)
+        assert any("dropout is random" in note.text for note in lowered.notes)
+        # Two draws are not one.
+        assert {"torch.dropout", "torch.dropout_1"} <= set(lowered.library)
+        bench.check(Calls(drop), (VECTOR,), "fx", strategy)
+    _, lowered = bench.lower(Calls(draw), (VECTOR,), "fx", "high-level")
+    assert lowered.nodes["dropout"].reason == "dropout is random; runs in torch"
+    assert lowered.nodes["rand_like"].reason == "rand_like is random; runs in torch"
+    assert lowered.nodes["dropout_1"].strategy == ""
+
+
+# Shapes that depend on data
+
+
+def masked(x: torch.Tensor) -> Any:
+    kept = x[x > 0]
+    return kept * 2 + 1, kept.sum() + x.mean()
+
+
+def counted(x: torch.Tensor) -> Any:
+    return torch.unique(x.round(), return_counts=True)
+
+
+def places(x: torch.Tensor) -> Any:
+    rows, columns = torch.where(x > 0)
+    return x[rows, columns], rows[:1]
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
+@pytest.mark.parametrize("function", [masked, counted])
+def test_shapes_that_depend_on_data(
+    bench: Any, function: Callable[..., Any], strategy: str
+) -> None:
+    bench.check(Calls(function), (SQUARE,), "fx", strategy)
+    bench.check(Calls(function), (SQUARE,), "export", strategy)
+
+
+def test_members_of_such_tuples(bench: Any) -> None:
+    bench.check(Calls(lambda x: [each * 2 for each in places(x)]), (SQUARE,), "export", "te")
+
+
+def test_other_data_give_another_shape(bench: Any) -> None:
+    _, lowered = bench.lower(Calls(masked), (SQUARE,), "fx", "te")
+    assert "R.call_pure_packed" in lowered.module.script()
+    register_library(lowered.library)
+    executable = build(lowered.module, make_target("llvm", 1)).executable
+    for x in (torch.ones(4, 4), -torch.ones(4, 4), torch.eye(4)):
+        actual = Execution(executable, "main", (x,)).outputs()
+        for ours, torchs in zip(actual, masked(x), strict=True):
+            torch.testing.assert_close(ours, torchs)
+
+
+# Names
+
+
+def test_one_function_for_each_operator_and_what_is_bound_to_it(bench: Any) -> None:
+    model = nn.Sequential(
+        nn.Conv2d(4, 4, 3),
+        nn.ReLU(),
+        nn.Conv2d(4, 8, 3),
+        nn.Conv2d(8, 8, 3, stride=2),
+        nn.ReLU(),
+    ).eval()
+    outcome = bench.check(model, (IMAGE,), "fx", "library")
+    rules = {name: node.rule for name, node in outcome.lowered.nodes.items() if node.rule}
+    assert rules == {
+        "_0": "conv2d: torch.conv2d",
+        "_1": "relu: torch.relu",
+        "_2": "conv2d: torch.conv2d",
+        "_3": "conv2d: torch.conv2d_1",
+        "_4": "relu: torch.relu",
+    }
+    assert list(outcome.lowered.library) == ["torch.conv2d", "torch.relu", "torch.conv2d_1"]
+    again = bench.lower(model, (IMAGE,), "fx", "library")[1]
+    assert list(again.library) == list(outcome.lowered.library)
+
+
+def test_two_models_with_the_same_names_do_not_disturb_each_other(bench: Any) -> None:
+    executions = []
+    inputs = (torch.randn(2, 3, 4),)
+    functions = [lambda x: x.sum(0), lambda x: x.sum(1), lambda x: torch.flip(x, [2]).sum(2)]
+    built = []
+    for function in functions:
+        _, lowered = bench.lower(Calls(function), inputs, "fx", "library")
+        assert "torch.sum" in lowered.library
+        register_library(lowered.library)
+        executable = build(lowered.module, make_target("llvm", 1)).executable
+        built.append((executable, lowered.library))
+        executions.append(Execution(executable, "main", inputs))
+    for function, execution in zip(functions, executions, strict=True):
+        torch.testing.assert_close(execution.outputs()[0], function(inputs[0]))
+    for function, (executable, library) in zip(functions, built, strict=True):
+        register_library(library)
+        again = Execution(executable, "main", inputs)
+        torch.testing.assert_close(again.outputs()[0], function(inputs[0]))
+
+
+# Memory
+
+
+def in_place(x: torch.Tensor) -> Any:
+    y = x * 2
+    before = y + 0
+    y.add_(1)
+    y.relu_()
+    return x, before, y
+
+
+def views(x: torch.Tensor) -> Any:
+    return x.t(), x.reshape(2, 8)[1:], x[:, 1].expand(3, 4), x.unbind(0)[2], x.T.flatten()
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize("function", [in_place, views])
+def test_views_and_changes_in_place_keep_their_meaning(
+    bench: Any, function: Callable[..., Any], tracer: str
+) -> None:
+    bench.check(Calls(function), (SQUARE,), tracer, "library")
+
+
+def test_an_input_that_is_changed_is_not_changed_for_others(bench: Any) -> None:
+    def change(x: torch.Tensor) -> Any:
+        before = x * 1
+        return before, x.mul_(3), before + x
+
+    x = SQUARE.clone()
+    bench.check(Calls(change), (x,), "fx", "library")
+    assert torch.equal(x, SQUARE)
+
+
+def test_weights_that_are_not_contiguous(bench: Any) -> None:
+    class Sliced(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            whole = torch.randn(9, 12)
+            self.weight = nn.Parameter(whole[1:, ::3].t())
+            self.linear = nn.Linear(8, 4)
+            self.linear.weight = nn.Parameter(torch.randn(8, 4).t())
+            self.register_buffer("row", whole[3])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.linear(x, self.weight) + self.linear(x) + self.row[:4]
+
+    bench.check(Sliced().eval(), (torch.randn(2, 8),), "fx", "library")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.bool,
+        torch.uint8,
+        torch.int8,
+        torch.int32,
+        torch.int64,
+        torch.float16,
+        torch.bfloat16,
+        torch.float64,
+    ],
+)
+def test_dtypes_are_kept(bench: Any, dtype: torch.dtype) -> None:
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("held", torch.tensor([0, 1, 2]).to(dtype))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.stack([x.flip(0), self.held]), x == self.held, x.sum()
+
+    bench.check(Holder(), (torch.tensor([2, 1, 0]).to(dtype),), "fx", "library")
+
+
+def test_numbers_that_tvm_does_not_have_stay_inside_of_torch(bench: Any) -> None:
+    class Rotated(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.turn = nn.Parameter(torch.polar(torch.ones(4), torch.arange(4.0)))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            turned = torch.view_as_complex(x) * self.turn
+            return torch.view_as_real(turned), turned.conj().imag, turned.abs() + 1
+
+    outcome = bench.check(Rotated(), (torch.randn(3, 4, 2),), "fx", "high-level")
+    assert lowering_of(outcome, "mul").reason == "mul: TVM has no complex64; runs in torch"
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
+def test_tensors_of_odd_shapes(bench: Any, shape: tuple[int, ...]) -> None:
+    bench.check(Calls(lambda x: (x + 1, x.sum())), (torch.ones(shape),), "fx", "library")
