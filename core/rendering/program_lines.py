@@ -1,0 +1,61 @@
+"""The lines of a program while it is written, with the entities that they show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from lowerscope.core.records import Span, TextRecord
+
+
+class ProgramLines:
+    """Lines with indents, and spans that open and close around what is added."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._spans: list[Span] = []
+        self._depth = 0
+
+    def __len__(self) -> int:
+        """Return how many lines there are."""
+        return len(self._lines)
+
+    def add(self, *lines: str) -> None:
+        """Add lines at the current indent; empty ones stay empty."""
+        indent = "    " * self._depth
+        self._lines.extend(indent + line if line else "" for line in lines)
+
+    @contextmanager
+    def indented(self, levels: int = 1) -> Iterator[None]:
+        """Indent what is added inside by so many levels."""
+        self._depth += levels
+        yield
+        self._depth -= levels
+
+    @contextmanager
+    def span(self, entity: str) -> Iterator[None]:
+        """Tie what is added inside to an entity; nothing for an empty one."""
+        first = len(self._lines) + 1
+        place = len(self._spans)
+        yield
+        if entity and len(self._lines) >= first:
+            span = Span(entity=entity, first=first, last=len(self._lines))
+            self._spans.insert(place, span)
+
+    def uses(self, name: str) -> bool:
+        """Return whether a name of a module, such as ``tirx``, stands in the lines before a dot."""
+        use = re.compile(rf"\b{name}\.")
+        return any(use.search(line) for line in self._lines)
+
+    def record(self, language: str, head: Sequence[str] = ()) -> TextRecord:
+        """Return the text below `head`, with the spans in order, outer ones first."""
+        moved = len(head)
+        return TextRecord(
+            text="\n".join([*head, *self._lines]) + "\n",
+            language=language,
+            spans=tuple(
+                Span(entity=span.entity, first=span.first + moved, last=span.last + moved)
+                for span in self._spans
+            ),
+        )
