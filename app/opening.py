@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
-from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
 
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
@@ -105,7 +105,7 @@ class Opening(QObject):
             self._workspace.retry(with_source(refused, trust=True))
 
     def ask(self) -> None:
-        """Ask what a problem leaves open, if it does: which entry, or which inputs."""
+        """Ask what a problem leaves open, if it does: which entry, its arguments, the inputs."""
         refused = self._workspace.refused
         problems = self._workspace.problems
         if refused is None or not problems:
@@ -113,6 +113,8 @@ class Opening(QObject):
         problem: Problem = problems[0]
         if problem.code == "choose-entry":
             self._ask_entry(refused, problem.choices)
+        elif problem.code == "give-args":
+            self._ask_arguments(refused, problem)
         elif problem.code == "give-inputs":
             self._ask_inputs(refused, problem.choices)
 
@@ -123,6 +125,21 @@ class Opening(QObject):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.accepted.connect(self._take_entry)
         dialog.open()
+
+    def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
+        dialog = QInputDialog(self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(self.tr("Arguments"))
+        question = self.tr("{0}: {1}. Give them as JSON:")
+        dialog.setLabelText(question.format(Path(refused.source.spec).name, problem.what))
+        dialog.setTextValue(problem.choices[0] if problem.choices else "{}")
+        dialog.textValueSelected.connect(self._take_arguments)
+        dialog.open()
+
+    def _take_arguments(self, text: str) -> None:
+        refused = self._workspace.refused
+        if refused is not None:
+            self._workspace.retry(with_source(refused, args=text))
 
     def _take_entry(self) -> None:
         from lowerscope.app.views.entry_dialog import EntryDialog

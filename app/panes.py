@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, Qt, QTimer
+from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from lowerscope.app.views.details_view import DetailsView
@@ -15,14 +16,18 @@ from lowerscope.app.views.result_view import ResultView
 from lowerscope.app.views.tensorir_view import TensorIRView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import RunRecord
 
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
 BOTTOM = (("outcome", 1080), ("details", 360))
-TOP_HEIGHT, BOTTOM_HEIGHT = 560, 250
+BOTTOM_HEIGHT = 250
 
 
 class Panes(QMainWindow):
     """The area below the tool bar: a window of docks without anything in the middle."""
+
+    # On the class, since Qt sends the first events before there is anything on the instance.
+    _settled = False
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,6 +47,9 @@ class Panes(QMainWindow):
         self.outcome.add_page("problems", self.tr("Problems"), self.problems)
         self.outcome.add_page("log", self.tr("Log"), self.log)
         self._workspace = workspace
+        self._bottom = BOTTOM_HEIGHT
+        self._saved = QByteArray()
+        self._shown_run: RunRecord | None = None
         self.docks: dict[str, QDockWidget] = {
             name: pane.make_dock(name, self)
             for name, pane in (
@@ -56,9 +64,11 @@ class Panes(QMainWindow):
         self.arrange()
         workspace.problems_changed.connect(self._show_problems)
         workspace.run_changed.connect(self._show_result)
+        workspace.recipe_wanted.connect(self._show_busy)
 
     def arrange(self) -> None:
         """Put every dock where it stands by default."""
+        self._saved = QByteArray()
         top, bottom = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
         for area, row in ((top, TOP), (bottom, BOTTOM)):
             previous: QDockWidget | None = None
@@ -71,23 +81,40 @@ class Panes(QMainWindow):
                 else:
                     self.splitDockWidget(previous, dock, Qt.Orientation.Horizontal)
                 previous = dock
-        self._sized_by_default = True
-        # Sizes count only once the docks have been laid out.
-        QTimer.singleShot(0, self, self._size_docks)
+        self._settle_soon()
 
     def restore(self, state: QByteArray) -> None:
         """Put the docks where they were when `state` was saved."""
-        self._sized_by_default = False
-        self.restoreState(state)
+        self._saved = state
+        self._settle_soon()
 
-    def _size_docks(self) -> None:
-        if not self._sized_by_default:
+    def _settle_soon(self) -> None:
+        # Sizes count only once the docks are shown and have been laid out.
+        self._settled = False
+        if self.isVisible():
+            QTimer.singleShot(0, self, self._settle)
+
+    def _settle(self) -> None:
+        if self._settled or not self.isVisible():
             return
-        for row in (TOP, BOTTOM):
-            docks = [self.docks[name] for name, _ in row]
-            self.resizeDocks(docks, [width for _, width in row], Qt.Orientation.Horizontal)
+        if not self._saved.isEmpty():
+            self.restoreState(self._saved)
+        else:
+            for row in (TOP, BOTTOM):
+                docks = [self.docks[name] for name, _ in row]
+                self.resizeDocks(docks, [width for _, width in row], Qt.Orientation.Horizontal)
+            self._bottom = BOTTOM_HEIGHT
+            self._keep_bottom()
+        self._settled = True
+        QTimer.singleShot(0, self, self._note_bottom)
+
+    def _note_bottom(self) -> None:
+        self._bottom = self.docks[BOTTOM[0][0]].height()
+
+    def _keep_bottom(self) -> None:
         heads = [self.docks[TOP[0][0]], self.docks[BOTTOM[0][0]]]
-        self.resizeDocks(heads, [TOP_HEIGHT, BOTTOM_HEIGHT], Qt.Orientation.Vertical)
+        heights = [max(1, self.height() - self._bottom), self._bottom]
+        self.resizeDocks(heads, heights, Qt.Orientation.Vertical)
 
     def _show_problems(self) -> None:
         problems = self._workspace.problems
@@ -98,5 +125,33 @@ class Panes(QMainWindow):
             self.outcome.set_current("result")
 
     def _show_result(self) -> None:
-        if self._workspace.run_record is not None:
+        record, shown = self._workspace.run_record, self._shown_run
+        self._shown_run = record
+        if record is not None and record is not shown:
             self.outcome.set_current("result")
+
+    def _show_busy(self) -> None:
+        workspace = self._workspace
+        busy = workspace.recipe is not None and workspace.wanted != workspace.recipe
+        for pane in (self.fx, self.relax, self.tensorir):
+            pane.set_busy(busy)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._settled:
+            QTimer.singleShot(0, self, self._settle)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._settled:
+            # Room that is gained or lost is that of the graphs and scripts; once it is laid out.
+            QTimer.singleShot(0, self, self._keep_bottom)
+
+    def event(self, event: QEvent) -> bool:
+        handled = super().event(event)
+        if self._settled and event.type() == QEvent.Type.MouseButtonRelease:
+            # The user may have dragged the line between the rows.
+            self._note_bottom()
+        return handled

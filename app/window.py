@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from lowerscope.app.views.tool_bar import ToolBar
     from lowerscope.app.widgets.banner import Banner
     from lowerscope.app.workspace import Workspace
-    from lowerscope.core.recipe import Recipe
+    from lowerscope.core.recipe import Recipe, Strategy
 
 SIZE = (1440, 900)
+SMALLEST = (1000, 600)
 MENU_HEIGHT = 28
 
 
@@ -92,6 +93,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(middle)
         self.menuBar().setFixedHeight(MENU_HEIGHT)
         self.statusBar().setSizeGripEnabled(False)
+        self.setMinimumSize(*SMALLEST)
         self.resize(*SIZE)
         self.restoreGeometry(self.settings.geometry())
 
@@ -136,6 +138,7 @@ class MainWindow(QMainWindow):
         workspace.run_changed.connect(self._show_recipe)
         workspace.activity_changed.connect(self._show_recipe)
         workspace.problems_changed.connect(self._show_recipe)
+        workspace.selection_changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
 
     @property
@@ -187,6 +190,14 @@ class MainWindow(QMainWindow):
         recipe = self.workspace.wanted
         if recipe is not None:
             self.workspace.change(msgspec.structs.replace(recipe, **fields))
+
+    def lower_selection(self, strategy: Strategy | None) -> None:
+        """Lower the selected nodes in a way of their own, or as the default says."""
+        self.workspace.lower_nodes(self.workspace.selection.of_kind("fx"), strategy)
+
+    def reset_overrides(self) -> None:
+        """Lower every node as the default says."""
+        self.change(overrides=())
 
     def type_target(self) -> None:
         """Ask for a target and compile for it."""
@@ -245,8 +256,12 @@ class MainWindow(QMainWindow):
         for key in ("inputs", "target-other", "document"):
             commands.enable(key, snapshot is not None)
         commands.enable("reload", snapshot is not None or workspace.refused is not None)
-        for key in ("high-level", "te", "fx", "export", "next-node", "previous-node"):
+        for key in ("high-level", "te", "library", "fx", "export", "next-node", "previous-node"):
             commands.enable(key, has_torch)
+        selected = has_torch and bool(workspace.selection.of_kind("fx"))
+        for key in ("selection-high-level", "selection-te", "selection-library", "selection-reset"):
+            commands.enable(key, selected)
+        commands.enable("reset-overrides", recipe is not None and bool(recipe.overrides))
         commands.enable("run", recipe is not None and not workspace.running)
         commands.enable("stop", bool(workspace.activity.text) or workspace.running)
         commands.enable("undo", workspace.can_undo)

@@ -14,10 +14,11 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.history import History
+from lowerscope.app.overrides import with_strategy
 from lowerscope.app.selection import Links, Selection
 from lowerscope.core.engine.protocol import FunctionTextParams, RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, Strategy
 from lowerscope.core.records import Note, RunRecord, Snapshot, TextRecord
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
@@ -33,6 +34,10 @@ class Activity:
 
 REPLACED_MS = 3000
 """A child that is still at work on what nobody wants any more is killed after so long."""
+
+
+RUNS_KEPT = 100
+"""Outcomes of runs that are kept, so that undo brings the verdict back as well."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,7 @@ class Workspace(QObject):
         self._snapshot: Snapshot | None = None
         self._selection = Selection()
         self._run: RunRecord | None = None
+        self._runs: dict[Recipe, RunRecord] = {}
         self._problems: tuple[Problem, ...] = ()
         self._activity = Activity()
         self._history = History()
@@ -188,6 +194,13 @@ class Workspace(QObject):
         elif recipe != self.wanted:
             self._want(recipe, self._history.changed_from(self._recipe))
 
+    def lower_nodes(self, nodes: Iterable[str], strategy: Strategy | None) -> None:
+        """Lower some nodes in a way of their own, or as the default says."""
+        recipe = self.wanted
+        chosen = [node for node in nodes if node.startswith("fx:")]
+        if recipe is not None and chosen:
+            self.change(with_strategy(recipe, chosen, strategy))
+
     def retry(self, recipe: Recipe) -> None:
         """Ask again for what was refused, mended; it counts as the same step of undo."""
         assert self._refused is not None
@@ -255,13 +268,12 @@ class Workspace(QObject):
     def _accept_snapshot(self, snapshot: Snapshot) -> None:
         change, self._change = self._change, None
         assert change is not None
-        stale = change.recipe != self._recipe or (
-            self._run is not None and self._run.key != snapshot.key
-        )
         self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
         self._links = Links(snapshot)
-        if stale and self._run is not None:
-            self._run = None
+        run = self._runs.get(change.recipe)
+        run = run if run is not None and run.key == snapshot.key else None
+        if run is not self._run:
+            self._run = run
             self.run_changed.emit()
         self._set_trouble()
         self._set_activity(Activity())
@@ -363,6 +375,10 @@ class Workspace(QObject):
     def _accept_run(self, record: RunRecord) -> None:
         self._run_request = None
         self._run = record
+        if self._recipe is not None:
+            self._runs[self._recipe] = record
+            while len(self._runs) > RUNS_KEPT:
+                del self._runs[next(iter(self._runs))]
         self._set_trouble()
         self._set_activity(Activity())
         self.run_changed.emit()

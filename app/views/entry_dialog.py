@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QListWidget, QVBoxLayout, QWidget
 
 
@@ -24,8 +23,6 @@ class EntryDialog(QDialog):
         )
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        for button in buttons.buttons():
-            button.setIcon(QIcon())
         question = QLabel(self.tr("{0} has several models.").format(file))
         question.setWordWrap(True)
         column = QVBoxLayout(self)

@@ -22,7 +22,7 @@ class FxView(Pane):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("FX"), parent)
         self._workspace = workspace
-        self.graph = GraphPage(workspace, self.tr("FX graph"), self._tooltip)
+        self.graph = GraphPage(workspace, self.tr("FX graph"), self._tooltip, choices=True)
         self.table = Table(
             self.tr("FX nodes"),
             (

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
+from lowerscope.app.views.formats import STRATEGY_NAMES
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.recipe import STRATEGIES, Strategy
 from lowerscope.core.records import GraphRecord
 
 EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
@@ -24,6 +27,8 @@ class GraphPage(QWidget):
         Accessible name of the canvas.
     tooltip
         Text for the id of a box.
+    choices
+        Whether the strategy of a box can be chosen in its menu.
     """
 
     def __init__(
@@ -32,11 +37,14 @@ class GraphPage(QWidget):
         name: str,
         tooltip: Callable[[str], str],
         parent: QWidget | None = None,
+        *,
+        choices: bool = False,
     ) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._record: GraphRecord | None = None
         self._title = ""
+        self._choices = choices
         self.canvas = GraphCanvas(name)
         self.canvas.tooltip = tooltip
         layout = QVBoxLayout(self)
@@ -75,17 +83,35 @@ class GraphPage(QWidget):
         extend = menu.addAction(self.tr("Add to selection"))
         select.setEnabled(bool(entity))
         extend.setEnabled(bool(entity))
+        strategies = self._add_strategies(menu, entity) if self._choices else {}
         menu.addSeparator()
         fit = menu.addAction(self.tr("Fit"))
         full = menu.addAction(self.tr("Actual size"))
         chosen = menu.exec(position)
         if chosen in (select, extend):
             self._workspace.select((entity,), extend=chosen is extend)
+        elif chosen in strategies:
+            self._workspace.lower_nodes(self._meant(entity), strategies[chosen])
         elif chosen is fit:
             self.canvas.fit()
         elif chosen is full:
             self.canvas.set_zoom(1.0)
         menu.deleteLater()
+
+    def _add_strategies(self, menu: QMenu, entity: str) -> dict[QAction, Strategy | None]:
+        below = menu.addMenu(self.tr("Lower as"))
+        below.setEnabled(bool(entity))
+        actions: dict[QAction, Strategy | None] = {
+            below.addAction(STRATEGY_NAMES[strategy]): strategy for strategy in STRATEGIES
+        }
+        below.addSeparator()
+        actions[below.addAction(self.tr("Reset to default"))] = None
+        return actions
+
+    def _meant(self, entity: str) -> tuple[str, ...]:
+        """Return what a menu on a box is about: all that is selected, if the box is among it."""
+        chosen = self._workspace.selection.chosen
+        return chosen if entity in chosen else (entity,)
 
     def _clear(self) -> None:
         self._workspace.select(())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
@@ -106,8 +105,6 @@ class InputsDialog(QDialog):
         )
         if known:
             self._add_examples()
-        for button in self.buttons.buttons():
-            button.setIcon(QIcon())
         self.buttons.accepted.connect(self._check)
         self.buttons.rejected.connect(self.reject)
         hint = QLabel(self.tr("Values are random, drawn with the seed, unless a file is given."))
@@ -217,6 +214,7 @@ class InputsDialog(QDialog):
         except LowerscopeError as error:
             self.error.setText(error.problem.line())
             self.error.show()
+            self.adjustSize()
             return
         self.accept()
 

@@ -85,7 +85,8 @@ class ProblemsView(QWidget):
         column = QVBoxLayout(card)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        what = _text(f"✕ {problem.what}", "title")
+        headline = problem.what[:1].upper() + problem.what[1:]
+        what = _text(f"✕ {headline}", "title")
         what.setStyleSheet(f"color: {theme.current().wrong}")
         column.addWidget(what)
         if problem.where:
@@ -117,6 +118,8 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Open anyway"), self.trust_wanted))
         if problem.code == "choose-entry":
             remedies.append((self.tr("Choose…"), self.question_wanted))
+        if problem.code == "give-args":
+            remedies.append((self.tr("Give the arguments…"), self.question_wanted))
         if problem.code == "give-inputs":
             remedies.append((self.tr("Fill in the inputs…"), self.question_wanted))
         if self._workspace.refused is not None:

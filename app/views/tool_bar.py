@@ -60,6 +60,10 @@ class ToolBar(QWidget):
             ],
         )
         self.lowering.changed.connect(self._change_lowering)
+        self.overrides = QPushButton()
+        self.overrides.setProperty("quiet", True)
+        self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
+        self.overrides.setMenu(QMenu(self))
         self.target = Field(self.tr("Target"))
         self.target.set_menu(self._target_menu())
         self.run = QPushButton(self.tr("Run"))
@@ -71,10 +75,10 @@ class ToolBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 8)
         row.setSpacing(12)
-        for choice in (self.model, self.lowering, self.target):
+        for choice in (self.model, self.lowering, self.overrides, self.target):
             row.addWidget(choice)
         row.addStretch(1)
-        for outcome in (self.run, self.verdict, self.times):
+        for outcome in (self.verdict, self.times, self.run):
             row.addWidget(outcome)
         workspace.recipe_wanted.connect(self._show_recipe)
         workspace.snapshot_changed.connect(self._show_recipe)
@@ -116,6 +120,7 @@ class ToolBar(QWidget):
                 hint = self.tr("This source is a Relax module already.")
             self.lowering.set_segment_enabled(strategy, has_torch, hint)
         self.lowering.set_current(recipe.lowering)
+        self._show_overrides(recipe)
         threads = self.tr("all threads") if not recipe.threads else f"{recipe.threads} threads"
         self.target.set_parts(
             [
@@ -126,6 +131,25 @@ class ToolBar(QWidget):
         for action in self._targets.actions():
             action.setChecked(action.data() == recipe.target)
         self._show_run()
+
+    def _show_overrides(self, recipe: Recipe) -> None:
+        count = len(recipe.overrides)
+        self.overrides.setVisible(count > 0)
+        one, more = self.tr("1 override"), self.tr("{0} overrides").format(count)
+        self.overrides.setText(one if count == 1 else more)
+        menu = self.overrides.menu()
+        menu.clear()
+        for override in recipe.overrides:
+            name = override.pattern.removeprefix("fx:")
+            line = menu.addAction(f"{name}: {STRATEGY_NAMES[override.strategy]}")
+            line.setEnabled(False)
+        menu.addSeparator()
+        menu.addAction(self.tr("Reset all"), self._reset_overrides)
+
+    def _reset_overrides(self) -> None:
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(msgspec.structs.replace(recipe, overrides=()))
 
     def _show_run(self) -> None:
         record = self._workspace.run_record

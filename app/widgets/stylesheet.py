@@ -19,6 +19,7 @@ def stylesheet(colours: Mapping[str, str]) -> str:
 
 
 _SHEET = """
+QDialogButtonBox, QMessageBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QMenuBar {{ background: {panel}; padding: 2px 2px; }}
 QMenuBar::item {{ padding: 4px 8px; border-radius: 6px; }}
 QMenuBar::item:selected {{ background: {hover}; }}

@@ -252,6 +252,8 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
             f"{name} needs the argument{'s' * (len(missing) > 1)} {', '.join(missing)}",
             where=where,
             todo=f"Give --args '{{{example}}}'",
+            code="give-args",
+            choices=(f"{{{example}}}",),
         )
 
 

@@ -172,6 +172,32 @@ def test_panes_can_be_closed_put_back_and_are_remembered(
     assert again.panes.docks["fx"].isVisible()
 
 
+def heights(window: MainWindow) -> tuple[int, int]:
+    docks = window.panes.docks
+    return docks["fx"].height(), docks["outcome"].height()
+
+
+def test_the_panes_keep_their_sizes(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:matmul_relu")
+    window.resize(1400, 880)
+    qtbot.waitUntil(lambda: abs(heights(window)[1] - 250) < 4, timeout=PATIENCE)
+    before = heights(window)
+    assert before[0] > 1.6 * before[1]
+    for _ in range(3):
+        window.commands.action("welcome").trigger()
+        window.commands.action("document").trigger()
+    qtbot.waitUntil(lambda: heights(window) == before, timeout=PATIENCE)
+    window.resize(1400, 980)
+    qtbot.waitUntil(lambda: heights(window)[1] == before[1], timeout=PATIENCE)
+    window.resize(1400, 880)
+    qtbot.waitUntil(lambda: heights(window) == before, timeout=PATIENCE)
+    window.close()
+
+    # The screen of a test may be smaller than the window was; the proportions stay.
+    again = open_window("sample:matmul_relu")
+    qtbot.waitUntil(lambda: heights(again)[0] > 1.6 * heights(again)[1], timeout=PATIENCE)
+
+
 def test_what_was_opened_is_on_the_welcome_page(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:matmul_relu")
     window.commands.action("welcome").trigger()

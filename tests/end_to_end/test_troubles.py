@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QInputDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.entry_dialog import EntryDialog
@@ -392,3 +392,54 @@ def test_inputs_that_were_not_touched_stay_what_they_are(
     qtbot.addWidget(dialog)
     dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
     assert dialog.specs() == ()
+
+
+def test_a_problem_comes_forward_over_a_result(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:matmul_relu")
+    run_and_wait(qtbot, window)
+    assert window.panes.outcome.current() == "result"
+    window.open_source(write(tmp_path / "bad.py", "def broken(:\n"))
+    wait_for_problem(qtbot, window)
+    assert window.panes.outcome.current() == "problems"
+    assert window.panes.problems.isVisible()
+
+
+def test_a_target_that_tvm_does_not_know_is_refused_when_it_is_chosen(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu")
+    window.change(target="gpu9000")
+    assert "gpu9000" in wait_for_problem(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.target == "llvm"
+
+
+def test_undo_brings_the_verdict_back(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:matmul_relu")
+    run_and_wait(qtbot, window)
+    record = window.workspace.run_record
+    window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+    assert window.workspace.run_record is None
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert window.workspace.run_record is record
+    assert window.tool_bar.verdict.isVisible()
+
+
+def test_missing_arguments_are_asked_for(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window()
+    text = NET.format(name="Net").replace("__init__(self)", "__init__(self, width)")
+    text = text.replace("nn.Linear(4, 3)", "nn.Linear(4, width)") + EXAMPLES
+    window.open_source(write(tmp_path / "net.py", text))
+    assert "width" in wait_for_problem(qtbot, window)
+    dialog = next(each for each in window.findChildren(QInputDialog) if each.isVisible())
+    assert "width" in dialog.textValue()
+    dialog.setTextValue('{"width": 7}')
+    dialog.accept()
+    wait_for_records(qtbot, window)
+    assert "(1, 7)" in window.panes.relax.script.code.text()

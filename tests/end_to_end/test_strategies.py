@@ -1,0 +1,81 @@
+"""Strategies chosen node by node, in the window."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Override
+from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
+
+
+def strategies(window: MainWindow) -> dict[str, str]:
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    return {node.name: node.strategy for node in snapshot.fx if node.strategy}
+
+
+def badges(window: MainWindow) -> dict[str, str]:
+    return {node.title: node.badge for node in window.panes.fx.graph.canvas.graph().nodes}
+
+
+def test_a_node_gets_a_strategy_of_its_own_and_loses_it(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    window.workspace.select(("fx:relu",))
+    qtbot.keyClick(window, Qt.Key.Key_2, Qt.KeyboardModifier.AltModifier)
+    wait_for_records(qtbot, window)
+    assert strategies(window) == {"linear0": "high-level", "relu": "te", "linear1": "high-level"}
+    assert badges(window)["relu"] == "TE"
+    assert "R.call_tir(cls.te_relu" in window.panes.relax.script.code.text()
+    assert window.tool_bar.overrides.isVisible()
+    assert window.tool_bar.overrides.text() == "1 override"
+
+    window.commands.action("selection-reset").trigger()
+    wait_for_records(qtbot, window)
+    assert set(strategies(window).values()) == {"high-level"}
+    assert not window.tool_bar.overrides.isVisible()
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert strategies(window)["relu"] == "te"
+
+
+def test_three_strategies_in_one_module_run(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:conv_net", lowering="te")
+    nodes = [f"fx:{name}" for name in strategies(window)]
+    window.workspace.select(nodes[:2])
+    window.commands.action("selection-library").trigger()
+    wait_for_records(qtbot, window)
+    window.workspace.select(nodes[-1:])
+    window.commands.action("selection-high-level").trigger()
+    wait_for_records(qtbot, window)
+    assert set(strategies(window).values()) == {"high-level", "te", "library"}
+    assert window.tool_bar.overrides.text() == "3 overrides"
+    text = window.panes.relax.script.code.text()
+    assert 'R.call_dps_packed("torch.' in text
+    assert "R.call_tir(" in text
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+    window.commands.action("reset-overrides").trigger()
+    wait_for_records(qtbot, window)
+    assert set(strategies(window).values()) == {"te"}
+
+
+def test_the_whole_model_in_the_library(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp")
+    switch = window.tool_bar.lowering
+    place = switch.segment_rect("library").center().toPoint()
+    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
+    wait_for_records(qtbot, window)
+    assert set(strategies(window).values()) == {"library"}
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_overrides_by_pattern_come_from_the_recipe(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window(
+        "sample:fashion_mlp", overrides=(Override(pattern="linear*", strategy="te"),)
+    )
+    assert strategies(window) == {"linear0": "te", "relu": "high-level", "linear1": "te"}
