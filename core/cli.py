@@ -19,7 +19,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import STRATEGIES, Override, Recipe, Source
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.samples import samples
-from lowerscope.core.sources.spec import parse_spec
+from lowerscope.core.sources.spec import check_readable, parse_spec, source_path
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -140,6 +140,8 @@ def main(arguments: Sequence[str]) -> int:
         if options.command == "samples":
             return _samples()
         recipe = recipe_from(options)
+        # Before torch and TVM are imported, which takes seconds.
+        check_readable(source_path(recipe.source.spec), "source")
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
             from lowerscope.core.pipeline import Pipeline

@@ -319,3 +319,60 @@ def test_what_fx_cannot_trace_export_can(
     arguments = ["run", str(flow), "--input", "x=1,4", "--tracer", "export", "--json"]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == "match"
+
+
+def with_forward(path: Path, body: str, setup: str = "") -> str:
+    path.write_text(
+        "import sys, warnings\nimport torch\nfrom torch import nn\n\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.linear = nn.Linear(4, 3)\n"
+        f"        {setup or 'pass'}\n"
+        "    def forward(self, x):\n"
+        f"        {body}\n"
+        "        return self.linear(x)\n"
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_an_exit_in_the_model_is_not_a_match(
+    tmp_path: Path, tracer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = with_forward(tmp_path / "net.py", "sys.exit(0)")
+    assert main(["run", path, "--input", "x=1,4", "--tracer", tracer]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_an_exit_in_the_comparison_is_not_a_match(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "if not isinstance(x, torch.fx.Proxy) and torch.is_inference_mode_enabled(): sys.exit(0)"
+    path = with_forward(tmp_path / "net.py", body)
+    assert main(["run", path, "--input", "x=1,4"]) == 2
+    assert "torch's own run" in capsys.readouterr().err
+
+
+def test_a_model_with_a_normed_weight_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setup = "warnings.simplefilter('ignore'); nn.utils.weight_norm(self.linear)"
+    path = with_forward(tmp_path / "net.py", "pass", setup)
+    assert main(["run", path, "--input", "x=1,4", "--tracer", "export", "--json"]) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["99999999999999999999999", "-1"])
+def test_a_seed_out_of_range_is_one_line(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sample:matmul_relu", "--seed", seed]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_help_is_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--help"])
+    assert ended.value.code == 0
+    assert "--lowering" in capsys.readouterr().out
