@@ -73,6 +73,8 @@ def held_as(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
 def held_from(tensor: torch.Tensor) -> torch.Tensor:
     """Return `tensor`, or what holds it where TVM does not have its dtype."""
     name = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
     tensor = tensor.resolve_conj().resolve_neg()
     if name in _COMPLEX:
         return torch.view_as_real(tensor)

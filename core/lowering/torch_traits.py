@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -66,11 +66,6 @@ _SHAPE_FROM_DATA = frozenset(
         "unique_dim",
         "_unique2",
         "bincount",
-        "_return_output",
-        "_unique_impl",
-        "_return_inverse",
-        "_return_counts",
-        "_consecutive_return_output",
     }
 )
 
@@ -92,8 +87,8 @@ def has_shape_from_data(
     node: fx.Node,
     modules: Mapping[str, nn.Module],
     args: tuple[Any, ...],
-    is_mask: Any,
-    is_tensor: Any,
+    is_mask: Callable[[Any], bool],
+    is_tensor: Callable[[Any], bool],
 ) -> bool:
     """Return whether the shape that `node` gives depends on the values of its inputs.
 
@@ -112,7 +107,7 @@ def has_shape_from_data(
     if name == "repeat_interleave":
         repeats = args[1] if len(args) > 1 else node.kwargs.get("repeats", args[0])
         return "output_size" not in node.kwargs and (
-            isinstance(repeats, fx.Node) or bool(is_tensor(repeats))
+            isinstance(repeats, fx.Node) or is_tensor(repeats)
         )
     if node.target in (operator.getitem, "__getitem__", torch.ops.aten.index.Tensor):
         index = args[1]

@@ -85,7 +85,8 @@ CASES: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("tracer", "strategy"), [("fx", "high-level"), ("fx", "te"), ("export", "te")]
+    ("tracer", "strategy"),
+    [("fx", "high-level"), ("fx", "te"), ("export", "te"), ("fx", "library")],
 )
 @pytest.mark.parametrize("name", CASES)
 def test_arithmetic_gives_what_torch_does(

@@ -383,6 +383,45 @@ def test_numbers_that_tvm_does_not_have_stay_inside_of_torch(bench: Any) -> None
     assert lowering_of(outcome, "mul").reason == "mul: TVM has no complex64; runs in torch"
 
 
+def test_sparse_tensors_are_dense_between_the_calls(bench: Any) -> None:
+    bench.check(Calls(lambda x: x.to_sparse().to_dense() * 2), (SQUARE,), "fx", "te")
+
+
+def test_a_branch_of_control_flow(bench: Any) -> None:
+    class Branch(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, lambda x: self.linear(x), lambda x: x - 1, (x,))
+
+    for x in (torch.ones(2, 4), -torch.ones(2, 4)):
+        bench.check(Branch().eval(), (x,), "export", "te")
+
+
+NEW_SHAPES: list[Callable[..., Any]] = [
+    lambda x: torch.unique(x),
+    lambda x: x.unique(dim=0, return_inverse=True),
+    lambda x: torch.unique_consecutive(x),
+    lambda x: x.nonzero(as_tuple=True),
+    lambda x: torch.argwhere(x),
+    lambda x: torch.masked_select(x, x > 0),
+    lambda x: x.repeat_interleave(torch.tensor([1, 2, 0, 1]), 0),
+    lambda x: x[torch.tensor([True, False, True, True])],
+    lambda x: torch.bincount(x.long().abs().flatten()),
+]
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize("number", range(len(NEW_SHAPES)))
+def test_operators_that_make_a_shape_of_data(bench: Any, number: int, tracer: str) -> None:
+    model = Calls(NEW_SHAPES[number])
+    bench.check(model, (SQUARE,), tracer, "library")
+    outcome = bench.check(model, (SQUARE,), tracer, "high-level")
+    assert "R.call_pure_packed" in outcome.lowered.module.script()
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)])
 def test_tensors_of_odd_shapes(bench: Any, shape: tuple[int, ...]) -> None:
     bench.check(Calls(lambda x: (x + 1, x.sum())), (torch.ones(shape),), "fx", "library")

@@ -174,7 +174,8 @@ CASES: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("tracer", "strategy"), [("fx", "high-level"), ("fx", "te"), ("export", "te")]
+    ("tracer", "strategy"),
+    [("fx", "high-level"), ("fx", "te"), ("export", "te"), ("fx", "library")],
 )
 @pytest.mark.parametrize("name", CASES)
 def test_network_gives_what_torch_does(bench: Any, name: str, tracer: str, strategy: str) -> None:
