@@ -16,10 +16,10 @@ from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.history import History
 from lowerscope.app.overrides import with_strategy
 from lowerscope.app.selection import Links, Selection
-from lowerscope.core.engine.protocol import FunctionTextParams, RunParams, SnapshotParams
+from lowerscope.core.engine.protocol import RunParams, SnapshotParams, TextParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import Note, RunRecord, Snapshot, TextRecord
+from lowerscope.core.records import Note, RunRecord, Snapshot, TextRecord, View
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 
@@ -317,27 +317,33 @@ class Workspace(QObject):
 
     # Texts that are fetched when they are looked at
 
-    def fetch_function(
+    def fetch_text(
         self,
+        view: View,
         name: str,
         on_text: Callable[[TextRecord], None],
         on_problem: Callable[[Problem], None],
     ) -> int:
-        """Ask for the script of a function; return a number for `drop_fetch`."""
+        """Ask for a text of a function, or for the builder; return a number for `drop_fetch`."""
         assert self._recipe is not None
-        params = FunctionTextParams(recipe=self._recipe, name=name)
+        params = TextParams(recipe=self._recipe, view=view, name=name)
+
+        def take_text(record: TextRecord) -> None:
+            self._fetches.pop(first, None)
+            on_text(record)
 
         def take_problem(problem: Problem) -> None:
             if problem.code == "not-kept" and first in self._fetches:
                 # The engine is a new one: what leads to the text has to be derived again.
                 self._fetches[first] = self.engine.request(
-                    "derived_function_text", params, on_text, on_problem
+                    "derived_text", params, take_text, take_problem
                 )
             else:
+                self._fetches.pop(first, None)
                 on_problem(problem)
 
-        first = self.engine.request("function_text", params, on_text, take_problem)
-        self._fetches = {first: first}
+        first = self.engine.request("text", params, take_text, take_problem)
+        self._fetches[first] = first
         return first
 
     def drop_fetch(self, number: int) -> None:

@@ -17,11 +17,11 @@ from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import RunRecord, Snapshot, TextRecord
+from lowerscope.core.records import RunRecord, Snapshot, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.script import function_text
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
+from lowerscope.core.texts import write_text
 
 KEPT_BYTES = 2 << 30
 """Bound on what the pipeline keeps of earlier results, in bytes."""
@@ -64,8 +64,8 @@ class Pipeline:
             snapshot, key=stages.transform_key, milliseconds=stages.milliseconds
         )
 
-    def function_text(self, recipe: Recipe, name: str, progress: Progress) -> TextRecord:
-        """Return the script of one function of a module that is kept.
+    def text(self, recipe: Recipe, view: View, name: str, progress: Progress) -> TextRecord:
+        """Return a text of a module that is kept: see `derived_text`.
 
         Raises
         ------
@@ -74,15 +74,21 @@ class Pipeline:
         """
         if self.stages(recipe, progress).transform_key not in self._memo:
             raise LowerscopeError("the module is not kept", code="not-kept")
-        return self.derived_function_text(recipe, name, progress)
+        return self.derived_text(recipe, view, name, progress)
 
-    def derived_function_text(self, recipe: Recipe, name: str, progress: Progress) -> TextRecord:
-        """Return the script of one function after the passes."""
+    def derived_text(self, recipe: Recipe, view: View, name: str, progress: Progress) -> TextRecord:
+        """Return a function after the passes as script, NumPy or TE, or the module's builder.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such function, or it cannot be written in that way, with the reason.
+        """
         stages = self.stages(recipe, progress)
         return stages.keep(
             "text",
-            key_of("function", stages.transform_key, name),
-            lambda: function_text(stages.transformed.module, name),
+            key_of("text", stages.transform_key, view, name),
+            lambda: write_text(stages, view, name),
             lambda text: 2 * len(text.text),
         )
 

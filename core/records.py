@@ -7,7 +7,13 @@ Everything that can be pointed at has an id: ``fx:linear0`` (a node of the FX gr
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+View = Literal["script", "numpy", "te", "builder"]
+"""What a text shows: a function's TVMScript, the same loops in NumPy, the tensor expressions that
+it comes from; or the program that builds a module."""
 
 Extent = int | str
 """An extent of a shape; a name or an expression where it is symbolic."""

@@ -87,10 +87,10 @@ def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
                 *_linked_facts(linked, ("fx",)),
             )
     if entity.startswith("tir:"):
-        function, _, part = entity.removeprefix("tir:").partition("/")
+        owner, _, part = entity.removeprefix("tir:").partition("/")
         block, _, loop = part.partition("/")
-        place = (("loop", loop), ("around block", block)) if loop else (("block", block),)
-        return (*place, ("function", function), *_linked_facts(linked, ("fx",)))
+        place: Facts = (("loop", loop), ("around block", block)) if loop else (("block", block),)
+        return (*place, ("function", owner), *_linked_facts(linked, ("fx",)))
     if entity.startswith("relax:"):
         return (("kind", "Relax binding"), *_linked_facts(linked, ("fx", "tir", "ext")))
     return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.widgets.pane import Pane
@@ -20,7 +21,9 @@ class RelaxView(Pane):
         self.graph = GraphPage(workspace, self.tr("Relax graph"), self._tooltip)
         self.script = ScriptPage(workspace, self.tr("Relax script"))
         self.add_page("graph", self.tr("Graph"), self.graph)
+        self.builder = FetchedPage(workspace, "builder", self.tr("Builder program"), self.set_busy)
         self.add_page("script", self.tr("Script"), self.script)
+        self.add_page("builder", self.tr("Builder"), self.builder)
         self.set_current("script")
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
@@ -29,6 +32,7 @@ class RelaxView(Pane):
 
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
+        self.builder.show_nothing()
         if snapshot is None:
             self.graph.show_graph(None, "")
             self.script.show_text(None)
@@ -36,11 +40,13 @@ class RelaxView(Pane):
             return
         self.graph.show_graph(snapshot.relax_graph, snapshot.model.title)
         self.script.show_text(snapshot.relax)
+        self.builder.show_text_of("")
         self._show_context()
 
     def _show_selection(self) -> None:
         self.graph.show_selection()
         self.script.show_selection()
+        self.builder.script.show_selection()
 
     def _show_context(self) -> None:
         snapshot, selection = self._workspace.snapshot, self._workspace.selection

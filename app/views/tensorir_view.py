@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
-from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.errors import Problem
-from lowerscope.core.records import FunctionRecord, TextRecord
+from lowerscope.core.records import FunctionRecord
 
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
@@ -25,14 +24,19 @@ class TensorIRView(Pane):
         super().__init__(self.tr("TensorIR"), parent)
         self._workspace = workspace
         self._function = ""
-        self._request: int | None = None
-        self.script = ScriptPage(workspace, self.tr("TensorIR script"))
-        self.script.code.set_empty(
-            self.tr("No function selected"),
-            self.tr("Click a node, a binding or a function to see its TensorIR."),
-        )
         self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
         self.siblings.changed.connect(self._show_function)
+        self.texts: dict[str, FetchedPage] = {
+            "script": FetchedPage(workspace, "script", self.tr("TensorIR script"), self.set_busy),
+            "numpy": FetchedPage(workspace, "numpy", self.tr("NumPy loops"), self.set_busy),
+            "te": FetchedPage(workspace, "te", self.tr("Tensor expressions"), self.set_busy),
+        }
+        self.script = self.texts["script"].script
+        for page in self.texts.values():
+            page.show_nothing(
+                self.tr("No function selected"),
+                self.tr("Click a node, a binding or a function to see its TensorIR."),
+            )
         self.functions = Table(
             self.tr("Functions"),
             (
@@ -46,33 +50,33 @@ class TensorIRView(Pane):
         )
         self.functions.row_clicked.connect(self._select)
         self.functions.row_activated.connect(self._show_script)
-        self.add_page("script", self.tr("Script"), self._script_page())
+        self.add_page("script", self.tr("Script"), self.texts["script"])
+        self.add_page("numpy", self.tr("NumPy"), self.texts["numpy"])
+        self.add_page("te", self.tr("TE"), self.texts["te"])
         self.add_page("functions", self.tr("Functions"), self.functions)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.selection_changed.connect(self._show_selection)
-        self._show_snapshot()
-
-    def _script_page(self) -> QWidget:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
         self._strip = QWidget()
         row = QHBoxLayout(self._strip)
         row.setContentsMargins(8, 6, 8, 6)
         row.addWidget(self.siblings)
         row.addStretch(1)
-        column.addWidget(self._strip)
-        column.addWidget(self.script, 1)
-        return page
+        self._move_strip("script")
+        self.page_changed.connect(self._move_strip)
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_snapshot()
+
+    def _move_strip(self, page: str) -> None:
+        """Let the switch between functions stand above the text that is looked at."""
+        if page in self.texts:
+            self.texts[page].column.insertWidget(0, self._strip)
 
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
-        self._drop_fetch()
         self._function = ""
+        for page in self.texts.values():
+            page.show_nothing()
         if snapshot is None:
             self.functions.set_rows(())
-            self.script.show_text(None)
             self._strip.hide()
             self.set_context("")
             return
@@ -109,7 +113,6 @@ class TensorIRView(Pane):
             self.siblings.set_segments([Segment(each.name, each.name) for each in functions[:6]])
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
-        self._drop_fetch()
         self._function = ""
         name = self._workspace.selection.chosen[0].partition(":")[2]
         if external:
@@ -118,8 +121,8 @@ class TensorIRView(Pane):
         else:
             title = self.tr("No TensorIR for {0}").format(name)
             hint = self.tr("It calls no function of the module.")
-        self.script.code.set_empty(title, hint)
-        self.script.show_text(None)
+        for page in self.texts.values():
+            page.show_nothing(title, hint)
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:
         if len(functions) == 1:
@@ -131,30 +134,9 @@ class TensorIRView(Pane):
 
     def _show_function(self, name: str) -> None:
         self.siblings.set_current(name)
-        if name == self._function:
-            return
-        self._drop_fetch()
         self._function = name
-        self.set_busy(True)
-        self._request = self._workspace.fetch_function(name, self._show_text, self._show_problem)
-
-    def _show_text(self, record: TextRecord) -> None:
-        self._request = None
-        self.set_busy(False)
-        self.script.show_text(record, f"tir:{self._function}")
-
-    def _show_problem(self, problem: Problem) -> None:
-        self._request = None
-        self._function = ""
-        self.set_busy(False)
-        self.script.code.set_empty(self.tr("The script could not be fetched"), problem.line())
-        self.script.show_text(None)
-
-    def _drop_fetch(self) -> None:
-        if self._request is not None:
-            self._workspace.drop_fetch(self._request)
-            self._request = None
-            self.set_busy(False)
+        for page in self.texts.values():
+            page.show_text_of(name)
 
     def _show_script(self) -> None:
         self.set_current("script")

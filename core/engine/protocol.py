@@ -18,7 +18,7 @@ import msgspec
 
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import RunRecord, Snapshot, TextRecord
+from lowerscope.core.records import RunRecord, Snapshot, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
 
 VERSION = 1
@@ -189,15 +189,17 @@ class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
     metrics: TextMetrics
 
 
-class FunctionTextParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The script of function ``name`` after the passes.
+class TextParams(msgspec.Struct, frozen=True, kw_only=True):
+    """A text of function ``name`` after the passes, or of the whole module before them.
 
-    The method ``function_text`` answers at once, from what is kept, or with the code
-    ``"not-kept"``; ``derived_function_text`` derives what is missing.
+    ``view`` is ``"script"``, ``"numpy"`` or ``"te"``, or ``"builder"`` for the program that builds
+    the module, which takes no name. The method ``text`` answers at once, from what is kept, or with
+    the code ``"not-kept"``; ``derived_text`` derives what is missing.
     """
 
     recipe: Recipe
-    name: str
+    name: str = ""
+    view: View = "script"
 
 
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,10 +235,8 @@ class MethodType:
 METHODS: Mapping[str, MethodType] = MappingProxyType(
     {
         "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
-        "function_text": MethodType(FunctionTextParams, TextRecord, "light", "printing a function"),
-        "derived_function_text": MethodType(
-            FunctionTextParams, TextRecord, "heavy", "printing a function"
-        ),
+        "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
+        "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }
 )

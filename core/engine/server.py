@@ -138,10 +138,8 @@ def _open_pipeline() -> Mapping[str, Call]:
     pipeline = Pipeline()
     return {
         "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
-        "function_text": lambda p, context: pipeline.function_text(p.recipe, p.name, context),
-        "derived_function_text": lambda p, context: pipeline.derived_function_text(
-            p.recipe, p.name, context
-        ),
+        "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context),
+        "derived_text": lambda p, context: pipeline.derived_text(p.recipe, p.view, p.name, context),
         "run": lambda p, context: pipeline.run(p.recipe, context),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
@@ -100,6 +101,40 @@ def test_the_selection_ties_the_panes(qtbot: QtBot, open_window: OpenWindow) -> 
     qtbot.keyClick(tensorir.editor, Qt.Key.Key_Return)
     assert tensorir.editor.is_selected(line - 1)
     assert panes.fx.graph.canvas.selection() == {"fx:relu"}
+
+
+def test_the_same_function_as_numpy_and_as_te_and_the_builder(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    panes, workspace = window.panes, window.workspace
+    workspace.select(("fx:linear0",))
+    numpy, te = panes.tensorir.texts["numpy"], panes.tensorir.texts["te"]
+    panes.tensorir.set_current("numpy")
+    qtbot.waitUntil(lambda: "def lnumpy_dense" in numpy.script.code.text(), timeout=PATIENCE)
+    assert "np.ndarray" in numpy.script.code.text()
+    panes.tensorir.set_current("te")
+    qtbot.waitUntil(lambda: "te.compute" in te.script.code.text(), timeout=PATIENCE)
+    assert "te.reduce_axis" in te.script.code.text()
+
+    builder = panes.relax.builder.script.code
+    panes.relax.set_current("builder")
+    qtbot.waitUntil(lambda: "relax.BlockBuilder()" in builder.text(), timeout=PATIENCE)
+    lines = builder.text().splitlines()
+    marked = [text for number, text in enumerate(lines) if builder.editor.is_selected(number)]
+    assert any("dense" in text for text in marked)
+    assert not any("te_relu" in text for text in marked)
+
+    # The switch between the functions of a node stands above each of the texts.
+    switch = panes.tensorir.siblings
+    assert [segment.key for segment in switch.segments()] == ["dense", "add"]
+    place = switch.segment_rect("add").center().toPoint()
+    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
+    qtbot.waitUntil(lambda: "def te_add" in te.script.code.text(), timeout=PATIENCE)
+    workspace.select(())
+    workspace.change(msgspec.structs.replace(workspace.recipe, lowering="high-level"))
+    wait_for_records(qtbot, window)
+    qtbot.waitUntil(lambda: "relax.op.matmul" in builder.text(), timeout=PATIENCE)
 
 
 def test_undo_takes_the_lowering_back(qtbot: QtBot, open_window: OpenWindow) -> None:

@@ -1,0 +1,47 @@
+"""The texts of a recipe's module, by what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import tvm
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import TextRecord, View
+from lowerscope.core.rendering.builder_text import builder_text
+from lowerscope.core.rendering.numpy_text import numpy_text
+from lowerscope.core.rendering.script import function_text
+from lowerscope.core.rendering.te_text import te_text
+from lowerscope.core.stages import Stages
+
+_WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
+    "numpy": numpy_text,
+    "te": te_text,
+}
+
+
+def write_text(stages: Stages, view: View, name: str) -> TextRecord:
+    """Write function `name` after the passes; for the view ``"builder"``, the module before them.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or it cannot be written in that way, with the reason.
+    """
+    if view == "builder":
+        return builder_text(stages.module).record
+    module = stages.transformed.module
+    if view == "script":
+        return function_text(module, name)
+    functions = {
+        str(variable.name_hint): function
+        for variable, function in module.functions_items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    }
+    if name not in functions:
+        raise LowerscopeError(
+            f"there is no TensorIR function {name}",
+            where=view,
+            todo=f"The module has {', '.join(functions)}",
+        )
+    return _WRITERS[view](functions[name], name)
