@@ -186,9 +186,10 @@ class Environment:
             entries = []
         beside = {entry.stem if entry.suffix == ".py" else entry.name for entry in entries}
         hidden: dict[str, ModuleType] = {}
-        for name, module in list(sys.modules.items()):
-            top = name.partition(".")[0]
-            if top in beside and top not in ("lowerscope", "__main__"):
+        # Thousands of modules are loaded, and mostly none has a name of a file beside.
+        tops = {name for name in beside if name in sys.modules} - {"lowerscope", "__main__"}
+        for name, module in list(sys.modules.items()) if tops else ():
+            if name.partition(".")[0] in tops:
                 places = places_of(module)
                 elsewhere = not any(place.is_relative_to(self._folder) for place in places)
                 if places and elsewhere and not any(is_installed(place) for place in places):

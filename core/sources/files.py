@@ -46,27 +46,49 @@ def neighbours(path: Path) -> tuple[Path, ...]:
 
 
 def _mentioned(path: Path, folder: Path) -> Iterator[Path]:
+    for level, module, name in _imports_and_names(path):
+        if level is None:
+            file = folder / name
+            if _is_file(file):
+                yield file
+        else:
+            start = folder if level == 0 else path.parents[level - 1]
+            yield from _module_files(start, module)
+            if name:
+                yield from _module_files(start, f"{module}.{name}" if module else name)
+
+
+Mention = tuple[int | None, str, str]
+"""Level, module and name of an import; or ``None``, nothing, and a string that may name a file."""
+
+_parsed: dict[Path, tuple[tuple[int, int], tuple[Mention, ...]]] = {}
+"""What was found in a file, under its size and time of change."""
+
+
+def _imports_and_names(path: Path) -> tuple[Mention, ...]:
+    """Return what a Python file imports, and the strings in it that look like names of files."""
     try:
-        tree = ast.parse(path.read_bytes())
+        status = path.stat()
+        stamp = (status.st_size, status.st_mtime_ns)
+        known = _parsed.get(path)
+        if known is None or known[0] != stamp:
+            known = _parsed[path] = (stamp, tuple(_find(ast.parse(path.read_bytes()))))
     except (OSError, SyntaxError, ValueError):
         # Running the file tells the user; a file that cannot be read mentions nothing.
-        return
+        return ()
+    return known[1]
+
+
+def _find(tree: ast.AST) -> Iterator[Mention]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                for alias in names:
-                    yield from _module_files(folder, alias.name)
+                yield from ((0, alias.name, "") for alias in names)
             case ast.ImportFrom(module=module, names=names, level=level):
-                start = folder if level == 0 else path.parents[level - 1]
-                yield from _module_files(start, module or "")
-                for alias in names:
-                    yield from _module_files(
-                        start, f"{module}.{alias.name}" if module else alias.name
-                    )
+                yield from ((level, module or "", alias.name) for alias in names)
             case ast.Constant(value=str(name)) if 0 < len(name) < 200 and "\0" not in name:
-                file = folder / name
-                if "." in name and not Path(name).is_absolute() and _is_file(file):
-                    yield file
+                if "." in name and not Path(name).is_absolute():
+                    yield (None, "", name)
 
 
 def _module_files(folder: Path, name: str) -> Iterator[Path]:
