@@ -36,11 +36,11 @@ class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 def _width(text: str, advances: tuple[float, ...]) -> float:
     """Sum up `advances`; characters that were not measured count as the widest."""
-    widest = max(advances)
     total = 0.0
     for character in text.translate(_AS_WIDE_AS):
         index = ord(character) - FIRST
-        total += advances[index] if 0 <= index < len(advances) else widest
+        inside = 0 <= index < len(advances)
+        total += advances[index] if inside else max(advances)
     return total
 
 
