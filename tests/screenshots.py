@@ -43,7 +43,6 @@ def main() -> None:
         window.resize(*SIZE)
         window.begin(None)
         wait(application, SETTLE)
-        window.grab().save(str(folder / "welcome.png"))
         for shot in SHOTS:
             take(application, window, shot, folder)
         window.close()
