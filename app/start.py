@@ -51,11 +51,12 @@ def make_window(recipe: Recipe | None = None) -> tuple[QApplication, MainWindow]
     from PySide6.QtWidgets import QApplication
 
     from lowerscope.app import theme
+    from lowerscope.app.settings import Settings
     from lowerscope.app.window import MainWindow
 
     application = QApplication(["lowerscope"])
     application.setApplicationName("Lowerscope")
-    theme.start(application)
+    theme.start(application, Settings().scheme())
     window = MainWindow(welcome=recipe is None)
     window.show()
     return application, window

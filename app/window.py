@@ -74,10 +74,8 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._was_painted = False
         self.setWindowTitle("Lowerscope")
-        self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.setAcceptDrops(True)
         self.settings = Settings()
-        theme.set_scheme(self.settings.scheme())
         self.welcome = WelcomePage()
         self.welcome.show_recent(self.settings.recent())
         self.pages = QStackedWidget()
@@ -115,6 +113,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.widgets.banner import Banner
         from lowerscope.app.workspace import Workspace
 
+        self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.workspace = Workspace(self)
         self.opening = Opening(self.workspace, self)
         self.commands = Commands(self)

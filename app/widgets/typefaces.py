@@ -1,6 +1,7 @@
 """The two typefaces that ship with the window: Inter for its words, JetBrains Mono for code."""
 
 import struct
+from functools import cache
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray
@@ -35,12 +36,16 @@ _CODE_ASCENT = 1.13
 _CODE_DESCENT = 0.36
 
 
+@cache
 def load() -> None:
-    """Make the typefaces known to Qt. Needs a QGuiApplication; takes some milliseconds, once."""
-    if CODE_FAMILY in QFontDatabase.families() and UI_FAMILY in QFontDatabase.families():
-        return
+    """Make the typeface of words known to Qt. Needs a QGuiApplication."""
     for name in _UI_FILES:
         QFontDatabase.addApplicationFont(str(FONTS / name))
+
+
+@cache
+def _load_code() -> None:
+    """Make the typeface of code known to Qt, when there is code to show: not before."""
     for name in _CODE_FILES:
         data = with_line_height(Path(FONTS / name).read_bytes(), _CODE_ASCENT, _CODE_DESCENT)
         QFontDatabase.addApplicationFontFromData(QByteArray(data))
@@ -72,6 +77,7 @@ def ui_font(
 
 def code_font(pixels: float = CODE_PIXELS) -> QFont:
     """The font of code: 11.6 pixels on a line of 18."""
+    _load_code()
     font = QFont([CODE_FAMILY, *FALLBACKS])
     font.setPointSizeF(_points(pixels))
     font.setFixedPitch(True)
