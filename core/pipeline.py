@@ -108,7 +108,9 @@ class Pipeline:
             )
             progress.report("Comparing with torch")
             expected = None if reference is None else reference.outputs()
-            verdict = judge(actual, expected, recipe.tolerances)
+            lowered = stages.lowered
+            random = () if lowered is None else lowered.random
+            verdict = judge(actual, expected, recipe.tolerances, random)
             progress.report("Measuring")
             times = measure(execution, reference, progress.check)
         return RunRecord(

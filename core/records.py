@@ -111,6 +111,10 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
         How it was lowered; empty for nodes that make no code.
     rule
         The rule that lowered it; empty for nodes that make no code.
+    reason
+        Why it runs in torch although another strategy was chosen; otherwise empty.
+    random
+        Whether it draws random numbers, so that what it gives cannot be compared.
     bindings, functions
         Ids of the Relax bindings that it made, and of the PrimFuncs that these call, at the end
         of the passes.
@@ -130,6 +134,8 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     line: SourceLine | None = None
     strategy: str = ""
     rule: str = ""
+    reason: str = ""
+    random: bool = False
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
 
@@ -251,12 +257,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One output of the model: its shape, its dtype and how far it is from torch's.
 
-    ``matches`` is ``None`` without a reference.
+    ``verdict`` as in `RunRecord`, for this output alone, with its ``reason``. ``matches`` is
+    ``None`` where there is nothing to compare with: no reference, or random numbers.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    verdict: str = ""
+    reason: str = ""
     matches: bool | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
@@ -272,9 +281,10 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one run, times in milliseconds.
 
-    ``verdict`` is ``match``, ``differ`` or ``no-reference``. Errors are the largest over all
-    outputs; they are ``None`` without a reference. ``key`` is that of the `Snapshot` of the module
-    that was run.
+    ``verdict`` is ``match``, ``differ``, ``not-comparable`` (what can be compared matches, and some
+    outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
+    outputs that are compared; they are ``None`` where none is. ``key`` is that of the `Snapshot` of
+    the module that was run.
     """
 
     verdict: str

@@ -68,7 +68,8 @@ def describe_run(record: RunRecord) -> str:
     lines = [_verdict_line(record)]
     for output in record.outputs:
         shape = "×".join(str(extent) for extent in output.shape) or "scalar"
-        lines.append(f"  {output.name}: {shape} {output.dtype}")
+        judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
+        lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
     times = f"TVM {record.tvm_ms:.3f} ms"
     if record.torch_ms is not None:
         times += f", torch {record.torch_ms:.3f} ms"
@@ -86,12 +87,16 @@ def describe_run(record: RunRecord) -> str:
 def _verdict_line(record: RunRecord) -> str:
     if record.verdict == "no-reference":
         return f"Ran; nothing to compare with: {record.reason}"
+    if record.verdict == "not-comparable" and record.max_abs_error is None:
+        return f"Not comparable: {record.reason}"
     errors = (
         f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} relative "
         f"(tolerance {record.atol:g} + {record.rtol:g} × |torch|)"
     )
     if record.verdict == "match":
         return f"Matches torch: {errors}"
+    if record.verdict == "not-comparable":
+        return f"Not comparable: {record.reason}; the other outputs match torch: {errors}"
     return f"Differs from torch: {record.reason}; {errors}"
 
 

@@ -14,6 +14,9 @@ from lowerscope.core.records import FxNode, Snapshot, SourceLine
 
 Facts = tuple[tuple[str, str], ...]
 
+RANDOM = "draws random numbers: not comparable"
+"""What is said of a node whose values are drawn anew each time."""
+
 
 def name_of(entity: str) -> str:
     """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
@@ -50,6 +53,8 @@ def node_facts(node: FxNode) -> Facts:
         ("code", node.line.text if node.line else ""),
         ("strategy", STRATEGY_NAMES.get(node.strategy, "")),
         ("rule", node.rule),
+        ("reason", node.reason),
+        ("random", RANDOM if node.random else ""),
         ("bindings", names_of(node.bindings, most=12)),
         ("functions", names_of(node.functions, most=12)),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.views.descriptions import find_node, line_text
+from lowerscope.app.views.descriptions import RANDOM, find_node, line_text
 from lowerscope.app.views.formats import STRATEGY_NAMES, shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
 from lowerscope.app.widgets.pane import Pane
@@ -84,13 +84,16 @@ class FxView(Pane):
         parts = [f"{node.name}: {node.label}", node.type]
         if node.strategy:
             parts.append(f"{STRATEGY_NAMES[node.strategy]} · {node.rule}")
+            parts.append(node.reason)
+            parts.append(RANDOM if node.random else "")
         if node.line is not None:
             parts.append(f"{line_text(node.line)}  {node.line.text}")
         return "\n".join(part for part in parts if part)
 
 
 def _row(node: FxNode) -> Row:
-    lowered = f"{STRATEGY_NAMES[node.strategy]} · {node.rule}" if node.strategy else ""
+    how = (f"{STRATEGY_NAMES[node.strategy]} · {node.rule}" if node.strategy else "", node.reason)
+    lowered = " · ".join(part for part in (*how, RANDOM if node.random else "") if part)
     return Row(
         node.id,
         (

@@ -20,9 +20,10 @@ from lowerscope.core.records import OutputRecord, RunRecord
 SIDE_WIDTH, PICTURE_HEIGHT = 164, 152
 
 STATUS = {
-    True: ("✓ matches", "right"),
-    False: ("✕ differs", "wrong"),
-    None: ("no reference", "quiet"),
+    "match": ("✓ matches", "right"),
+    "differ": ("✕ differs", "wrong"),
+    "not-comparable": ("not comparable", "quiet"),
+    "no-reference": ("no reference", "quiet"),
 }
 
 
@@ -103,7 +104,7 @@ class ResultView(QWidget):
             self.prediction.setText("")
             self.prediction.hide()
             return
-        self.outputs.set_rows([_row(record, output) for output in record.outputs])
+        self.outputs.set_rows([_row(output) for output in record.outputs])
         self.summary.setText(self._summary(record))
         self.summary.show()
         self.prediction.setVisible(record.prediction is not None)
@@ -116,7 +117,7 @@ class ResultView(QWidget):
             parts.append(self.tr("torch {0}").format(milliseconds_text(record.torch_ms)))
         parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
         parts.append(self.tr("{0} functions").format(count_text(record.functions)))
-        if record.verdict != "no-reference":
+        if record.max_abs_error is not None:
             tolerance = f"{record.atol:g} + {record.rtol:g} × |torch|"
             parts.append(self.tr("tolerance {0}").format(tolerance))
         return "   ·   ".join(parts)
@@ -132,9 +133,10 @@ class ResultView(QWidget):
         )
 
 
-def _row(record: RunRecord, output: OutputRecord) -> Row:
-    text, role = STATUS[output.matches]
-    status = Cell(text, role=role, tooltip=record.reason)
+def _row(output: OutputRecord) -> Row:
+    text, role = STATUS[output.verdict]
+    shown = f"{text}: {output.reason}" if output.reason else text
+    status = Cell(shown, role=role, tooltip=output.reason)
     return Row(
         output.name,
         (

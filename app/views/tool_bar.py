@@ -165,6 +165,10 @@ class ToolBar(QWidget):
     def _show_verdict(self, record: RunRecord) -> None:
         if record.verdict == "no-reference":
             self.verdict.set_state("neutral", self.tr("ran, no torch side"), "", record.reason)
+        elif record.verdict == "not-comparable":
+            self.verdict.set_state(
+                "neutral", self.tr("not comparable"), "", not_comparable_tooltip(record)
+            )
         else:
             matches = record.verdict == "match"
             self.verdict.set_state(
@@ -193,6 +197,15 @@ class ToolBar(QWidget):
             self._workspace.cancel()
         else:
             self._workspace.run()
+
+
+def not_comparable_tooltip(record: RunRecord) -> str:
+    """Return why, and what is known of the outputs that can be compared."""
+    why = f"not comparable: {record.reason}"
+    if record.max_abs_error is None:
+        return why
+    largest = error_text(record.max_abs_error)
+    return f"{why}\nthe other outputs match torch, largest absolute error {largest}"
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -99,7 +99,10 @@ def _incomparable(reason: str) -> Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict over all outputs; tolerances are those of the output that needs the widest."""
+    """The verdict over all outputs; tolerances are those of the output that needs the widest.
+
+    See `core.records.RunRecord`.
+    """
 
     verdict: str
     reason: str
@@ -113,37 +116,107 @@ def judge(
     actual: Sequence[torch.Tensor],
     expected: Sequence[torch.Tensor] | None,
     chosen: Tolerances,
+    random: Sequence[Sequence[str]] = (),
 ) -> Verdict:
-    """Compare the outputs of a run with torch's; `expected` is ``None`` without a torch side."""
+    """Compare the outputs of a run with torch's.
+
+    Parameters
+    ----------
+    expected
+        ``None`` without a torch side.
+    random
+        For each output, the names of the random operators that it depends on. The values of such
+        an output are not compared, its rank and dtype are.
+    """
     names = [f"output {index}" if len(actual) > 1 else "output" for index in range(len(actual))]
     if expected is None:
-        outputs = tuple(_record(name, value) for name, value in zip(names, actual, strict=True))
-        return Verdict("no-reference", "there is no torch side", None, None, chosen, outputs)
+        reason = "there is no torch side"
+        outputs = tuple(
+            _record(name, value, Judged("no-reference"))
+            for name, value in zip(names, actual, strict=True)
+        )
+        return Verdict("no-reference", reason, None, None, chosen, outputs)
     if len(actual) != len(expected):
-        outputs = tuple(_record(name, value) for name, value in zip(names, actual, strict=True))
         reason = f"{len(actual)} outputs instead of {len(expected)}"
+        outputs = tuple(
+            _record(name, value, Judged("differ", reason))
+            for name, value in zip(names, actual, strict=True)
+        )
         return Verdict("differ", reason, float("inf"), float("inf"), chosen, outputs)
-    differences = [difference(a, b, chosen) for a, b in zip(actual, expected, strict=True)]
-    wrong = [f"{n}: {d.reason}" for n, d in zip(names, differences, strict=True) if d.reason]
-    used = [tolerances_for(value.dtype, chosen) for value in expected]
+    sources = random or [()] * len(actual)
+    judged = [
+        _judge_output(*values, chosen) for values in zip(actual, expected, sources, strict=True)
+    ]
+    return _over_all(names, actual, expected, judged, chosen)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one output, as in `core.records.OutputRecord`."""
+
+    verdict: str
+    reason: str = ""
+    found: Difference | None = None
+
+
+def _judge_output(
+    actual: torch.Tensor, expected: torch.Tensor, random: Sequence[str], chosen: Tolerances
+) -> Judged:
+    found = difference(actual, expected, chosen)
+    # How many numbers there are may be random as well, what they are is not.
+    same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
+    if random and same_type:
+        draws = "draws" if len(random) == 1 else "draw"
+        return Judged(
+            "not-comparable", f"depends on {', '.join(random)}, which {draws} random numbers"
+        )
+    return Judged("match" if found.matches else "differ", found.reason, found)
+
+
+def _over_all(
+    names: Sequence[str],
+    actual: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    judged: Sequence[Judged],
+    chosen: Tolerances,
+) -> Verdict:
+    """Return the verdict over outputs that were judged one by one."""
+    verdicts = {each.verdict for each in judged}
+    verdict = next((each for each in ("differ", "not-comparable") if each in verdicts), "match")
+    link = ": " if verdict == "differ" else " "
+    reasons = [
+        f"{name}{link}{each.reason}"
+        for name, each in zip(names, judged, strict=True)
+        if each.verdict == verdict and each.reason
+    ]
+    found = [each.found for each in judged if each.found is not None]
+    compared = bool(found) or not judged
+    used = [
+        tolerances_for(value.dtype, chosen)
+        for value, each in zip(expected, judged, strict=True)
+        if each.found is not None
+    ]
     return Verdict(
-        verdict="differ" if wrong else "match",
-        reason="; ".join(wrong),
-        max_abs=max((d.max_abs for d in differences), default=0.0),
-        max_rel=max((d.max_rel for d in differences), default=0.0),
+        verdict=verdict,
+        reason="; ".join(reasons),
+        max_abs=max((each.max_abs for each in found), default=0.0) if compared else None,
+        max_rel=max((each.max_rel for each in found), default=0.0) if compared else None,
         tolerances=max(used, key=lambda each: each.rtol, default=chosen),
         outputs=tuple(
-            _record(name, value, found)
-            for name, value, found in zip(names, actual, differences, strict=True)
+            _record(name, value, each)
+            for name, value, each in zip(names, actual, judged, strict=True)
         ),
     )
 
 
-def _record(name: str, value: torch.Tensor, found: Difference | None = None) -> OutputRecord:
+def _record(name: str, value: torch.Tensor, judged: Judged) -> OutputRecord:
+    found = judged.found
     return OutputRecord(
         name=name,
         shape=tuple(value.shape),
         dtype=str(value.dtype).removeprefix("torch."),
+        verdict=judged.verdict,
+        reason=judged.reason,
         matches=found.matches if found else None,
         max_abs_error=found.max_abs if found else None,
         max_rel_error=found.max_rel if found else None,

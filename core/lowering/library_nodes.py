@@ -19,6 +19,7 @@ from lowerscope.core.lowering.library_modules import (
 )
 from lowerscope.core.lowering.lowered import Info
 from lowerscope.core.lowering.operator_names import operator_name
+from lowerscope.core.lowering.randomness import is_random
 from lowerscope.core.lowering.relax_values import (
     Held,
     Value,
@@ -29,7 +30,7 @@ from lowerscope.core.lowering.relax_values import (
     is_tensor,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused
-from lowerscope.core.lowering.torch_traits import has_shape_from_data, is_random
+from lowerscope.core.lowering.torch_traits import has_shape_from_data
 
 _NONE = "none"
 
@@ -40,6 +41,11 @@ def gives_tensors(info: Info) -> bool:
     return any(leaf.shape is not None for leaf in leaves) and all(
         leaf.shape is not None or leaf.text == _NONE for leaf in leaves
     )
+
+
+def has_tensors(info: Info) -> bool:
+    """Return whether there is a tensor in a node's value."""
+    return any(leaf.shape is not None for leaf in _leaves(info))
 
 
 def hinders_rules(args: Any, kwargs: Any) -> str:

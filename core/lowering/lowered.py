@@ -55,8 +55,7 @@ class NodeLowering:
         ``"high-level"``, ``"te"`` or ``"library"``; empty for nodes that make no code.
     rule
         The rule and what it emitted: ``linear: topi.nn.dense, topi.add``,
-        ``conv2d: torch.conv2d``, ``torch: no relax operator for fft_rfft``; empty for nodes that
-        make no code.
+        ``conv2d: torch.conv2d``; empty for nodes that make no code.
     bindings
         Names of the variables that it bound in ``main``, in order.
     functions
@@ -64,6 +63,8 @@ class NodeLowering:
     reason
         Why it runs in torch although another strategy was chosen: ``no relax operator for
         fft_rfft; runs in torch``; otherwise empty.
+    random
+        Whether it draws random numbers, so that what it gives cannot be compared.
     """
 
     node: str
@@ -72,6 +73,7 @@ class NodeLowering:
     bindings: tuple[str, ...]
     functions: tuple[str, ...]
     reason: str = ""
+    random: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,12 @@ class LoweredModel:
         What the user should know.
     library
         The functions that the module calls by name, to register before it is built and run.
+    random
+        For each output, the names of the random operators that it depends on.
     """
 
     module: tvm.IRModule
     nodes: Mapping[str, NodeLowering]
     notes: tuple[Note, ...]
     library: Mapping[str, LibraryFunction] = field(default_factory=dict)
+    random: tuple[tuple[str, ...], ...] = ()

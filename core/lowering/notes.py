@@ -22,10 +22,13 @@ class Notes:
     def __init__(self, lines: Mapping[str, SourceLine]) -> None:
         self._lines = lines
         self._in_torch: dict[str, list[fx.Node]] = {}
+        self._random: set[str] = set()
 
-    def runs_in_torch(self, node: fx.Node, cause: str) -> None:
-        """Note that a node runs in torch because of `cause`."""
+    def runs_in_torch(self, node: fx.Node, cause: str, *, random: bool) -> None:
+        """Note that a node runs in torch because of `cause`; `random` if it draws numbers."""
         self._in_torch.setdefault(cause, []).append(node)
+        if random:
+            self._random.add(cause)
 
     def all(
         self, not_legalised: Iterable[str], without_match: Iterable[Override]
@@ -53,12 +56,9 @@ class Notes:
     def _note(self, cause: str, nodes: list[fx.Node]) -> Note:
         names = ", ".join(node.name for node in nodes)
         kind = "node" if len(nodes) == 1 else "nodes"
-        random = "; its values cannot be compared" if cause.endswith(_RANDOM) else ""
+        random = "; its values cannot be compared" if cause in self._random else ""
         line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
         return Note(
             text=f"{cause}; runs in torch{random} ({kind} {names})",
             where=f"{line.file}:{line.line}" if line else "",
         )
-
-
-_RANDOM = " is random"

@@ -26,6 +26,17 @@ def output_value(builder: NodeBuilder, graph_module: fx.GraphModule, value: Any)
     return relax.Tuple(leaves)
 
 
+def count_outputs(value: Any) -> int:
+    """Return the number of outputs that a node's value becomes."""
+    if isinstance(value, (tuple, list)):
+        return sum(count_outputs(each) for each in value)
+    if isinstance(value, dict):
+        return sum(count_outputs(each) for each in value.values())
+    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+        return len(value.ty.fields)
+    return int(value is not None)
+
+
 def _returns_one(graph_module: fx.GraphModule, value: Any) -> bool:
     """Return whether the model returns a value itself, not a tuple of one."""
     info = getattr(graph_module.graph._codegen, "pytree_info", None)

@@ -20,14 +20,16 @@ from lowerscope.core.lowering.choices import Choices
 from lowerscope.core.lowering.library_nodes import (
     LibraryNodes,
     gives_tensors,
+    has_tensors,
     hinders_rules,
     unknown_among,
 )
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
 from lowerscope.core.lowering.notes import Notes
 from lowerscope.core.lowering.operator_names import operator_name, qualified_name
-from lowerscope.core.lowering.outputs import output_value
+from lowerscope.core.lowering.outputs import count_outputs, output_value
 from lowerscope.core.lowering.problems import Uncovered, uncovered_error
+from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
     Held,
     Value,
@@ -39,7 +41,7 @@ from lowerscope.core.lowering.relax_values import (
 )
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
-from lowerscope.core.lowering.torch_traits import is_random, member_index
+from lowerscope.core.lowering.torch_traits import member_index
 from lowerscope.core.recipe import Override, Strategy
 
 __all__ = ["LoweredModel", "NodeLowering", "lower"]
@@ -132,7 +134,8 @@ class _Translation:
         _check_provenance(module, nodes)
         calls = [node for node in self._named.values() if node.op.startswith("call")]
         notes = self._notes.all(builder.not_legalised, self._choices.without_match(calls))
-        return LoweredModel(module, nodes, notes, self._library.functions.by_name)
+        library = self._library.functions.by_name
+        return LoweredModel(module, nodes, notes, library, self._random_outputs())
 
     def _start(self, node: fx.Node) -> None:
         called = node.op.startswith("call")
@@ -213,12 +216,12 @@ class _Translation:
         info = self._traced.values[node.name]
         value, function = self._library.lower(node, info, args, kwargs, mutates=mutates)
         name = operator_name(node, self._modules)
-        if self._cause:
-            self._notes.runs_in_torch(node, self._cause)
-        elif is_random(node, self._modules):
-            self._notes.runs_in_torch(node, f"{name} is random")
+        random = is_random(node, self._modules)
+        if self._cause or random:
+            cause = self._cause or f"{name} is random"
+            self._notes.runs_in_torch(node, cause, random=random)
         self._strategy = "library"
-        self._rule = f"torch: {self._cause}" if self._cause else f"{name}: {function}"
+        self._rule = f"{name}: {function}"
         return value
 
     def _apply(
@@ -277,6 +280,16 @@ class _Translation:
             return self._refuse(node, str(refusal))
         return self._builder.emit_output(value)
 
+    def _random_outputs(self) -> tuple[tuple[str, ...], ...]:
+        graph_module = self._traced.graph_module
+        return random_outputs(
+            graph_module,
+            next(node for node in self._named.values() if node.op == "output"),
+            lambda node: count_outputs(self._env[node]),
+            lambda node: has_tensors(self._traced.values[node.name]),
+            self._traced.mutations,
+        )
+
     def _provenance(
         self, node: fx.Node, bindings: list[Any], emitted: tuple[str, ...]
     ) -> NodeLowering:
@@ -286,7 +299,8 @@ class _Translation:
             return NodeLowering(node.name, "", "", names, functions)
         if self._strategy == "library":
             reason = f"{self._cause}; runs in torch" if self._cause else ""
-            return NodeLowering(node.name, "library", self._rule, names, functions, reason)
+            random = is_random(node, self._modules)
+            return NodeLowering(node.name, "library", self._rule, names, functions, reason, random)
         rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
         return NodeLowering(node.name, self._strategy, rule, names, functions)
 

@@ -23,6 +23,10 @@ class Lowered(Protocol):
     @property
     def rule(self) -> str: ...
     @property
+    def reason(self) -> str: ...
+    @property
+    def random(self) -> bool: ...
+    @property
     def bindings(self) -> tuple[str, ...]: ...
     @property
     def functions(self) -> tuple[str, ...]: ...
@@ -71,6 +75,8 @@ def fx_nodes(
                 line=lines.get(node.name),
                 strategy="" if lowering is None else lowering.strategy,
                 rule="" if lowering is None else lowering.rule,
+                reason="" if lowering is None else lowering.reason,
+                random=lowering is not None and lowering.random,
                 bindings=() if lowering is None else tuple(lowering.bindings),
                 functions=() if lowering is None else tuple(lowering.functions),
             )

@@ -151,8 +151,30 @@ def test_what_only_torch_can_runs_and_says_why(
     assert main(["show", *arguments, "--stage", "fx"]) == 0
     nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
     assert nodes["fft_rfft"]["strategy"] == "library"
-    assert nodes["fft_rfft"]["rule"] == "torch: no relax operator for fft_rfft"
+    assert nodes["fft_rfft"]["rule"] == "fft_rfft: torch.fft_rfft"
+    assert nodes["fft_rfft"]["reason"] == "no relax operator for fft_rfft; runs in torch"
     assert nodes["linear"]["strategy"] == "high-level"
+
+
+def test_what_draws_random_numbers_is_no_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noisy = tmp_path / "noisy.py"
+    noisy.write_text(
+        NET.replace(
+            "return self.linear(x)",
+            "y = self.linear(x); return torch.nn.functional.dropout(y, 0.5), y",
+        )
+    )
+    arguments = ["run", str(noisy), "--input", "x=1,4"]
+    assert main([*arguments, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["verdict"] == "not-comparable"
+    assert record["reason"] == "output 0 depends on dropout, which draws random numbers"
+    assert [each["verdict"] for each in record["outputs"]] == ["not-comparable", "match"]
+    assert record["max_abs_error"] < 1e-5
+    assert main(arguments) == 0
+    assert "Not comparable: output 0 depends on dropout" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

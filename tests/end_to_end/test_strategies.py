@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Override
+from lowerscope.core.recipe import InputSpec, Override
 from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 
 
@@ -80,3 +82,33 @@ def test_overrides_by_pattern_come_from_the_recipe(qtbot: QtBot, open_window: Op
         "sample:fashion_mlp", overrides=(Override(pattern="linear*", strategy="te"),)
     )
     assert strategies(window) == {"linear0": "te", "relu": "high-level", "linear1": "te"}
+
+
+NOISY = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Noisy(nn.Module):
+    def forward(self, x):
+        return F.dropout(x, 0.5) + 1, x * 2
+"""
+
+
+def test_what_depends_on_random_numbers_is_said_to_be_not_comparable(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY)
+    spec = InputSpec(name="x", shape=(4, 4), dtype="float32")
+    window = open_window(str(tmp_path / "noisy.py"), inputs=(spec,))
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "neutral"
+    assert "not comparable" in window.tool_bar.verdict.accessibleName()
+    reason = "not comparable: output 0 depends on dropout, which draws random numbers"
+    assert reason in window.tool_bar.verdict.toolTip()
+    shown = [row.cells[-1] for row in window.panes.result.outputs.rows()]
+    texts = [cell if isinstance(cell, str) else cell.text for cell in shown]
+    assert texts == ["not comparable: depends on dropout, which draws random numbers", "✓ matches"]
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    assert [node.name for node in snapshot.fx if node.random] == ["dropout"]

@@ -96,3 +96,21 @@ def test_the_verdict_over_outputs() -> None:
     assert [output.matches for output in wrong.outputs] == [True, False]
     assert judge([a], None, CHOSEN).verdict == "no-reference"
     assert "1 outputs instead of 2" in judge([a], [a, b], CHOSEN).reason
+
+
+def test_what_depends_on_random_numbers_is_not_compared() -> None:
+    a, b = torch.tensor([1.0]), torch.tensor([2.0])
+    random = ((), ("dropout",))
+    found = judge([a, a], [a, b], CHOSEN, random)
+    assert found.verdict == "not-comparable"
+    assert found.reason == "output 1 depends on dropout, which draws random numbers"
+    assert [output.verdict for output in found.outputs] == ["match", "not-comparable"]
+    assert [output.matches for output in found.outputs] == [True, None]
+    assert found.max_abs == 0
+    # What can be compared still is, and so is the type of what cannot.
+    assert judge([a, a], [b, b], CHOSEN, random).verdict == "differ"
+    assert judge([a, a], [a, b.double()], CHOSEN, random).verdict == "differ"
+    alone = judge([a], [b], CHOSEN, (("rand", "dropout"),))
+    assert alone.verdict == "not-comparable"
+    assert alone.reason == "output depends on rand, dropout, which draw random numbers"
+    assert alone.max_abs is None
