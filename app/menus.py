@@ -115,12 +115,19 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         Command("reset-overrides", lowering, tr("Reset all nodes"), window.reset_overrides),
         Command(
+            "auto",
+            lowering,
+            tr("Trace &automatically"),
+            change(tracer="auto"),
+            group="tracer",
+            separated=True,
+        ),
+        Command(
             "fx",
             lowering,
             tr("Trace with torch.&fx"),
             change(tracer="fx"),
             group="tracer",
-            separated=True,
         ),
         Command(
             "export",

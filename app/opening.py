@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
 
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import Recipe, Source, from_json
+from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
 from lowerscope.core.sources.spec import parse_spec
 
 SUFFIXES = (".py", ".pt2")
@@ -92,11 +92,11 @@ class Opening(QObject):
                 msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.seed.value())
             )
 
-    def trace_by_export(self) -> None:
-        """Try what was refused with the other tracer."""
+    def trace_by(self, tracer: TracerName) -> None:
+        """Try what was refused with another tracer."""
         refused = self._workspace.refused
         if refused is not None:
-            self._workspace.retry(msgspec.structs.replace(refused, tracer="export"))
+            self._workspace.retry(msgspec.structs.replace(refused, tracer=tracer))
 
     def trust(self) -> None:
         """Open what was refused although it can run code."""

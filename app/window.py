@@ -147,7 +147,7 @@ class MainWindow(QMainWindow):
             from lowerscope.app.panes import Panes
 
             self._panes = Panes(self.workspace)
-            self._panes.problems.export_wanted.connect(self.opening.trace_by_export)
+            self._panes.problems.tracer_wanted.connect(self.opening.trace_by)
             self._panes.problems.trust_wanted.connect(self.opening.trust)
             self._panes.problems.retry_wanted.connect(self.workspace.reload)
             self._panes.problems.question_wanted.connect(self.opening.ask)
@@ -255,7 +255,9 @@ class MainWindow(QMainWindow):
         for key in ("inputs", "target-other", "document"):
             commands.enable(key, snapshot is not None)
         commands.enable("reload", snapshot is not None or workspace.refused is not None)
-        for key in ("high-level", "te", "library", "fx", "export", "next-node", "previous-node"):
+        for key in ("high-level", "te", "library", "next-node", "previous-node"):
+            commands.enable(key, has_torch)
+        for key in ("auto", "fx", "export"):
             commands.enable(key, has_torch)
         selected = has_torch and bool(workspace.selection.of_kind("fx"))
         for key in ("selection-high-level", "selection-te", "selection-library", "selection-reset"):

@@ -16,7 +16,7 @@ import msgspec
 
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import STRATEGIES, Override, Recipe, Source
+from lowerscope.core.recipe import STRATEGIES, TRACERS, Override, Recipe, Source
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.samples import samples
 from lowerscope.core.sources.spec import check_readable, parse_spec, source_path
@@ -57,7 +57,10 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
     parser.add_argument("--trust", action="store_true", help="open a .pt2 that can run code")
     parser.add_argument(
-        "--tracer", choices=("fx", "export"), default="fx", help="torch.fx, or torch.export"
+        "--tracer",
+        choices=TRACERS,
+        default="auto",
+        help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
     )
     parser.add_argument(
         "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"

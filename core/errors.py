@@ -20,8 +20,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         What a window can react to with more than text: ``"choose-entry"`` (``choices`` are the
         entries to offer), ``"give-inputs"`` (``choices`` are the names of the inputs),
         ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
-        ``"try-export"`` (the other tracer may work), ``"trust"`` (the file runs code when it is
-        opened), ``"cancelled"``, ``"crashed"``; otherwise empty.
+        ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"trust"`` (the file runs
+        code when it is opened), ``"cancelled"``, ``"crashed"``; otherwise empty.
     choices
         See ``code``.
     details

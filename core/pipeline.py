@@ -128,5 +128,6 @@ class Pipeline:
             ),
             outputs=verdict.outputs,
             prediction=predict(loaded.classes, actual, expected),
+            tracer="" if stages.traced is None else stages.traced.tracer,
             key=stages.transform_key,
         )

@@ -13,9 +13,10 @@ import msgspec
 VERSION = 1
 
 Strategy = Literal["high-level", "te", "library"]
-TracerName = Literal["fx", "export"]
+TracerName = Literal["auto", "fx", "export"]
 
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
+TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
 
 
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +112,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     inputs
         What the user said of the inputs; empty to take the file's example inputs.
     tracer
-        ``"fx"`` (``torch.fx.symbolic_trace``) or ``"export"`` (``torch.export``).
+        ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
+        and export for what fx cannot trace.
     lowering
         The strategy of nodes that have no choice of their own.
     overrides
@@ -130,7 +132,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     seed: int = 0
     inputs: tuple[InputSpec, ...] = ()
-    tracer: TracerName = "fx"
+    tracer: TracerName = "auto"
     lowering: Strategy = "high-level"
     overrides: tuple[Override, ...] = ()
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)

@@ -118,6 +118,8 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     bindings, functions
         Ids of the Relax bindings that it made, and of the PrimFuncs that these call, at the end
         of the passes.
+    tracer
+        Which tracer made it: ``"fx"`` or ``"export"``.
     """
 
     id: str
@@ -138,6 +140,7 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     random: bool = False
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    tracer: str = ""
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +226,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     fx
         The FX nodes in order; empty for a source without torch.
     tracer
-        ``"fx"`` or ``"export"``; empty for a source without torch.
+        The one that was taken, ``"fx"`` or ``"export"``; empty for a source without torch.
     fx_graph, relax_graph
         Both graphs, laid out.
     relax
@@ -283,8 +286,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``verdict`` is ``match``, ``differ``, ``not-comparable`` (what can be compared matches, and some
     outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
-    outputs that are compared; they are ``None`` where none is. ``key`` is that of the `Snapshot` of
-    the module that was run.
+    outputs that are compared; they are ``None`` where none is. ``tracer`` is the one that was
+    taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
+    `Snapshot` of the module that was run.
     """
 
     verdict: str
@@ -299,4 +303,5 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: int
     outputs: tuple[OutputRecord, ...]
     prediction: Prediction | None = None
+    tracer: str = ""
     key: str = ""

@@ -59,7 +59,7 @@ def make_snapshot(
     graph = None
     if traced is not None and lowered is not None:
         nodes = tuple(
-            _with_functions(node, called)
+            _with_functions(node, called, traced.tracer)
             for node in fx_nodes(
                 traced.graph_module, traced.values, traced.lines, traced.modules, lowered.nodes
             )
@@ -95,12 +95,12 @@ def _functions_of_bindings(transformed: TransformedModel) -> Mapping[str, tuple[
     }
 
 
-def _with_functions(node: FxNode, called: Mapping[str, tuple[str, ...]]) -> FxNode:
+def _with_functions(node: FxNode, called: Mapping[str, tuple[str, ...]], tracer: str) -> FxNode:
     """Turn the node's bindings into ids, and its functions into those after the passes."""
     bindings = tuple(f"relax:main/{name}" for name in node.bindings)
     functions = (each for binding in bindings for each in called.get(binding, ()))
     return msgspec.structs.replace(
-        node, bindings=bindings, functions=tuple(dict.fromkeys(functions))
+        node, bindings=bindings, functions=tuple(dict.fromkeys(functions)), tracer=tracer
     )
 
 

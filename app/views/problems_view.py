@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal, SignalInstance
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -26,8 +29,8 @@ class ProblemsView(QWidget):
 
     Signals
     -------
-    export_wanted
-        The user wants to trace with ``torch.export`` instead.
+    tracer_wanted
+        The user wants to trace with another tracer, ``"fx"`` or ``"export"``, instead.
     trust_wanted
         The user wants to open the file although it can run code.
     retry_wanted
@@ -36,7 +39,7 @@ class ProblemsView(QWidget):
         The user wants to be asked again what the problem leaves open.
     """
 
-    export_wanted = Signal()
+    tracer_wanted = Signal(str)
     trust_wanted = Signal()
     retry_wanted = Signal()
     question_wanted = Signal()
@@ -97,7 +100,7 @@ class ProblemsView(QWidget):
         row.setSpacing(8)
         for label, act in self._remedies(problem):
             button = QPushButton(label)
-            button.clicked.connect(act)
+            button.clicked.connect(lambda _checked=False, act=act: act())
             row.addWidget(button)
         row.addStretch(1)
         column.addLayout(row)
@@ -110,20 +113,22 @@ class ProblemsView(QWidget):
             column.addWidget(details)
         return card
 
-    def _remedies(self, problem: Problem) -> list[tuple[str, SignalInstance]]:
-        remedies = []
-        if problem.code == "try-export":
-            remedies.append((self.tr("Trace with torch.export"), self.export_wanted))
+    def _remedies(self, problem: Problem) -> list[tuple[str, Callable[[], None]]]:
+        remedies: list[tuple[str, Callable[[], None]]] = []
+        for tracer in ("fx", "export"):
+            if problem.code == f"try-{tracer}":
+                label = self.tr("Trace with torch.{0}").format(tracer)
+                remedies.append((label, partial(self.tracer_wanted.emit, tracer)))
         if problem.code == "trust":
-            remedies.append((self.tr("Open anyway"), self.trust_wanted))
+            remedies.append((self.tr("Open anyway"), self.trust_wanted.emit))
         if problem.code == "choose-entry":
-            remedies.append((self.tr("Choose…"), self.question_wanted))
+            remedies.append((self.tr("Choose…"), self.question_wanted.emit))
         if problem.code == "give-args":
-            remedies.append((self.tr("Give the arguments…"), self.question_wanted))
+            remedies.append((self.tr("Give the arguments…"), self.question_wanted.emit))
         if problem.code == "give-inputs":
-            remedies.append((self.tr("Fill in the inputs…"), self.question_wanted))
+            remedies.append((self.tr("Fill in the inputs…"), self.question_wanted.emit))
         if self._workspace.refused is not None:
-            remedies.append((self.tr("Try again"), self.retry_wanted))
+            remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         return remedies
 
 

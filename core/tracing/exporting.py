@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 import torch
@@ -51,10 +56,24 @@ def export(
         If it cannot be exported.
     """
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _without_dumps():
             return torch.export.export(model, tuple(value.clone() for value in inputs))
     except (Exception, SystemExit) as error:
         raise cannot_export(error) from error
+
+
+@contextmanager
+def _without_dumps() -> Iterator[None]:
+    """Keep back what torch writes to stderr of its own when it fails: the graph so far."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    disabled, log.disabled = log.disabled, True
+    written = io.StringIO()
+    try:
+        with redirect_stderr(written):
+            yield
+        print(written.getvalue(), end="", file=sys.stderr)
+    finally:
+        log.disabled = disabled
 
 
 def to_graph_module(program: torch.export.ExportedProgram) -> fx.GraphModule:

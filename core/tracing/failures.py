@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.source_lines import line_of_traceback
 
 _LONGEST = 200
@@ -60,7 +60,25 @@ def cannot_export(error: BaseException) -> LowerscopeError:
         f"torch.export cannot trace the model: {first_line(error)}",
         where=where_of(line_of_traceback(error.__traceback__)),
         todo="remove what depends on the values of tensors, or try --tracer fx",
+        code="try-fx",
     )
+
+
+def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
+    """Return the error for a model that both tracers have been tried on."""
+    where = by_export.where or by_fx.where
+    place = f" ({by_fx.where})" if by_fx.where not in ("", where) else ""
+    return LowerscopeError(
+        f"{by_fx.what}{place}; {by_export.what}",
+        where=where,
+        todo="remove what depends on the values of tensors",
+        details=f"{by_fx.line()}\n{by_export.line()}",
+    )
+
+
+def took_export(by_fx: Problem) -> Note:
+    """Return the note that ``torch.export`` was taken because ``torch.fx`` failed."""
+    return Note(text=f"{by_fx.what}; torch.export traced it", where=by_fx.where)
 
 
 def _ends_python(error: SystemExit, line: SourceLine | None) -> LowerscopeError:

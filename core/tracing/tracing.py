@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_count
+from lowerscope.core.tracing.failures import neither_traces, took_export
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.node_info import NodeInfo
 from lowerscope.core.tracing.running_once import run_eagerly, run_once
@@ -71,15 +73,16 @@ def trace(
     inputs
         One tensor for each input, in order.
     tracer
-        ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``.
+        ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``, ``"auto"`` for
+        the first of them that can, with a note where that is the second.
     exported
         The program of a ``.pt2`` file; the export tracer takes it as it is.
 
     Raises
     ------
     LowerscopeError
-        If the model fails on these inputs, or the tracer cannot trace it (code ``try-export``
-        where the other tracer may).
+        If the model fails on these inputs, or the tracer cannot trace it (codes
+        ``try-export`` and ``try-fx`` where the other tracer may).
     """
     check_count(model, len(inputs))
     with unchanged(model), warnings.catch_warnings():
@@ -87,7 +90,35 @@ def trace(
         warnings.simplefilter("ignore")
         if tracer == "fx":
             return _trace_fx(model, inputs)
+        if tracer == "auto" and exported is None:
+            return _trace_by_either(model, inputs)
         return _trace_export(model, inputs, exported)
+
+
+def _trace_by_either(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
+    try:
+        return _trace_fx(model, inputs)
+    except LowerscopeError as error:
+        by_fx = error.problem
+        if by_fx.code != "try-export" and _fails(model, inputs):
+            raise
+    try:
+        traced = _trace_export(model, inputs, None)
+    except LowerscopeError as error:
+        if error.problem.code != "try-fx":
+            raise
+        raise neither_traces(by_fx, error.problem) from error
+    return replace(traced, notes=(took_export(by_fx), *traced.notes))
+
+
+def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> bool:
+    """Return whether `model` itself fails on `inputs`, and not only what was made of it."""
+    with unchanged(model):
+        try:
+            run_eagerly(model, inputs)
+        except LowerscopeError:
+            return True
+    return False
 
 
 def _trace_fx(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> TracedModel:

@@ -307,7 +307,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", str(net), *x, "--input", "y=1,4"], ["y"]),
         (["run", str(net), "--input", "x=1,5:float32"], ["net.py:11"]),
         (["run", str(net), "--input", "x=1,4:int64"], ["net.py:11"]),
-        (["run", str(flow), *x], ["flow.py:11", "--tracer export"]),
+        (["run", str(flow), "--tracer", "fx", *x], ["flow.py:11", "--tracer export"]),
         (["run", str(cut)], ["cut.pt2"]),
         (["run", "sample:fashion_mlp", "--params", str(evil)], ["evil.pkl", "touch"]),
         (["run", "sample:fashion_mlp", "--target", "gpu9000"], ["gpu9000", "--target"]),

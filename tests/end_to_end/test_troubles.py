@@ -187,8 +187,7 @@ def test_what_symbolic_trace_cannot_trace_is_offered_to_export(
         "return self.linear(x) if x.sum() > 1e9 else self.linear(x) + x.shape[0]",
     )
     text = text.replace("x.sum() > 1e9", "len(x) > 5") + EXAMPLES
-    window = open_window()
-    window.open_source(write(tmp_path / "net.py", text))
+    window = open_window(write(tmp_path / "net.py", text), tracer="fx", wait=False)
     line = wait_for_problem(qtbot, window)
     assert "net.py:10" in line
     assert "--tracer export" in line

@@ -307,3 +307,52 @@ def test_a_model_that_ends_python_is_an_error_with_its_line(tracer: Any) -> None
     problem = caught.value.problem
     assert problem.what == "the model fails when it is run: it ends Python itself (exit code 3)"
     assert problem.where == f"{__file__}:{line_with('# the end')}"
+
+
+class Flow(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if len(x) > 1 else x  # the length
+
+
+class OnData(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if x.sum() > 0 else x  # of data
+
+
+def test_auto_takes_fx_where_it_can_and_says_nothing() -> None:
+    traced = trace(Model(), (X,), "auto")
+    assert (traced.tracer, traced.notes) == ("fx", ())
+
+
+def test_auto_takes_export_where_fx_cannot_and_says_why() -> None:
+    traced = trace(Flow(), (X,), "auto")
+    assert traced.tracer == "export"
+    (note,) = traced.notes
+    assert "torch.fx cannot trace the model: 'len'" in note.text
+    assert note.text.endswith("torch.export traced it")
+    assert note.where == f"{__file__}:{line_with('# the length')}"
+
+
+def test_auto_gives_both_reasons_where_neither_can() -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        trace(OnData(), (X,), "auto")
+    problem = caught.value.problem
+    assert "torch.fx cannot trace the model: symbolically traced" in problem.what
+    assert "torch.export cannot trace the model: " in problem.what
+    assert problem.where == f"{__file__}:{line_with('# of data')}"
+    assert problem.code == ""
+    assert "--tracer" not in problem.todo
+    assert len(problem.details.splitlines()) == 2
+
+
+def test_export_alone_offers_fx() -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        trace(OnData(), (X,), "export")
+    assert caught.value.problem.code == "try-fx"
+    assert "--tracer fx" in caught.value.problem.todo
+
+
+def test_auto_says_of_inputs_that_do_not_fit_what_fx_does() -> None:
+    with pytest.raises(LowerscopeError, match="the model fails on these inputs at node") as caught:
+        trace(Model(), (torch.randn(2, 5),), "auto")
+    assert caught.value.problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
