@@ -16,10 +16,18 @@ import msgspec
 
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import STRATEGIES, TRACERS, Override, Recipe, Source
+from lowerscope.core.recipe import (
+    STRATEGIES,
+    TRACERS,
+    Extension,
+    ExtensionKind,
+    Override,
+    Recipe,
+    Source,
+)
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.samples import samples
-from lowerscope.core.sources.spec import check_readable, parse_spec, source_path
+from lowerscope.core.sources.spec import check_readable, parse_spec, source_path, user_path
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -32,6 +40,21 @@ SEEDS = 2**32
 MATCH, DIFFER, ERROR = 0, 1, 2
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+
+
+class _AddExtension(argparse.Action):
+    """Adds a rule or library file: both lists are one, in the order of the options."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        kind: ExtensionKind = "rules" if option_string == "--rules" else "library"
+        added = Extension(path=str(user_path(str(values)).absolute()), kind=kind)
+        namespace.extensions = (*namespace.extensions, added)
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -72,6 +95,18 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN=STRATEGY",
         help="another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
     )
+    for kind, metavar, what in (
+        ("rules", "FILE.py", "lowering rules of your own: @rule of lowerscope.core.rules"),
+        ("library", "FILE.py", "functions that it registers by tvm.register_global_func"),
+    ):
+        parser.add_argument(
+            f"--{kind}",
+            action=_AddExtension,
+            dest="extensions",
+            default=(),
+            metavar=metavar,
+            help=f"a file with {what}; repeatable, a later one wins",
+        )
     parser.add_argument(
         "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
     )
@@ -112,6 +147,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         tracer=options.tracer,
         lowering=options.lowering,
         overrides=tuple(parse_override(text) for text in options.override),
+        extensions=options.extensions,
         target=options.target,
         threads=options.threads,
     )

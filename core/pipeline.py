@@ -9,6 +9,7 @@ import msgspec
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.comparing import judge
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure
@@ -61,7 +62,7 @@ class Pipeline:
         key = key_of("snapshot", stages.transform_key, metrics)
         snapshot = stages.keep("records", key, make)
         return msgspec.structs.replace(
-            snapshot, key=stages.transform_key, milliseconds=stages.milliseconds
+            snapshot, key=stages.run_key, milliseconds=stages.milliseconds
         )
 
     def text(self, recipe: Recipe, view: View, name: str, progress: Progress) -> TextRecord:
@@ -96,10 +97,13 @@ class Pipeline:
         """Build, run on the CPU, compare with torch, and time both."""
         use_threads(recipe.threads)
         stages = self.stages(recipe, progress)
-        loaded, module, built = stages.loaded, stages.transformed.module, stages.built
+        loaded, lowered, module = stages.loaded, stages.lowered, stages.transformed.module
+        with stages.running():
+            check_registered(module, () if lowered is None else lowered.library)
+        built = stages.built
         values = tuple(each.value for each in loaded.inputs)
-        # What the model's file imports late, or registered, has to be there while it runs.
-        with loaded.environment():
+        # What the files import late, or register, has to be there while the model runs.
+        with stages.running():
             progress.report("Running")
             execution = Execution(built.executable, "main", values)
             actual = execution.outputs()
@@ -129,5 +133,5 @@ class Pipeline:
             outputs=verdict.outputs,
             prediction=predict(loaded.classes, actual, expected),
             tracer="" if stages.traced is None else stages.traced.tracer,
-            key=stages.transform_key,
+            key=stages.run_key,
         )

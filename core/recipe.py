@@ -15,6 +15,8 @@ VERSION = 1
 Strategy = Literal["high-level", "te", "library"]
 TracerName = Literal["auto", "fx", "export"]
 
+ExtensionKind = Literal["rules", "library"]
+
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
 
@@ -86,6 +88,25 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
     strategy: Strategy
 
 
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """A Python file of the user's own that takes part in the lowering or in the run.
+
+    Attributes
+    ----------
+    path
+        The file.
+    kind
+        ``"rules"`` for lowering rules (see `core.rules`), ``"library"`` for functions that it
+        registers with TVM by ``tvm.register_global_func``. A rule file may register functions too.
+    on
+        Whether it takes part.
+    """
+
+    path: str
+    kind: ExtensionKind
+    on: bool = True
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One step of the transformation: a pass, by its name in `core.passes.catalogue`."""
 
@@ -118,6 +139,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         The strategy of nodes that have no choice of their own.
     overrides
         The strategies of nodes that have one.
+    extensions
+        Files with rules and with library functions, in order: of two rules for the same operator
+        and strategy, and of two functions of the same name, the later one counts.
     steps
         The passes after lowering, in order.
     tolerances
@@ -135,6 +159,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     tracer: TracerName = "auto"
     lowering: Strategy = "high-level"
     overrides: tuple[Override, ...] = ()
+    extensions: tuple[Extension, ...] = ()
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
     tolerances: Tolerances = Tolerances()
     target: str = "llvm"

@@ -15,15 +15,22 @@ View = Literal["script", "numpy", "te", "builder"]
 """What a text shows: a function's TVMScript, the same loops in NumPy, the tensor expressions that
 it comes from; or the program that builds a module."""
 
+LibraryOrigin = Literal["file", "torch", "tvm", "missing"]
+
 Extent = int | str
 """An extent of a shape; a name or an expression where it is symbolic."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the user should know and that stops nothing."""
+    """Something that the user should know and that stops nothing.
+
+    ``code`` is what a window can react to with more than text: ``"load-library"`` (a file with
+    library functions is missing); otherwise empty.
+    """
 
     text: str
     where: str = ""
+    code: str = ""
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +122,8 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
         Why it runs in torch although another strategy was chosen; otherwise empty.
     random
         Whether it draws random numbers, so that what it gives cannot be compared.
+    rule_line
+        Where that rule stands, for a rule of the user's own.
     bindings, functions
         Ids of the Relax bindings that it made, and of the PrimFuncs that these call, at the end
         of the passes.
@@ -138,6 +147,7 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""
     reason: str = ""
     random: bool = False
+    rule_line: SourceLine | None = None
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     tracer: str = ""
@@ -216,6 +226,48 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     loops: int = 0
 
 
+class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One function outside of the module that is registered with TVM, or that the module calls.
+
+    Attributes
+    ----------
+    id
+        ``ext:env.relu``.
+    origin
+        ``"file"`` if a file of the user's registers it, ``"torch"`` for those of the library
+        strategy, ``"tvm"`` for TVM's own, ``"missing"`` if nothing is registered under the name.
+    line
+        Where it is registered, for those of a file.
+    calls, nodes
+        Ids of the bindings that call it, before the passes, and of their FX nodes.
+    """
+
+    id: str
+    name: str
+    origin: LibraryOrigin
+    line: SourceLine | None = None
+    calls: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule of a rule file: what it is for, as it is written, and the nodes that it lowered."""
+
+    name: str
+    keys: tuple[str, ...]
+    strategies: tuple[str, ...]
+    line: SourceLine
+    nodes: tuple[str, ...] = ()
+
+
+class ExtensionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule or library file holds: its rules, and the names of the functions it registers."""
+
+    path: str
+    rules: tuple[RuleRecord, ...] = ()
+    functions: tuple[str, ...] = ()
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that the window shows of a recipe, but for the texts that are fetched when looked at.
 
@@ -233,6 +285,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         The Relax functions as they were lowered, before the passes.
     functions
         The functions after the passes.
+    library
+        The functions outside of the module: those that it calls, and those that files register.
+    extensions
+        What the rule and library files hold that are switched on, in order.
     links
         Pairs of ids that belong together, as they were recorded when the second was made.
     notes
@@ -252,6 +308,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     relax: TextRecord
     functions: tuple[FunctionRecord, ...]
     links: tuple[tuple[str, str], ...]
+    library: tuple[LibraryRecord, ...] = ()
+    extensions: tuple[ExtensionRecord, ...] = ()
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}

@@ -7,9 +7,10 @@ nothing before it.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from importlib.metadata import version
 from typing import TypeVar
 
@@ -17,11 +18,17 @@ import tvm
 
 from lowerscope.core.execution.building import BuiltModel, build, register_library
 from lowerscope.core.execution.targets import make_target
+from lowerscope.core.extensions import (
+    LoadedExtension,
+    extension_files,
+    load_extension,
+    visiting,
+)
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe, TracerName
+from lowerscope.core.recipe import Extension, Recipe, TracerName
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.tracing.tracing import TracedModel, trace
@@ -74,6 +81,30 @@ class Stages:
         return "export" if self.loaded.exported is not None else self._recipe.tracer
 
     @cached_property
+    def extensions(self) -> tuple[tuple[Extension, LoadedExtension], ...]:
+        """The rule and library files that are switched on, as they are loaded, in order."""
+        return tuple(
+            (
+                each,
+                self.keep("extensions", self._extension_key(each), partial(load_extension, each)),
+            )
+            for each in self._recipe.extensions
+            if each.on
+        )
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the body where the model is called: its file's code and the library files are there.
+
+        Raises
+        ------
+        LowerscopeError
+            See `LoadedModel.environment`.
+        """
+        with self.loaded.environment(), visiting(each for _, each in self.extensions):
+            yield
+
+    @cached_property
     def traced(self) -> TracedModel | None:
         """The FX graph; ``None`` for a source without torch."""
         loaded = self.loaded
@@ -102,7 +133,13 @@ class Stages:
                 (each.name, tuple(each.value.shape), str(each.value.dtype).removeprefix("torch."))
                 for each in loaded.inputs
             ]
-            return lower(traced, inputs, self._recipe.lowering, self._recipe.overrides)
+            rules = [
+                rule
+                for extension, each in self.extensions
+                if extension.kind == "rules"
+                for rule in each.rules
+            ]
+            return lower(traced, inputs, self._recipe.lowering, self._recipe.overrides, rules)
 
         return self.keep("lower", self.lower_key, make, lambda _: _weight_bytes(loaded))
 
@@ -161,13 +198,29 @@ class Stages:
 
     @cached_property
     def lower_key(self) -> str:
-        """Of the strategies, and of what they lower."""
-        return key_of("lower", self.trace_key, self._recipe.lowering, self._recipe.overrides)
+        """Of the strategies and the rules, and of what they lower."""
+        recipe = self._recipe
+        rules = [
+            self._extension_key(each)
+            for each in recipe.extensions
+            if each.on and each.kind == "rules"
+        ]
+        return key_of("lower", self.trace_key, recipe.lowering, recipe.overrides, rules)
 
     @cached_property
     def transform_key(self) -> str:
         """Of the steps, and of what they are applied to."""
         return key_of("transform", self.lower_key, self._recipe.steps)
+
+    @cached_property
+    def run_key(self) -> str:
+        """Of the transformed module, and of the library files that it is run with."""
+        files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
+        return key_of("run", self.transform_key, files) if files else self.transform_key
+
+    def _extension_key(self, extension: Extension) -> str:
+        files = [(str(path), self._files.of(path)) for path in extension_files(extension)]
+        return key_of("extension", extension.path, extension.kind, files, VERSIONS)
 
     def keep(
         self,

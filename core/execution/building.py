@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +21,6 @@ class BuiltModel:
     milliseconds: float
 
 
-def external_functions(module: tvm.IRModule) -> Iterator[str]:
-    """Yield the names of the functions outside of `module` that its Relax functions call."""
-    names: set[str] = set()
-
-    def note(expression: relax.Expr) -> None:
-        if isinstance(expression, relax.ExternFunc):
-            names.add(str(expression.global_symbol))
-
-    for function in module.functions.values():
-        if isinstance(function, relax.Function):
-            relax.analysis.post_order_visit(function, note)
-    yield from sorted(names)
-
-
 def register_library(functions: Mapping[str, Callable[..., Any]]) -> None:
     """Register functions with TVM by their names, in place of what had these names before.
 
@@ -50,20 +36,8 @@ def build(module: tvm.IRModule, target: tvm.target.Target) -> BuiltModel:
     Raises
     ------
     LowerscopeError
-        If a library function that the module calls is not registered, or if TVM fails.
+        If TVM fails.
     """
-    missing = [
-        name
-        for name in external_functions(module)
-        if not name.startswith("vm.builtin.")
-        and tvm.get_global_func(name, allow_missing=True) is None
-    ]
-    if missing:
-        raise LowerscopeError(
-            f"nothing is registered with TVM under {', '.join(missing)}",
-            where="library functions",
-            todo=f'Register it in the file: @tvm.register_global_func("{missing[0]}")',
-        )
     start = time.perf_counter()
     try:
         executable = tvm.compile(module, target)

@@ -45,6 +45,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.constants = Constants()
         self.not_legalised: set[str] = set()
         self._emitted: list[str] = []
+        self._kept: list[Any] = []
         self._stayed: set[str] = set()
         self._legalising = ""
 
@@ -63,20 +64,33 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         emitted
             What was emitted, in the words of the rules: ``topi.nn.dense``, ``R.matmul``, ….
         """
-        bindings = list(self._end_block().bindings)
-        self._begin_dataflow_block()
+        bindings = self.keep()
+        self._kept = []
         emitted = tuple(dict.fromkeys(self._emitted)) if self.te else _operators(bindings)
         self._emitted.clear()
         self._stayed.clear()
         return bindings, emitted
 
-    def discard_node(self) -> None:
-        """Drop what has been bound for the current node, which starts anew."""
+    def keep(self) -> list[Any]:
+        """Return what is bound for the current node; `discard_node` leaves it from now on."""
+        self._kept += self._end_block().bindings
+        self._begin_dataflow_block()
+        return self._kept
+
+    def discard_node(self, *, kept: bool = False) -> None:
+        """Drop what has been bound for the current node since `keep`; with `kept`, all of it."""
+        if kept:
+            self._kept = []
         self._end_block()
         self._begin_dataflow_block()
         self._emitted.clear()
         self.not_legalised -= self._stayed
         self._stayed.clear()
+
+    @property
+    def parameters(self) -> set[Any]:
+        """The variables that the function under way takes."""
+        return set(self._func._params)
 
     def finish(self, bindings: list[Any], output: Value) -> None:
         """Make one dataflow block of all `bindings` and return `output` from the function."""

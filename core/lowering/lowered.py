@@ -65,6 +65,8 @@ class NodeLowering:
         fft_rfft; runs in torch``; otherwise empty.
     random
         Whether it draws random numbers, so that what it gives cannot be compared.
+    line
+        Where the rule stands, for one of the user's own.
     """
 
     node: str
@@ -74,6 +76,7 @@ class NodeLowering:
     functions: tuple[str, ...]
     reason: str = ""
     random: bool = False
+    line: SourceLine | None = None
 
 
 @dataclass(frozen=True)

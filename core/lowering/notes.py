@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from torch import fx
 
+from lowerscope.core.errors import Problem
+from lowerscope.core.lowering.user_rules import UserRule
 from lowerscope.core.recipe import Override
 from lowerscope.core.records import Note, SourceLine
 
@@ -23,12 +25,26 @@ class Notes:
         self._lines = lines
         self._in_torch: dict[str, list[fx.Node]] = {}
         self._random: set[str] = set()
+        self._without_rule: dict[tuple[str, str], list[str]] = {}
+        self._unused_rules: list[Note] = []
 
     def runs_in_torch(self, node: fx.Node, cause: str, *, random: bool) -> None:
         """Note that a node runs in torch because of `cause`; `random` if it draws numbers."""
         self._in_torch.setdefault(cause, []).append(node)
         if random:
             self._random.add(cause)
+
+    def rule_failed(self, node: fx.Node, rule: UserRule, problem: Problem) -> None:
+        """Note that a rule of the user's is not used for a node, and why."""
+        key = (problem.where, f"{rule.name}: {problem.what}")
+        self._without_rule.setdefault(key, []).append(node.name)
+
+    def unused_rules(self, rules: Iterable[UserRule]) -> None:
+        """Note that no node calls what some rules are for."""
+        self._unused_rules += [
+            Note(text=f"{rule.name}: no node calls what it is for", where=rule.where)
+            for rule in rules
+        ]
 
     def all(
         self, not_legalised: Iterable[str], without_match: Iterable[Override]
@@ -42,7 +58,12 @@ class Notes:
         without_match
             Overrides that match no node.
         """
-        notes = [self._note(cause, nodes) for cause, nodes in self._in_torch.items()]
+        notes = [
+            Note(text=f"{text}; lowered without it: {', '.join(names)}", where=where)
+            for (where, text), names in self._without_rule.items()
+        ]
+        notes += self._unused_rules
+        notes += [self._note(cause, nodes) for cause, nodes in self._in_torch.items()]
         notes += [
             Note(text=f"{name} has no TensorIR form here and stays an operator")
             for name in sorted(not_legalised)

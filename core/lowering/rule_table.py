@@ -11,12 +11,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value
 
 Lower = Callable[..., Value]
+Found = TypeVar("Found")
 
 
 class Refused(Exception):
@@ -76,14 +77,19 @@ def _signature_of(lower: Lower) -> inspect.Signature:
 
 
 def find_rule(target: Any) -> Rule | None:
-    """Return the rule for what a node calls, or ``None``.
+    """Return the rule for what a node calls, or ``None``."""
+    return find_in(RULES, target)
+
+
+def find_in(table: Mapping[Any, Found], target: Any) -> Found | None:
+    """Return the entry for what a node calls, or ``None``.
 
     A method that ends in an underscore is the in-place form of the one without; the tracer has
     followed what it changes.
     """
-    found = RULES.get(target)
+    found = table.get(target)
     if found is None and isinstance(target, str) and not target.endswith("__"):
-        return RULES.get(target.removesuffix("_"))
+        return table.get(target.removesuffix("_"))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import torch
@@ -42,6 +43,7 @@ from lowerscope.core.lowering.relax_values import (
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
 from lowerscope.core.lowering.torch_traits import member_index
+from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.recipe import Override, Strategy
 
 __all__ = ["LoweredModel", "NodeLowering", "lower"]
@@ -57,6 +59,7 @@ def lower(
     inputs: Sequence[InputSpec],
     strategy: Strategy,
     overrides: Sequence[Override] = (),
+    rules: Sequence[UserRule] = (),
 ) -> LoweredModel:
     """Lower a traced model.
 
@@ -71,6 +74,8 @@ def lower(
         ``"library"`` for calls of torch. What the first two do not cover runs in torch as well.
     overrides
         Other strategies for some of the nodes.
+    rules
+        The user's own, in order; they go before those that are built in.
 
     Raises
     ------
@@ -80,13 +85,19 @@ def lower(
     with warnings.catch_warnings():
         # TVM warns of its own deprecations while it builds.
         warnings.simplefilter("ignore")
-        return _Translation(traced, strategy, overrides).run(inputs)
+        return _Translation(traced, strategy, overrides, rules).run(inputs)
 
 
 class _Translation:
     """One run of the translator: the node map, and what has been bound so far."""
 
-    def __init__(self, traced: Traced, strategy: Strategy, overrides: Sequence[Override]) -> None:
+    def __init__(
+        self,
+        traced: Traced,
+        strategy: Strategy,
+        overrides: Sequence[Override],
+        rules: Sequence[UserRule],
+    ) -> None:
         self._traced = traced
         self._default = strategy
         self._builder = NodeBuilder(te=strategy == "te")
@@ -96,14 +107,17 @@ class _Translation:
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
         self._stock = StockConverters(self._builder, self._env, traced.graph_module)
         self._library = LibraryNodes(self._builder, self._modules)
+        self._user_rules = UserRules(rules)
         self._uncovered: list[Uncovered] = []
         # Nodes without a value; what cannot be lowered because of them is no news.
         self._failed: set[fx.Node] = set()
         self._used: dict[fx.Node, Strategy] = {}
-        # Of the current node: how it was lowered, and why in torch.
+        # Of the current node: how it was lowered, by whose rule or without whose, and why in torch.
         self._strategy: Strategy = strategy
         self._rule = ""
         self._cause = ""
+        self._user_rule: UserRule | None = None
+        self._without = ""
         self._notes = Notes(traced.lines)
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
@@ -133,6 +147,7 @@ class _Translation:
         module = without_unused(builder.get())
         _check_provenance(module, nodes)
         calls = [node for node in self._named.values() if node.op.startswith("call")]
+        self._notes.unused_rules(self._user_rules.without_node([self._callee(c) for c in calls]))
         notes = self._notes.all(builder.not_legalised, self._choices.without_match(calls))
         library = self._library.functions.by_name
         return LoweredModel(module, nodes, notes, library, self._random_outputs())
@@ -141,7 +156,8 @@ class _Translation:
         called = node.op.startswith("call")
         self._strategy = self._choices.strategy_of(node) if called else self._default
         self._builder.te = self._strategy == "te"
-        self._rule = self._cause = ""
+        self._rule = self._cause = self._without = ""
+        self._user_rule = None
 
     def _translate(self, node: fx.Node) -> Value:
         """Return the value of `node`, or ``None``, so that all that is not covered is found."""
@@ -180,6 +196,18 @@ class _Translation:
                 return absent
         if not _has_tensor((args, kwargs)) and _is_python(node):
             return _compute(node, args, kwargs)
+        own = self._user_rules.find(self._callee(node), self._strategy) if in_torch else None
+        if own is not None and not hinders_rules(args, kwargs):
+            try:
+                return self._by_user_rule(own, node, args, kwargs)
+            except LowerscopeError as failure:
+                self._leave_user_rule(own, node, failure)
+        return self._by_built_in(node, args, kwargs, in_torch=in_torch)
+
+    def _by_built_in(
+        self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], *, in_torch: bool = True
+    ) -> Value:
+        """Lower a node as if there were no rules of the user's."""
         if self._strategy == "library" and in_torch:
             return self._by_library(node, args, kwargs)
         cause = hinders_rules(args, kwargs) if in_torch else ""
@@ -192,7 +220,8 @@ class _Translation:
                 # TVM refuses what it cannot infer in many types; its word for it is shown.
                 cause = _reason(error)
         if not in_torch:
-            makes = f"it makes a {info.text} of data, and only tensors can be computed"
+            made = self._traced.values[node.name].text
+            makes = f"it makes a {made} of data, and only tensors can be computed"
             raise Refused(cause or makes)
         self._builder.discard_node()
         name = operator_name(node, self._modules)
@@ -201,6 +230,46 @@ class _Translation:
         else:
             self._cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
         return self._by_library(node, args, kwargs)
+
+    def _by_user_rule(
+        self, own: UserRule, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Value:
+        """Return what a rule of the user's makes.
+
+        Raises
+        ------
+        LowerscopeError
+            If it fails; what it has emitted is still there.
+        """
+
+        def built_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+            # What the rule has emitted itself stays if a built-in one gives up half-way.
+            self._builder.keep()
+            return self._by_built_in(node, args, kwargs)
+
+        info = self._traced.values[node.name]
+        module = self._modules[str(node.target)] if node.op == "call_module" else None
+        seen = RuleNode(
+            node, node.name, module, args, kwargs, info.shape, info.dtype, self._strategy, built_in
+        )
+        value = apply_rule(own, self._builder, seen, info)
+        try:
+            _check_members(node, value)
+        except Refused as refusal:
+            raise LowerscopeError(str(refusal), where=own.where) from None
+        self._user_rule = own
+        return value
+
+    def _leave_user_rule(self, own: UserRule, node: fx.Node, failure: LowerscopeError) -> None:
+        """Go back to the start of the node, and write down why its rule is not used."""
+        self._builder.discard_node(kept=True)
+        self._start(node)
+        self._notes.rule_failed(node, own, failure.problem)
+        self._without = f"; without {_shown(own)}: {failure.problem.what}"
+
+    def _callee(self, node: fx.Node) -> Any:
+        """Return what rules are looked up by."""
+        return type(self._modules[str(node.target)]) if node.op == "call_module" else node.target
 
     def _by_rule(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
         if node.op == "call_module":
@@ -300,9 +369,18 @@ class _Translation:
         if self._strategy == "library":
             reason = f"{self._cause}; runs in torch" if self._cause else ""
             random = is_random(node, self._modules)
-            return NodeLowering(node.name, "library", self._rule, names, functions, reason, random)
-        rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
-        return NodeLowering(node.name, self._strategy, rule, names, functions)
+            rule = self._rule
+        else:
+            reason, random = "", False
+            rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
+        own = self._user_rule
+        rule = f"{rule}{self._without}" if own is None else _shown(own)
+        line = None if own is None else own.line
+        return NodeLowering(node.name, self._strategy, rule, names, functions, reason, random, line)
+
+
+def _shown(own: UserRule) -> str:
+    return f"{own.name}, {PurePath(own.line.file).name}:{own.line.line}"
 
 
 def _input_variable(name: str, shape: tuple[int, ...], dtype: str) -> Value:

@@ -27,6 +27,8 @@ class Lowered(Protocol):
     @property
     def random(self) -> bool: ...
     @property
+    def line(self) -> SourceLine | None: ...
+    @property
     def bindings(self) -> tuple[str, ...]: ...
     @property
     def functions(self) -> tuple[str, ...]: ...
@@ -77,6 +79,7 @@ def fx_nodes(
                 rule="" if lowering is None else lowering.rule,
                 reason="" if lowering is None else lowering.reason,
                 random=lowering is not None and lowering.random,
+                rule_line=None if lowering is None else lowering.line,
                 bindings=() if lowering is None else tuple(lowering.bindings),
                 functions=() if lowering is None else tuple(lowering.functions),
             )

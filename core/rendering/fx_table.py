@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from lowerscope.core.records import FxNode
 from lowerscope.core.rendering.shapes import extents
 
-_COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype")
+_COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered")
 
 
 def print_table(nodes: Sequence[FxNode]) -> str:
-    """Return the nodes as ``Graph.print_tabular`` prints them, with shape and dtype besides."""
+    """Return the nodes as ``Graph.print_tabular`` prints them, with more columns besides.
+
+    These are shape, dtype and, where nodes have been lowered, the strategy and the rule.
+    """
     rows = [_COLUMNS, *(_row(node) for node in nodes)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    if not any(node.rule for node in nodes):
+        rows = [row[:-1] for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     rule = tuple("-" * width for width in widths)
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -23,4 +28,5 @@ def print_table(nodes: Sequence[FxNode]) -> str:
 
 def _row(node: FxNode) -> tuple[str, ...]:
     shape = "" if node.shape is None else extents(node.shape) or "scalar"
-    return node.opcode, node.name, node.target, node.args, node.kwargs, shape, node.dtype
+    lowered = f"{node.strategy}, {node.rule}" if node.rule else ""
+    return node.opcode, node.name, node.target, node.args, node.kwargs, shape, node.dtype, lowered

@@ -14,7 +14,7 @@ import linecache
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -100,6 +100,40 @@ class Environment:
         """Run the body, which opens the file, in the environment; what it reads is written down."""
         with self.entered(), self._opened.watched():
             yield
+
+    @contextlib.contextmanager
+    def visiting(self) -> Iterator[None]:
+        """Run the body in the environment, laid over the one that is present, which stays.
+
+        What it reads is written down. Functions that it registers are there in the body alone.
+
+        Raises
+        ------
+        LowerscopeError
+            If it is spent.
+        """
+        with _lock:
+            if self.spent:
+                raise LowerscopeError(
+                    "the operators that it registers with torch are gone",
+                    where=str(self.path),
+                    todo="Register them in the model's own file, or in a package",
+                )
+            self._come()
+            try:
+                with (
+                    self._first_on_path(),
+                    self._registrations.recorded(),
+                    self._hidden(),
+                    self._opened.watched(),
+                ):
+                    yield
+            finally:
+                self._go()
+
+    def registered(self) -> Mapping[str, tuple[str, int]]:
+        """Return file and line of each function that was registered with TVM, by its name."""
+        return self._registrations.places
 
     def add(self, module: ModuleType) -> None:
         """Put the module of the file itself among the loaded ones."""

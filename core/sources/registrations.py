@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import tvm_ffi
 
-from lowerscope.core.sources.user_files import called_by_user
+from lowerscope.core.sources.user_files import called_by_user, user_frame
 
 
 class Registrations:
@@ -31,10 +31,13 @@ class Registrations:
     ----------
     spent
         Whether operators of torch were unregistered for good.
+    places
+        File and line of the call that registered each function, by name.
     """
 
     def __init__(self, folder: Path) -> None:
         self.spent = False
+        self.places: dict[str, tuple[str, int]] = {}
         self._folder = folder
         self._functions: dict[str, Any] = {}
         self._replaced: dict[str, Any] = {}
@@ -51,7 +54,9 @@ class Registrations:
         def register_and_note(name: str, function: Any, override: bool) -> Any:
             before = tvm_ffi.get_global_func(name, allow_missing=True)
             result = register(name, function, override)
-            if called_by_user(sys._getframe(1), self._folder):
+            frame = user_frame(sys._getframe(1), self._folder)
+            if frame is not None:
+                self.places[name] = (frame.f_code.co_filename, frame.f_lineno)
                 if before is not None and name not in self._functions:
                     self._replaced[name] = before
                 self._functions[name] = tvm_ffi.get_global_func(name)
@@ -86,6 +91,7 @@ class Registrations:
             if present is None:
                 # The user's own code has removed it meanwhile.
                 del self._functions[name]
+                self.places.pop(name, None)
                 self._replaced.pop(name, None)
                 continue
             before = self._replaced.pop(name, None)

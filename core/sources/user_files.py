@@ -10,6 +10,8 @@ from types import FrameType, ModuleType
 _INSTALLED = (
     Path(__file__).resolve().parents[1],
     *(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "platlib")),
+    # Frames have it as it was found, which may be by way of a link.
+    Path(__file__).parents[1],
 )
 _COMPILERS = ("torch", "tvm", "tvm_ffi")
 """Packages that may be run from a checkout, and are no part of the user's file either."""
@@ -34,16 +36,21 @@ def is_installed(path: Path) -> bool:
 
 def called_by_user(frame: FrameType | None, folder: Path) -> bool:
     """Whether code from `folder` makes a call into torch or TVM, rather than what it imports."""
+    return user_frame(frame, folder) is not None
+
+
+def user_frame(frame: FrameType | None, folder: Path) -> FrameType | None:
+    """Return the frame of the code from `folder` that makes a call into torch or TVM, if any."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib"):
             # A module that is only just imported registers for itself, whoever imports it.
-            return False
+            return None
         path = Path(file)
         if not file.startswith("<") and not _is_compilers(path) and not _is_standard(path):
-            return path.is_relative_to(folder) and is_users(path, folder)
+            return frame if path.is_relative_to(folder) and is_users(path, folder) else None
         frame = frame.f_back
-    return False
+    return None
 
 
 def file_of(module: ModuleType | None) -> Path | None:

@@ -14,7 +14,8 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
-from lowerscope.core.execution.building import build, external_functions
+from lowerscope.core.execution.building import build
+from lowerscope.core.execution.calling import check_registered, external_functions
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure, to_torch, to_tvm
@@ -119,8 +120,9 @@ def test_a_wrong_input_is_one_line() -> None:
 
 def test_a_library_function_that_is_missing_is_named_before_the_build() -> None:
     assert list(external_functions(Calls)) == ["env.nobody"]
-    with pytest.raises(LowerscopeError, match=r"env\.nobody"):
-        build(Calls, LLVM)
+    with pytest.raises(LowerscopeError, match=r"env\.nobody is not registered") as caught:
+        check_registered(Calls)
+    assert caught.value.problem.choices == ("env.nobody",)
 
 
 def test_a_registered_library_function_runs() -> None:

@@ -1,0 +1,133 @@
+"""Rule and library files: what they define, and the context in which it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.lowering.user_rules import UserRule, gathering
+from lowerscope.core.recipe import Extension
+from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.sources.environments import Environment
+from lowerscope.core.sources.files import neighbours
+from lowerscope.core.sources.spec import check_readable, user_path
+from lowerscope.core.sources.user_code import run_file, user_code
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedExtension:
+    """A rule or library file that was run.
+
+    Attributes
+    ----------
+    path
+        The file, absolute.
+    rules
+        In order.
+    functions
+        Where each function is registered with TVM, by name.
+    home
+        Its environment.
+    """
+
+    path: Path
+    rules: tuple[UserRule, ...]
+    functions: Mapping[str, SourceLine]
+    home: Environment
+
+
+def extension_path(extension: Extension) -> Path:
+    """Return the file of an extension, absolute; it need not exist."""
+    return user_path(extension.path).absolute()
+
+
+def extension_files(extension: Extension) -> tuple[Path, ...]:
+    """Return the file and those of its folder that it imports or mentions."""
+    path = extension_path(extension)
+    return (path, *neighbours(path)) if path.is_file() else (path,)
+
+
+def load_extension(extension: Extension) -> LoadedExtension:
+    """Run a rule or library file.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such file, it is not Python, or anything that it does fails; it points at
+        the user's own line.
+    """
+    path = extension_path(extension)
+    option = f"--{extension.kind}"
+    check_readable(path, option)
+    if path.suffix.lower() != ".py":
+        raise LowerscopeError(
+            "it is not a Python file",
+            where=str(path),
+            todo=f"Give {option} a file that ends in .py",
+        )
+    home = Environment(path)
+
+    @contextlib.contextmanager
+    def running(doing: str) -> Iterator[None]:
+        with home.visiting(), user_code(path, doing):
+            yield
+
+    with home.visiting(), gathering() as gathered:
+        run_file(home)
+    rules = tuple(
+        UserRule(
+            each.name,
+            each.keys,
+            each.strategies,
+            each.function,
+            _line(each.function, path),
+            running,
+        )
+        for each in gathered
+    )
+    functions = {name: _source_line(*place) for name, place in home.registered().items()}
+    return LoadedExtension(path, rules, functions, home)
+
+
+def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
+    """Yield what the user should know of a file that holds something else than it is given for."""
+    where = str(loaded.path)
+    if extension.kind == "rules" and not loaded.rules:
+        yield Note(
+            text="it has no rule; one is made by @rule of lowerscope.core.rules", where=where
+        )
+    if extension.kind == "library":
+        if not loaded.functions:
+            yield Note(
+                text="it registers no function; one is by @tvm.register_global_func", where=where
+            )
+        if loaded.rules:
+            names = ", ".join(rule.name for rule in loaded.rules)
+            yield Note(text=f"its rules ({names}) count only with --rules", where=where)
+
+
+@contextlib.contextmanager
+def visiting(extensions: Iterable[LoadedExtension]) -> Iterator[None]:
+    """Run the body with what all of the files register, a later one in place of an earlier."""
+    with contextlib.ExitStack() as stack:
+        for each in extensions:
+            stack.enter_context(each.home.visiting())
+        yield
+
+
+def _line(function: Callable[..., Any], path: Path) -> SourceLine:
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        # An object with __call__, or something of functools.
+        return SourceLine(file=str(path), line=1)
+    return _source_line(code.co_filename, code.co_firstlineno)
+
+
+def _source_line(file: str, line: int) -> SourceLine:
+    return SourceLine(file=file, line=line, text=linecache.getline(file, line).strip())

@@ -1,0 +1,390 @@
+"""Rules of the user's own: what the decorator gathers, and how one is applied and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx, nn
+from tvm import ir, relax
+
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.lowered import Info
+from lowerscope.core.lowering.relax_values import Held, Value, dtype_of, held_type, is_tensor
+from lowerscope.core.lowering.rule_table import Missing, Refused, find_in
+from lowerscope.core.recipe import Strategy
+from lowerscope.core.records import SourceLine
+
+Function = Callable[..., Any]
+Running = Callable[[str], contextlib.AbstractContextManager[None]]
+"""Makes the context in which a file's code runs; takes what is being done, for messages."""
+
+STRATEGIES: tuple[Strategy, ...] = ("high-level", "te")
+"""The strategies that a rule can be for: the library runs torch itself."""
+
+
+@dataclass(frozen=True)
+class RuleNode:
+    """The node that a rule lowers.
+
+    Attributes
+    ----------
+    fx
+        The node itself.
+    name
+        Its name.
+    module
+        The module that it calls; ``None`` for functions and methods. Its tensors become Relax
+        expressions by ``builder.constant(node.module.weight)``.
+    args, kwargs
+        The arguments of the call with Relax expressions in place of nodes, as the rule gets them.
+    shape, dtype
+        Of the tensor that torch computes for the node, such as ``(1, 10)`` and ``"float32"``;
+        ``None`` and empty where it makes a tuple. A rule has to make the same.
+    strategy
+        ``"high-level"`` or ``"te"``: what the node is to be lowered by.
+    """
+
+    fx: fx.Node
+    name: str
+    module: nn.Module | None
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    shape: tuple[int | str, ...] | None
+    dtype: str
+    strategy: Strategy
+    _built_in: Function = field(repr=False)
+
+    def built_in(self, *args: Any, **kwargs: Any) -> Any:
+        """Lower the node as if there were no rule of the user's, and return the value.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of the call, `args` and `kwargs` or others in their place.
+
+        Raises
+        ------
+        Refused
+            If not even torch can run the node on these arguments.
+        """
+        return self._built_in(args, kwargs)
+
+
+@dataclass(frozen=True)
+class UserRule:
+    """One rule of a rule file.
+
+    Attributes
+    ----------
+    keys
+        Module classes, functions, names of methods, ATen overloads.
+    strategies
+        What it is for.
+    function
+        Called with the builder, a `RuleNode`, and the arguments of the node's call.
+    line
+        Where the function stands.
+    running
+        The context in which the file's code runs. What fails in it is a `LowerscopeError` that
+        points at the file's own line.
+    """
+
+    name: str
+    keys: tuple[Any, ...]
+    strategies: tuple[Strategy, ...]
+    function: Function
+    line: SourceLine
+    running: Running
+
+    @property
+    def where(self) -> str:
+        """The line as problems give it: ``/home/me/my_rules.py:12``."""
+        return f"{self.line.file}:{self.line.line}"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What the decorator was put on, before it is known in which context the file runs."""
+
+    keys: tuple[Any, ...]
+    strategies: tuple[Strategy, ...]
+    name: str
+    function: Function
+
+
+_gathering: ContextVar[list[Gathered] | None] = ContextVar("_gathering", default=None)
+
+
+def rule(
+    *keys: Any, strategy: Strategy | Sequence[Strategy] = STRATEGIES, name: str = ""
+) -> Callable[[Function], Function]:
+    """Make the decorated function the rule for an operator.
+
+    Parameters
+    ----------
+    keys
+        What nodes call: classes of modules (``torch.nn.GELU``), functions
+        (``torch.nn.functional.gelu``, ``operator.add``), names of methods (``"relu"``), and
+        overloads of ATen (``torch.ops.aten.gelu.default``).
+    strategy
+        ``"high-level"``, ``"te"``, or both, which is the default.
+    name
+        As it is shown; the function's own by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a key can never be what a node calls, or there is no such strategy.
+    """
+    strategies = (strategy,) if isinstance(strategy, str) else tuple(strategy)
+    for each in strategies:
+        if each not in STRATEGIES:
+            raise ValueError(f"strategy {each!r} is none of {', '.join(STRATEGIES)}")
+    if not keys:
+        raise TypeError("rule() needs what it is for, as in @rule(torch.nn.GELU)")
+    for key in keys:
+        if isinstance(key, type) and not issubclass(key, nn.Module):
+            raise TypeError(f"rule() takes classes of modules; {key.__name__} is none")
+        if isinstance(key, torch._ops.OpOverloadPacket):
+            overloads = ", ".join(f"{key}.{each}" for each in key)
+            raise TypeError(f"{key} has overloads, of which nodes call one: {overloads}")
+        if not isinstance(key, str) and not callable(key):
+            raise TypeError(f"no node calls {key!r}")
+
+    def enter(function: Function) -> Function:
+        if not callable(function):
+            raise TypeError(f"a rule is a function, not a {type(function).__name__}")
+        gathered = _gathering.get()
+        # A file that is imported outside of Lowerscope has its functions, and no more.
+        if gathered is not None:
+            shown = name or getattr(function, "__name__", type(function).__name__)
+            gathered.append(Gathered(keys, strategies, shown, function))
+        return function
+
+    return enter
+
+
+@contextlib.contextmanager
+def gathering() -> Iterator[list[Gathered]]:
+    """Gather what the decorator is put on in the body, in order."""
+    gathered: list[Gathered] = []
+    token = _gathering.set(gathered)
+    try:
+        yield gathered
+    finally:
+        _gathering.reset(token)
+
+
+class UserRules:
+    """The rules of all files, looked up by what a node calls; a later one wins.
+
+    Parameters
+    ----------
+    rules
+        In order.
+    """
+
+    def __init__(self, rules: Sequence[UserRule]) -> None:
+        self._rules = tuple(rules)
+        self._tables: dict[Strategy, dict[Any, UserRule]] = {
+            strategy: {
+                key: each for each in rules if strategy in each.strategies for key in each.keys
+            }
+            for strategy in STRATEGIES
+        }
+
+    def find(self, target: Any, strategy: Strategy) -> UserRule | None:
+        """Return the rule for what a node calls, or ``None``."""
+        table = self._tables.get(strategy)
+        return find_in(table, target) if table else None
+
+    def without_node(self, targets: Sequence[Any]) -> Iterator[UserRule]:
+        """Yield the rules whose operators are none of those that nodes call."""
+        for each in self._rules:
+            table = dict.fromkeys(each.keys, each)
+            if not any(find_in(table, target) for target in targets):
+                yield each
+
+
+def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info) -> Value:
+    """Let a rule lower a node, and return the value, bound.
+
+    Parameters
+    ----------
+    builder
+        What the rule emits with; on an error, what it has emitted is still there.
+    info
+        What torch computes for the node, which the rule has to make.
+
+    Raises
+    ------
+    LowerscopeError
+        If the rule fails, refuses, or makes something else; it points at the file's line.
+    """
+    _check_arguments(found, node)
+    with found.running("lowers the node"), _lent(builder):
+        try:
+            value = found.function(builder, node, *node.args, **node.kwargs)
+        except Refused as refusal:
+            value = refusal
+    if isinstance(value, Refused):
+        raise LowerscopeError(f"it refuses the node: {value}", where=found.where)
+    try:
+        value = _bound(builder, value)
+    except TVM_ERRORS as error:
+        # The expression that was returned is inferred only when it is bound.
+        raise LowerscopeError(
+            f"what it returned cannot be bound: {last_line(error)}", where=found.where
+        ) from None
+    wrong = _difference(value, info) or _foreign(builder, node, value)
+    if wrong:
+        raise LowerscopeError(wrong, where=found.where)
+    return value
+
+
+def _check_arguments(found: UserRule, node: RuleNode) -> None:
+    try:
+        inspect.signature(found.function).bind(None, node, *node.args, **node.kwargs)
+    except TypeError as error:
+        call = [*("input" for _ in node.args), *(f"{name}=" for name in node.kwargs)]
+        raise LowerscopeError(
+            f"it cannot be called as {found.name}(builder, node, {', '.join(call)}): {error}",
+            where=found.where,
+        ) from None
+    except ValueError:
+        # A callable that Python knows no signature of: the call itself says what is wrong.
+        return
+
+
+_OWN = (
+    "begin_scope",
+    "dataflow",
+    "emit_func_output",
+    "emit_output",
+    "end_scope",
+    "finalize",
+    "function",
+    "get",
+    "testing_scope",
+)
+"""Methods of a builder that begin or end a function or a block: not for a rule."""
+
+
+@contextlib.contextmanager
+def _lent(builder: NodeBuilder) -> Iterator[None]:
+    """Keep a rule from ending the function that its node is a part of."""
+
+    def refusing(name: str) -> Function:
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise RuntimeError(f"a rule may not call builder.{name}: it makes a part of main")
+
+        return refuse
+
+    names = [name for name in _OWN if hasattr(builder, name)]
+    for name in names:
+        setattr(builder, name, refusing(name))
+    try:
+        yield
+    finally:
+        for name in names:
+            delattr(builder, name)
+
+
+def _bound(builder: NodeBuilder, value: Any) -> Any:
+    """Return what a rule returned with every expression in it bound to a variable."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_bound(builder, each) for each in value)
+    if isinstance(value, ir.Expr) and not isinstance(value, ir.Var | ir.GenericConst):
+        return builder.emit(value)
+    return value
+
+
+def _difference(value: Any, info: Info) -> str:
+    """Return what is wrong with `value`, where torch makes `info`; empty if nothing is."""
+    if isinstance(value, Missing):
+        return ""
+    if info.shape is None and info.items:
+        if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+            members: Sequence[Any] = value.ty.fields
+            if len(members) == len(info.items):
+                return ""
+        elif isinstance(value, tuple) and len(value) == len(info.items):
+            wrong = (_difference(*pair) for pair in zip(value, info.items, strict=True))
+            return next(filter(None, wrong), "")
+        return f"it returned {_in_words(value)} where torch has {info.text}"
+    if info.shape is None:
+        return (
+            "" if value is None else f"it returned {_in_words(value)} where torch has {info.text}"
+        )
+    held = held_type(info.shape, info.dtype)
+    tensor = value.value if isinstance(value, Held) else value
+    if not is_tensor(tensor):
+        return f"it returned {_in_words(value)}, not a Relax expression for a tensor"
+    shape, dtype = held if held is not None else (info.shape, info.dtype)
+    if dtype_of(tensor) == dtype and _fits(tensor, shape):
+        return ""
+    return f"it returned {_in_words(tensor)} where torch has {info.text}"
+
+
+def _fits(tensor: Value, shape: Sequence[int | str]) -> bool:
+    """Return whether the extents that are numbers on both sides are the same."""
+    made = tensor.ty.shape
+    if not isinstance(made, relax.ShapeExpr):
+        return int(tensor.ty.ndim) in (-1, len(shape))
+    known = [getattr(extent, "value", None) for extent in made.values]
+    return len(known) == len(shape) and all(
+        a is None or not isinstance(b, int) or int(a) == b
+        for a, b in zip(known, shape, strict=True)
+    )
+
+
+def _in_words(value: Any) -> str:
+    if is_tensor(value):
+        made = value.ty.shape
+        extents = made.values if isinstance(made, relax.ShapeExpr) else ["?"]
+        extents = [getattr(extent, "value", extent) for extent in extents]
+        return f"{'×'.join(map(str, extents)) or 'scalar'} {dtype_of(value)}"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+        return f"a tuple of {len(value.ty.fields)}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
+    """Return which variable of another function a rule has used; empty if none."""
+    bindings = list(builder.keep())
+    known = {var for each in (node.args, dict(node.kwargs)) for var in _variables(each)}
+    known |= {binding.var for binding in bindings} | builder.parameters
+    used = [
+        var for binding in bindings if hasattr(binding, "value") for var in _free(binding.value)
+    ]
+    for var in (*used, *_variables(value)):
+        if var not in known:
+            return f"it used the variable {var.name}, which nothing binds"
+    return ""
+
+
+def _variables(value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _variables(each)
+    elif isinstance(value, dict):
+        yield from _variables(list(value.values()))
+    elif isinstance(value, Held):
+        yield from _variables(value.value)
+    elif isinstance(value, slice):
+        yield from _variables([value.start, value.stop, value.step])
+    elif isinstance(value, ir.Expr):
+        yield from _free(value)
+
+
+def _free(value: Any) -> list[Any]:
+    return list(relax.analysis.free_vars(value))
