@@ -107,11 +107,13 @@ def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_fx_table_is_torchs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "sample:fashion_mlp", "--stage", "fx"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["opcode", "name", "target", "args", "kwargs", "shape", "dtype"]
+    columns = ["opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered"]
+    assert lines[0].split() == columns
     row = next(line for line in lines if " linear0 " in line)
     assert row.split()[:3] == ["call_module", "linear0", "linear0"]
     assert "(x,)" in row
     assert "float32" in row
+    assert row.endswith("high-level, linear: R.permute_dims, R.matmul, R.add")
 
 
 def test_fx_records(capsys: pytest.CaptureFixture[str]) -> None:

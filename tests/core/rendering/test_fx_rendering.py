@@ -26,6 +26,9 @@ class Lowering:
     rule: str
     bindings: tuple[str, ...]
     functions: tuple[str, ...]
+    reason: str = ""
+    random: bool = False
+    line: SourceLine | None = None
 
 
 def never() -> None:
