@@ -108,13 +108,17 @@ class Pipeline:
             execution = Execution(built.executable, "main", values)
             actual = execution.outputs()
             reference = (
-                None if loaded.model is None else Reference(loaded.model, values, recipe.seed)
+                None
+                if loaded.model is None
+                else Reference(loaded.model, values, recipe.seed, loaded.calling)
             )
             progress.report("Comparing with torch")
-            expected = None if reference is None else reference.outputs()
+            named = None if reference is None else reference.named_outputs()
+            expected = None if named is None else tuple(value for _, value in named)
+            names = [name for name, _ in named or ()]
             lowered = stages.lowered
             random = () if lowered is None else lowered.random
-            verdict = judge(actual, expected, recipe.tolerances, random)
+            verdict = judge(actual, expected, recipe.tolerances, random, names)
             progress.report("Measuring")
             times = measure(execution, reference, progress.check)
         return RunRecord(

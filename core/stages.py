@@ -116,7 +116,7 @@ class Stages:
             self._progress.report("Tracing")
             values = tuple(each.value for each in loaded.inputs)
             with loaded.environment():
-                return trace(model, values, self.tracer, loaded.exported)
+                return trace(model, values, self.tracer, loaded.exported, loaded.calling)
 
         return self.keep("trace", self.trace_key, make)
 

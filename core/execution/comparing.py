@@ -117,6 +117,7 @@ def judge(
     expected: Sequence[torch.Tensor] | None,
     chosen: Tolerances,
     random: Sequence[Sequence[str]] = (),
+    names: Sequence[str] = (),
 ) -> Verdict:
     """Compare the outputs of a run with torch's.
 
@@ -127,8 +128,12 @@ def judge(
     random
         For each output, the names of the random operators that it depends on. The values of such
         an output are not compared, its rank and dtype are.
+    names
+        Of the outputs; without them, they are numbered.
     """
-    names = [f"output {index}" if len(actual) > 1 else "output" for index in range(len(actual))]
+    if len(names) != len(actual):
+        numbered = len(actual) > 1
+        names = [f"output[{index}]" if numbered else "output" for index in range(len(actual))]
     if expected is None:
         reason = "there is no torch side"
         outputs = tuple(

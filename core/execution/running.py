@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 import tvm
-from torch.utils import _pytree as pytree
 from tvm import relax
 
+from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.nesting import leaves, path_text
 
 BUDGET = 1.0
 """Seconds that all measurements of one run together should take."""
@@ -105,6 +106,8 @@ class Reference:
     ----------
     seed
         Set before the run whose outputs count.
+    calling
+        How the model is called with `inputs`; ``None`` for by position.
 
     Raises
     ------
@@ -112,25 +115,32 @@ class Reference:
         If the model cannot be copied.
     """
 
-    def __init__(self, model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int) -> None:
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        inputs: Sequence[torch.Tensor],
+        seed: int,
+        calling: Calling | None = None,
+    ) -> None:
         with warnings.catch_warnings():
             # The modules of exported programs hold specs of trees that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
             self._model = _in_eval_mode(_copy(model))
         self._pristine = tuple(value.detach().clone() for value in inputs)
-        self._inputs = self._pristine
+        self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
         self.refresh()
 
     def refresh(self) -> None:
         """Take new copies of the inputs, as a model may change those that it is given."""
-        self._inputs = tuple(value.clone() for value in self._pristine)
+        values = [value.clone() for value in self._pristine]
+        self._args, self._kwargs = self._calling.arguments(values)
 
     def call(self) -> Any:
         """Run once and return what the model returns; `refresh` belongs before it."""
         try:
             with torch.inference_mode():
-                return self._model(*self._inputs)
+                return self._model(*self._args, **self._kwargs)
         except (Exception, SystemExit) as error:
             # Whatever a user's model comes up with, it concerns this run alone.
             raise LowerscopeError(
@@ -141,13 +151,22 @@ class Reference:
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once; return the outputs, flattened in torch's order."""
+        return tuple(value for _, value in self.named_outputs())
+
+    def named_outputs(self) -> tuple[tuple[str, torch.Tensor], ...]:
+        """Run once; return the outputs with the paths to them, in torch's order.
+
+        A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, where the model returns
+        a tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0.
+        """
         self.refresh()
         torch.manual_seed(self._seed)
-        result = self.call()
-        leaves = pytree.tree_leaves(result)
         return tuple(
-            leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf)
-            for leaf in leaves
+            (
+                path_text(path, "" if path and isinstance(path[0], str) else "output"),
+                leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf),
+            )
+            for path, leaf in leaves(self.call())
             if leaf is not None
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,113 +10,40 @@ from typing import Any
 import numpy as np
 import torch
 
+from lowerscope.core.calling import Calling, Place, Places
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.nesting import mapped
 from lowerscope.core.recipe import InputSpec
-from lowerscope.core.sources.input_option import DTYPES, check_input, write_input
-from lowerscope.core.sources.input_values import draw, from_array, read
-from lowerscope.core.sources.user_code import user_code
+from lowerscope.core.sources.examples import (
+    ExampleInput,
+    Examples,
+    as_input,
+    call_examples,
+    is_tensor,
+)
+from lowerscope.core.sources.input_option import check_input
+from lowerscope.core.sources.input_values import draw, read
+from lowerscope.core.sources.signatures import Parameter, Signature
 
 
 @dataclass(frozen=True, eq=False)
-class ExampleInput:
-    """One input as it is used.
+class Inputs:
+    """The inputs of a model, in order, and how it is called with them."""
 
-    Attributes
-    ----------
-    name
-        The parameter of ``forward``, or of the Relax function ``main``.
-    value
-        On the CPU, contiguous.
-    origin
-        ``"random, seed 0"``, ``"example_inputs of fashion_mlp.py"``, ``"x.npy"``.
+    values: tuple[ExampleInput, ...]
+    calling: Calling
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument: the names of its tensors, and the nest with a `Place` for each of these.
+
+    ``keyword`` is true if the example passes it by keyword.
     """
 
-    name: str
-    value: torch.Tensor
-    origin: str
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One input that a model takes: ``shape`` and ``dtype`` are empty where nothing says them."""
-
-    name: str
-    required: bool = True
-    shape: tuple[int | str, ...] = ()
-    dtype: str = ""
-
-    def option(self) -> str:
-        """Return the option that gives this input, to be shown as an example."""
-        return "--input " + write_input(self.name, self.shape or (1, 784), self.dtype or "float32")
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What a model takes, by position. ``more`` is true if it takes any number after these."""
-
-    parameters: tuple[Parameter, ...]
-    more: bool = False
-
-    def name(self, index: int) -> str:
-        """Return the name of the input at `index`."""
-        if index < len(self.parameters):
-            return self.parameters[index].name
-        return f"input{index}"
-
-
-def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
-    """Return what the ``forward`` of a model takes.
-
-    Raises
-    ------
-    LowerscopeError
-        If it has no ``forward``, or takes an input by keyword only.
-    """
-    if getattr(model.forward, "__name__", "") == "_forward_unimplemented":
-        raise LowerscopeError(
-            f"{type(model).__name__} has no forward",
-            where=where,
-            todo="Define it, or open another entry",
-        )
-    parameters = []
-    more = False
-    for parameter in inspect.signature(model.forward).parameters.values():
-        required = parameter.default is parameter.empty
-        match parameter.kind:
-            case parameter.VAR_POSITIONAL:
-                more = True
-            case parameter.KEYWORD_ONLY if required:
-                raise LowerscopeError(
-                    f"forward takes {parameter.name} by keyword only",
-                    where=where,
-                    todo="Inputs are passed by position: remove the * before it",
-                )
-            case parameter.POSITIONAL_ONLY | parameter.POSITIONAL_OR_KEYWORD:
-                parameters.append(Parameter(parameter.name, required))
-    return Signature(tuple(parameters), more)
-
-
-def signature_of_function(function: Any) -> Signature:
-    """Return what a Relax function takes."""
-    return Signature(tuple(_parameter_of_variable(variable) for variable in function.params))
-
-
-def _parameter_of_variable(variable: Any) -> Parameter:
-    shape = getattr(variable.ty, "shape", None)
-    extents = getattr(shape, "values", None)
-    if extents is None:
-        return Parameter(variable.name)
-    # A constant extent has its value; a symbolic one is written as its name.
-    known = tuple(getattr(extent, "value", None) or str(extent) for extent in extents)
-    return Parameter(variable.name, shape=known, dtype=str(variable.ty.dtype))
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Where example inputs come from: ``make`` is a callable or a value, ``None`` for none."""
-
-    make: Any
-    origin: str
+    names: tuple[str, ...]
+    nest: Any
+    keyword: bool = False
 
 
 def gather(
@@ -127,7 +53,7 @@ def gather(
     fixed: Mapping[str, ExampleInput],
     seed: int,
     path: Path,
-) -> tuple[ExampleInput, ...]:
+) -> Inputs:
     """Return the inputs of a model.
 
     Parameters
@@ -151,25 +77,32 @@ def gather(
         If a value cannot be had, is not a tensor, or the number of inputs is wrong;
         ``code="give-inputs"`` where the user must say more.
     """
-    by_name = _assign(specs, signature, path)
-    needed = [name for name in _required(signature) if name not in by_name and name not in fixed]
-    pictures = [spec for spec in by_name.values() if spec.file and spec.shape is None]
+    arguments: dict[str, _Argument] = {}
     found: dict[str, ExampleInput] = {}
-    if examples.make is not None and (needed or pictures or not by_name):
-        found = _call_examples(examples, signature, path)
-    missing = [name for name in needed if name not in found]
-    if missing or (not signature.parameters and signature.more and not (found or by_name)):
+    if examples.make is not None and _wants_examples(specs, signature, fixed, path):
+        arguments, found = _example_arguments(examples, signature, path)
+    by_name = _assign(specs, _Offered(signature, arguments), path)
+    _add_given(arguments, [*by_name, *fixed], path)
+    missing = [name for name in signature.required if name not in arguments]
+    if missing or (not signature.parameters and signature.rest and not arguments):
         raise _nothing_given(missing or ["x"], signature, path)
     seed_all(seed)
-    values: dict[str, ExampleInput] = {}
-    for name in dict.fromkeys([*_names(signature), *by_name, *found]):
-        if name in by_name:
-            values[name] = _given(by_name[name], name, found.get(name), seed)
-        elif name in fixed:
-            values[name] = fixed[name]
-        elif name in found:
-            values[name] = found[name]
-    return _in_order(values, signature, path)
+    values: list[ExampleInput] = []
+    filled: dict[str, Any] = {}
+    for name in dict.fromkeys([*signature.names, *arguments]):
+        if name not in arguments:
+            continue
+        places = []
+        for leaf in arguments[name].names:
+            places.append(Place(len(values)))
+            if leaf in by_name:
+                values.append(_given(by_name[leaf], leaf, found.get(leaf), seed))
+            else:
+                values.append(fixed[leaf] if leaf in fixed else found[leaf])
+        filled[name] = _renumbered(arguments[name], places)
+    names = tuple(each.name for each in values)
+    keywords = {name for name, argument in arguments.items() if argument.keyword}
+    return Inputs(tuple(values), Calling(names, *_in_order(filled, keywords, signature, path)))
 
 
 def seed_all(seed: int) -> None:
@@ -191,44 +124,68 @@ def seed_all(seed: int) -> None:
     random.seed(seed)
 
 
-def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
-    """Return a tensor, a NumPy array or a TVM tensor as an input.
-
-    Raises
-    ------
-    LowerscopeError
-        If it is none of these, or its dtype is none that an input may have.
-    """
-    if isinstance(value, torch.Tensor):
-        tensor = value.detach()
-    elif isinstance(value, (np.ndarray, np.generic)):
-        tensor = from_array(np.asarray(value), where)
-    elif callable(getattr(value, "numpy", None)):
-        tensor = from_array(np.asarray(value.numpy()), where)  # type: ignore[attr-defined]
-    else:
-        raise LowerscopeError(
-            f"the example input {name} is of type {type(value).__name__}, not a tensor",
-            where=where,
-            todo="Return a tuple of tensors; give numbers to the constructor instead",
-        )
-    if str(tensor.dtype).removeprefix("torch.") not in DTYPES or tensor.layout != torch.strided:
-        raise LowerscopeError(
-            f"the example input {name} is of {tensor.dtype}, {tensor.layout}",
-            where=where,
-            todo=f"Return dense tensors; the dtypes are {', '.join(DTYPES)}",
-        )
-    return ExampleInput(name, tensor.cpu().contiguous(), origin)
+def _wants_examples(
+    specs: tuple[InputSpec, ...],
+    signature: Signature,
+    fixed: Mapping[str, ExampleInput],
+    path: Path,
+) -> bool:
+    """Return whether the example inputs are needed: they may take long, or fail."""
+    named = {spec.name for spec in specs if spec.name}
+    if not specs or not named <= set(signature.names):
+        # A name of no parameter may be that of a tensor inside of an example.
+        return True
+    if any(spec.file and spec.shape is None for spec in specs):
+        # A picture is made to fit the example.
+        return True
+    given = _assign(specs, _Offered(signature, {}), path)
+    return any(name not in given and name not in fixed for name in signature.required)
 
 
-def _assign(specs: tuple[InputSpec, ...], signature: Signature, path: Path) -> dict[str, InputSpec]:
+def _example_arguments(
+    examples: Examples, signature: Signature, path: Path
+) -> tuple[dict[str, _Argument], dict[str, ExampleInput]]:
+    """Return the arguments of the examples by name, and their tensors by name."""
+    places = Places()
+    arguments: dict[str, _Argument] = {}
+    found: dict[str, ExampleInput] = {}
+    values, keywords = call_examples(examples, signature, path)
+    for name, value in values.items():
+        before = len(places.names)
+        nest, tensors = places.add(name, value, is_tensor)
+        leaves = tuple(places.names[before:])
+        arguments[name] = _Argument(leaves, nest, name in keywords)
+        for leaf, tensor in zip(leaves, tensors, strict=True):
+            found[leaf] = as_input(tensor, leaf, examples.origin, str(path))
+    return arguments, found
+
+
+class _Offered:
+    """The names that an option may give: parameters, or the tensors of their examples."""
+
+    def __init__(self, signature: Signature, arguments: Mapping[str, _Argument]) -> None:
+        self.signature = signature
+        names: list[str] = []
+        for name in dict.fromkeys([*signature.names, *arguments]):
+            argument = arguments.get(name)
+            names += argument.names if argument is not None and argument.names else (name,)
+        self.names = names
+
+    def takes(self, name: str) -> bool:
+        """Return whether an input may have this name."""
+        signature = self.signature
+        return name in (*self.names, *signature.names) or bool(signature.rest or signature.keywords)
+
+
+def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict[str, InputSpec]:
     """Return what the user said by the name of the input."""
-    names = _names(signature)
+    signature, names = offered.signature, offered.names
     found: dict[str, InputSpec] = {}
     for spec in specs:
         check_input(spec, f"--input {spec.name or 'without a name'}")
         if spec.name in found:
             raise LowerscopeError(f"the input {spec.name} is given twice", where=str(path))
-        if spec.name and spec.name not in names and not signature.more:
+        if spec.name and not offered.takes(spec.name):
             raise LowerscopeError(
                 f"the model has no input called {spec.name}",
                 where=str(path),
@@ -240,14 +197,30 @@ def _assign(specs: tuple[InputSpec, ...], signature: Signature, path: Path) -> d
     for spec in specs:
         if spec.name:
             continue
-        if not free and not signature.more:
+        if not free and not signature.rest:
             raise LowerscopeError(
-                f"{len(specs)} inputs are given, but the model takes {_count(signature)}",
+                f"{len(specs)} inputs are given, but the model takes {signature.count()}",
                 where=str(path),
                 todo=f"Its inputs are {', '.join(names)}" if names else "Leave them out",
             )
-        found[free.pop(0) if free else f"input{len(found)}"] = spec
+        found[free.pop(0) if free else signature.name(len(found))] = spec
     return found
+
+
+def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) -> None:
+    """Enter the arguments that are given as a whole, in place of those of the examples."""
+    leaves = {leaf for argument in arguments.values() for leaf in argument.names}
+    for name in given:
+        if name in leaves:
+            continue
+        argument = arguments.get(name)
+        if argument is not None and argument.names:
+            raise LowerscopeError(
+                f"the input {name} is made of {', '.join(argument.names)}",
+                where=str(path),
+                todo=f"Give these, for example {Parameter(argument.names[0]).option()}",
+            )
+        arguments[name] = _Argument((name,), Place(0))
 
 
 def _given(spec: InputSpec, name: str, example: ExampleInput | None, seed: int) -> ExampleInput:
@@ -257,54 +230,56 @@ def _given(spec: InputSpec, name: str, example: ExampleInput | None, seed: int) 
     return ExampleInput(name, *read(spec, name, like))
 
 
-def _call_examples(examples: Examples, signature: Signature, path: Path) -> dict[str, ExampleInput]:
-    values = examples.make
-    if callable(values):
-        try:
-            inspect.signature(values).bind()
-        except TypeError as error:
-            raise LowerscopeError(
-                f"example_inputs must be callable without arguments ({error})", where=str(path)
-            ) from None
-        with user_code(path, "makes its example inputs"):
-            values = values()
-    if isinstance(values, (torch.Tensor, np.ndarray)):
-        values = (values,)
-    if not isinstance(values, (tuple, list)):
-        raise LowerscopeError(
-            f"example_inputs gives a {type(values).__name__}, not a tuple of tensors",
-            where=str(path),
-            todo="Return a tuple, with a comma even around one: return (x,)",
-        )
-    if len(values) > len(signature.parameters) and not signature.more:
-        raise LowerscopeError(
-            f"example_inputs gives {len(values)} inputs, but the model takes {_count(signature)}",
-            where=str(path),
-            todo=f"Its inputs are {', '.join(_names(signature))}",
-        )
-    names = [signature.name(index) for index in range(len(values))]
-    return {
-        name: as_input(value, name, examples.origin, str(path))
-        for name, value in zip(names, values, strict=True)
-    }
+def _renumbered(argument: _Argument, places: list[Place]) -> Any:
+    left = iter(places)
+    return mapped(argument.nest, lambda leaf: next(left) if isinstance(leaf, Place) else leaf)
 
 
 def _in_order(
-    values: Mapping[str, ExampleInput], signature: Signature, path: Path
-) -> tuple[ExampleInput, ...]:
-    """Return the inputs by position; a later one needs all that come before it."""
-    names = _names(signature)
-    present = [name in values for name in names]
-    gap = next((i for i, there in enumerate(present) if not there), len(names))
-    if any(present[gap:]) or (gap < len(names) and len(values) > gap):
-        raise LowerscopeError(
-            f"the input {names[gap]} is missing before those that follow it",
-            where=str(path),
-            todo=f"Inputs are passed by position: give {signature.parameters[gap].option()}",
-            code="give-inputs",
-            choices=(names[gap],),
-        )
-    return tuple(values.values())
+    filled: Mapping[str, Any], keywords: set[str], signature: Signature, path: Path
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments by position, and by keyword where one before them is left out."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    gap: Parameter | None = None
+    for parameter in signature.parameters:
+        if parameter.name not in filled or parameter.name in keywords:
+            gap = gap or (parameter if parameter.by_position else None)
+        if parameter.name not in filled:
+            continue
+        if parameter.by_position and gap is None:
+            args.append(filled[parameter.name])
+        elif parameter.by_keyword:
+            kwargs[parameter.name] = filled[parameter.name]
+        else:
+            raise _left_out(gap, path)
+    more = {name: nest for name, nest in filled.items() if name not in signature.names}
+    for name, nest in more.items():
+        if not _is_numbered(name, signature):
+            kwargs[name] = nest
+        elif gap is not None:
+            raise _left_out(gap, path)
+        else:
+            args.append(nest)
+    return tuple(args), kwargs
+
+
+def _is_numbered(name: str, signature: Signature) -> bool:
+    """Return whether an input that is no parameter's is one of ``*rest``."""
+    if not signature.rest:
+        return False
+    return not signature.keywords or name.removeprefix(f"{signature.rest}_").isdecimal()
+
+
+def _left_out(gap: Parameter | None, path: Path) -> LowerscopeError:
+    assert gap is not None
+    return LowerscopeError(
+        f"the input {gap.name} is missing before those that follow it",
+        where=str(path),
+        todo=f"They are passed by position: give {gap.option()}",
+        code="give-inputs",
+        choices=(gap.name,),
+    )
 
 
 def _nothing_given(missing: list[str], signature: Signature, path: Path) -> LowerscopeError:
@@ -318,18 +293,3 @@ def _nothing_given(missing: list[str], signature: Signature, path: Path) -> Lowe
         code="give-inputs",
         choices=tuple(missing),
     )
-
-
-def _names(signature: Signature) -> list[str]:
-    return [parameter.name for parameter in signature.parameters]
-
-
-def _required(signature: Signature) -> list[str]:
-    return [parameter.name for parameter in signature.parameters if parameter.required]
-
-
-def _count(signature: Signature) -> str:
-    required, most = len(_required(signature)), len(signature.parameters)
-    if signature.more:
-        return f"{required} or more"
-    return str(most) if required == most else f"{required} to {most}"

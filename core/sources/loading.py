@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
 from lowerscope.core.sources.environments import Environment
+from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.files import source_files
-from lowerscope.core.sources.inputs import (
-    ExampleInput,
-    Examples,
+from lowerscope.core.sources.inputs import gather, seed_all
+from lowerscope.core.sources.parameters import load_into, read_arrays
+from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.signatures import (
     Signature,
-    as_input,
-    gather,
-    seed_all,
     signature_of_function,
     signature_of_model,
 )
-from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.spec import check_readable, source_kind, source_path, user_path
 from lowerscope.core.sources.user_code import run_file, user_code
 
@@ -56,7 +54,9 @@ class LoadedModel:
     exported
         For a ``.pt2``.
     inputs
-        As they are used, by position.
+        The tensors among the inputs as they are used, in order.
+    calling
+        How the model is called with them.
     classes
         Names of the classes that the output tells apart, if the file has ``classes``.
     files
@@ -73,6 +73,7 @@ class LoadedModel:
     module: tvm.IRModule | None
     exported: torch.export.ExportedProgram | None
     inputs: tuple[ExampleInput, ...]
+    calling: Calling
     classes: tuple[str, ...]
     files: tuple[Path, ...]
     home: Environment | None = None
@@ -155,7 +156,7 @@ def _load_python(
             built = built.cpu().eval()
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
-    examples = _examples(entry, built, file, path)
+    gathered = gather(specs, signature, _examples(entry, built, file, path), fixed, seed, path)
     return LoadedModel(
         title=_title(source, name),
         path=path,
@@ -163,7 +164,8 @@ def _load_python(
         model=None if is_ir_module(built) else built,
         module=built if is_ir_module(built) else None,
         exported=None,
-        inputs=gather(specs, signature, examples, fixed, seed, path),
+        inputs=gathered.values,
+        calling=gathered.calling,
         classes=_classes(file),
         files=environment.files(),
         home=environment,
@@ -187,14 +189,8 @@ def _load_exported(
     seed_all(seed)
     program, model = load_exported(path, trust=source.trust)
     signature = signature_of_model(model, str(path))
-    stored, keywords = program.example_inputs or ((), {})
-    if keywords:
-        raise LowerscopeError(
-            f"the program takes {', '.join(keywords)} by keyword",
-            where=str(path),
-            todo="Export it again with all inputs by position",
-        )
-    examples = Examples(stored or None, f"example inputs of {path.name}")
+    examples = Examples(program.example_inputs, f"example inputs of {path.name}")
+    gathered = gather(specs, signature, examples, {}, seed, path)
     return LoadedModel(
         title=path.name,
         path=path,
@@ -202,7 +198,8 @@ def _load_exported(
         model=model,
         module=None,
         exported=program,
-        inputs=gather(specs, signature, examples, {}, seed, path),
+        inputs=gathered.values,
+        calling=gathered.calling,
         classes=(),
         files=(),
     )

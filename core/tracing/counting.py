@@ -1,4 +1,4 @@
-"""Whether a model can be called with so many inputs."""
+"""Whether a model can be called with its inputs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import inspect
 
 import torch
 
+from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.tracing.failures import where_of
 from lowerscope.core.tracing.source_lines import line_of_code
 
 
-def check_count(model: torch.nn.Module, count: int) -> None:
-    """Check that ``forward`` can be called with `count` inputs.
+def positional_call(model: torch.nn.Module, count: int) -> Calling:
+    """Return the call of ``forward`` with `count` tensors; ``*rest`` names them rest_0, …"""
+    names: list[str] = []
+    for parameter in inspect.signature(model.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{index}" for index in range(count - len(names))]
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    names += [f"input_{index}" for index in range(len(names), count)]
+    return by_position(names[:count])
+
+
+def check_call(model: torch.nn.Module, calling: Calling) -> None:
+    """Check that ``forward`` takes the arguments of `calling`.
 
     Raises
     ------
@@ -21,9 +34,10 @@ def check_count(model: torch.nn.Module, count: int) -> None:
     """
     signature = inspect.signature(model.forward)
     try:
-        signature.bind(*range(count))
+        signature.bind(*calling.args, **calling.kwargs)
     except TypeError as error:
         names = ", ".join(signature.parameters)
+        count = len(calling.args) + len(calling.kwargs)
         code = getattr(inspect.unwrap(type(model).forward), "__code__", None)
         line = line_of_code(code) if code else None
         raise LowerscopeError(

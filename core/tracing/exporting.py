@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import logging
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from lowerscope.core.calling import Calling
+from lowerscope.core.nesting import plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
@@ -46,9 +49,21 @@ _KEPT = (
 
 
 def export(
-    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
+    *,
+    plain_output: bool = True,
 ) -> torch.export.ExportedProgram:
     """Export `model` with the shapes of `inputs`.
+
+    Parameters
+    ----------
+    calling
+        How the model is called with them; the program takes the tensors one by one.
+    plain_output
+        Whether what it returns is made of tuples, lists and dicts alone. Other types are brought
+        into that form, since torch.export has to know the types that it meets.
 
     Raises
     ------
@@ -56,7 +71,11 @@ def export(
         If it cannot be exported.
     """
     try:
-        with torch.no_grad(), _without_dumps():
+        with (
+            torch.no_grad(),
+            _without_dumps(),
+            _taking_tensors(model, calling, plain_output=plain_output),
+        ):
             return torch.export.export(model, tuple(value.clone() for value in inputs))
     except (Exception, SystemExit) as error:
         raise cannot_export(error) from error
@@ -74,6 +93,37 @@ def _without_dumps() -> Iterator[None]:
         print(written.getvalue(), end="", file=sys.stderr)
     finally:
         log.disabled = disabled
+
+
+@contextmanager
+def _taking_tensors(
+    model: torch.nn.Module, calling: Calling, *, plain_output: bool
+) -> Iterator[None]:
+    """Let `model` take its tensors one by one, and return a plain nest.
+
+    Its ``forward`` is replaced on the instance, and not by a module around it, which would change
+    the paths of modules and parameters.
+    """
+    if calling.is_flat and plain_output:
+        yield
+        return
+    own = model.forward
+    before = vars(model).get("forward")
+
+    def forward(*values: torch.Tensor) -> Any:
+        args, kwargs = calling.arguments(values)
+        return plain(own(*args, **kwargs))
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in calling.names]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    model.forward = forward
+    try:
+        yield
+    finally:
+        del model.forward
+        if before is not None:
+            model.forward = before
 
 
 def to_graph_module(program: torch.export.ExportedProgram) -> fx.GraphModule:
@@ -104,7 +154,10 @@ def drop_what_is_not_read(graph_module: fx.GraphModule) -> tuple[Note, ...]:
     for node in reversed(list(graph_module.graph.nodes)):
         if node.users:
             continue
-        if node.op == "get_attr":
+        if node.op == "placeholder" and not isinstance(node.meta.get("val"), torch.Tensor):
+            # A number or None among the inputs of an exported program, which is fixed in it.
+            graph_module.graph.erase_node(node)
+        elif node.op == "get_attr":
             graph_module.graph.erase_node(node)
         elif node.target is torch.ops.aten.copy_.default and node.args[0].op == "get_attr":
             text = f"the model changes its buffer {node.args[0].target}, the lowered one does not"

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import SourceLine
 from lowerscope.core.tracing.failures import inputs_do_not_fit, where_of
@@ -35,7 +36,8 @@ def run_once(
     """
     recorder = _Recorder(graph_module, lines)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        recorder.run(*(value.clone() for value in inputs))
+        # The graph takes the tensors one by one, whatever nest the model takes them in.
+        recorder.run(*(value.clone() for value in inputs), enable_io_processing=False)
     return recorder.values, recorder.mutations
 
 
@@ -99,8 +101,10 @@ class _Recorder(fx.Interpreter):
         )
 
 
-def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-    """Run `model` itself, to tell inputs that do not fit from a graph that cannot be traced.
+def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
+    """Run `model` itself and return its outputs.
+
+    It tells inputs that do not fit from a graph that cannot be traced.
 
     Raises
     ------
@@ -109,7 +113,8 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> Non
     """
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            model(*(value.clone() for value in inputs))
+            args, kwargs = calling.arguments([value.clone() for value in inputs])
+            return model(*args, **kwargs)
     except (Exception, SystemExit) as error:
         raise inputs_do_not_fit(error, None, "") from error
 

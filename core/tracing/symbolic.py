@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.nesting import plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.eager_calls import EagerCalls
 from lowerscope.core.tracing.failures import cannot_trace, where_of
@@ -21,12 +23,13 @@ from lowerscope.core.tracing.source_lines import line_of_code, line_of_frame
 
 
 def trace_symbolically(
-    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
 ) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...]]:
-    """Trace `model` with one placeholder for each of `inputs`.
+    """Trace `model` with one placeholder for each of `inputs`, called as `calling` says.
 
-    Parameters of ``forward`` beyond the inputs keep their defaults, so that
-    ``if mask is None`` is decided as it is when the model runs.
+    The output is a nest of tuples, lists and dicts, whatever the model returns. Parameters of
+    ``forward`` beyond the inputs keep their defaults, so that ``if mask is None`` is decided as it
+    is when the model runs.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def trace_symbolically(
     LowerscopeError
         If the model fails on the inputs, or cannot be traced.
     """
-    tracer = _Tracer(len(inputs))
+    tracer = _Tracer(calling)
     buffers = [name for name, _ in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own_tensors(model)]
     calls = EagerCalls(trace_symbolically.__code__)
@@ -52,7 +55,7 @@ def trace_symbolically(
     except SystemExit as error:
         raise cannot_trace(error) from error
     except Exception as error:
-        run_eagerly(model, inputs)
+        run_eagerly(model, inputs, calling)
         raise cannot_trace(error) from error
     _refuse_changes(model, state, calls)
     _refuse_new_state(model, buffers, tracer.lines)
@@ -115,10 +118,10 @@ class _Tracer(fx.Tracer):
     frames included, and takes longer than the tracing itself.
     """
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, calling: Calling) -> None:
         super().__init__()
         self.lines: dict[fx.Node, SourceLine] = {}
-        self._inputs = inputs
+        self._calling = calling
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
@@ -138,14 +141,18 @@ class _Tracer(fx.Tracer):
     ) -> tuple[Callable[..., Any], list[Any]]:
         function = inspect.unwrap(root_fn)
         line = line_of_code(function.__code__)
-        arguments: list[Any] = [self.root]
-        names = _placeholder_names(function, self._inputs)
-        for name in names:
+        proxies = []
+        for name in self._calling.names:
             proxy = self.create_proxy("placeholder", name, (), {})
             if line is not None:
                 self.lines[proxy.node] = line
-            arguments.append(proxy)
-        return root_fn, arguments
+            proxies.append(proxy)
+        args, kwargs = self._calling.arguments(proxies)
+
+        def forward(root: torch.nn.Module, *_: fx.Proxy) -> Any:
+            return plain(root_fn(root, *args, **kwargs))
+
+        return forward, [self.root, *proxies]
 
 
 class _Proxy(fx.Proxy):
@@ -187,14 +194,3 @@ class _Proxy(fx.Proxy):
 
     def _in_place(self, target: Callable[..., Any], other: Any) -> fx.Proxy:
         return self.tracer.create_proxy("call_function", target, (self, other), {})
-
-
-def _placeholder_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Name `count` positional arguments as `function` does; ``*rest`` gives ``rest_0``, …"""
-    names: list[str] = []
-    for parameter in list(inspect.signature(function).parameters.values())[1:]:
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}_{index}" for index in range(count - len(names))]
-        elif parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
-            names.append(parameter.name)
-    return names[:count]

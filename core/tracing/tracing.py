@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.nesting import is_plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
-from lowerscope.core.tracing.counting import check_count
+from lowerscope.core.tracing.counting import check_call, positional_call
 from lowerscope.core.tracing.failures import neither_traces, took_export
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.node_info import NodeInfo
@@ -63,6 +65,7 @@ def trace(
     inputs: tuple[torch.Tensor, ...],
     tracer: TracerName,
     exported: torch.export.ExportedProgram | None = None,
+    calling: Calling | None = None,
 ) -> TracedModel:
     """Trace `model` on example `inputs`.
 
@@ -71,12 +74,14 @@ def trace(
     model
         In the mode (training or not) that is to be lowered; neither it nor `inputs` is changed.
     inputs
-        One tensor for each input, in order.
+        The tensors among the inputs, in order.
     tracer
         ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``, ``"auto"`` for
         the first of them that can, with a note where that is the second.
     exported
         The program of a ``.pt2`` file; the export tracer takes it as it is.
+    calling
+        How the model is called with these tensors; ``None`` for by position.
 
     Raises
     ------
@@ -84,26 +89,29 @@ def trace(
         If the model fails on these inputs, or the tracer cannot trace it (codes
         ``try-export`` and ``try-fx`` where the other tracer may).
     """
-    check_count(model, len(inputs))
+    calling = calling or positional_call(model, len(inputs))
+    check_call(model, calling)
     with unchanged(model), warnings.catch_warnings():
         # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
         warnings.simplefilter("ignore")
         if tracer == "fx":
-            return _trace_fx(model, inputs)
+            return _trace_fx(model, inputs, calling)
         if tracer == "auto" and exported is None:
-            return _trace_by_either(model, inputs)
-        return _trace_export(model, inputs, exported)
+            return _trace_by_either(model, inputs, calling)
+        return _trace_export(model, inputs, calling, exported)
 
 
-def _trace_by_either(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
+def _trace_by_either(
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+) -> TracedModel:
     try:
-        return _trace_fx(model, inputs)
+        return _trace_fx(model, inputs, calling)
     except LowerscopeError as error:
         by_fx = error.problem
-        if by_fx.code != "try-export" and _fails(model, inputs):
+        if by_fx.code != "try-export" and _fails(model, inputs, calling):
             raise
     try:
-        traced = _trace_export(model, inputs, None)
+        traced = _trace_export(model, inputs, calling, None)
     except LowerscopeError as error:
         if error.problem.code != "try-fx":
             raise
@@ -111,18 +119,20 @@ def _trace_by_either(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -
     return replace(traced, notes=(took_export(by_fx), *traced.notes))
 
 
-def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> bool:
+def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> bool:
     """Return whether `model` itself fails on `inputs`, and not only what was made of it."""
     with unchanged(model):
         try:
-            run_eagerly(model, inputs)
+            run_eagerly(model, inputs, calling)
         except LowerscopeError:
             return True
     return False
 
 
-def _trace_fx(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
-    graph_module, lines, notes = symbolic.trace_symbolically(model, inputs)
+def _trace_fx(
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+) -> TracedModel:
+    graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling)
     values, mutations = run_once(graph_module, inputs, lines)
     modules = symbolic.module_paths(graph_module)
     return TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
@@ -131,12 +141,15 @@ def _trace_fx(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> Trace
 def _trace_export(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
     exported: torch.export.ExportedProgram | None,
 ) -> TracedModel:
     # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
     with unchanged(model):
-        run_eagerly(model, inputs)
-    program = exporting.export(model, inputs) if exported is None else exported
+        outputs = run_eagerly(model, inputs, calling)
+    program = exported
+    if program is None:
+        program = exporting.export(model, inputs, calling, plain_output=is_plain(outputs))
     graph_module = exporting.to_graph_module(program)
     notes = exporting.drop_what_is_not_read(graph_module)
     lines = exporting.source_lines(graph_module)

@@ -92,7 +92,7 @@ def test_the_verdict_over_outputs() -> None:
     assert judge([a, b], [a, b], CHOSEN).verdict == "match"
     wrong = judge([a, b], [a, a], CHOSEN)
     assert wrong.verdict == "differ"
-    assert wrong.reason.startswith("output 1: 1 of 1 elements differ")
+    assert wrong.reason.startswith("output[1]: 1 of 1 elements differ")
     assert [output.matches for output in wrong.outputs] == [True, False]
     assert judge([a], None, CHOSEN).verdict == "no-reference"
     assert "1 outputs instead of 2" in judge([a], [a, b], CHOSEN).reason
@@ -103,7 +103,7 @@ def test_what_depends_on_random_numbers_is_not_compared() -> None:
     random = ((), ("dropout",))
     found = judge([a, a], [a, b], CHOSEN, random)
     assert found.verdict == "not-comparable"
-    assert found.reason == "output 1 depends on dropout, which draws random numbers"
+    assert found.reason == "output[1] depends on dropout, which draws random numbers"
     assert [output.verdict for output in found.outputs] == ["match", "not-comparable"]
     assert [output.matches for output in found.outputs] == [True, None]
     assert found.max_abs == 0

@@ -12,8 +12,8 @@ from PIL import Image
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.input_option import parse_input
-from lowerscope.core.sources.inputs import ExampleInput
 from lowerscope.core.sources.loading import load
 from lowerscope.core.sources.pictures import picture_of
 
@@ -87,7 +87,7 @@ def test_named_and_unnamed_inputs_find_their_places(tmp_path: Path) -> None:
     assert [(entry.name, *entry.value.shape) for entry in found] == [("a", 2), ("b", 1), ("c", 3)]
     assert [entry.name for entry in inputs(file, "1", "2")] == ["a", "b"]
     rest = write(tmp_path, "a, *more")
-    assert [entry.name for entry in inputs(rest, "1", "2", "3")] == ["a", "input1", "input2"]
+    assert [entry.name for entry in inputs(rest, "1", "2", "3")] == ["a", "more_0", "more_1"]
 
 
 def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_example_inputs_are_the_entrys_before_the_files(tmp_path: Path) -> None:
 
 
 def test_example_inputs_fill_what_the_user_left_out(tmp_path: Path) -> None:
-    file = write(tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 2).T, [1.0]\n")
-    assert "of type list, not a tensor" in problem(file).what
+    file = write(tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 2).T, [{1}]\n")
+    assert "y[0] is of type set, not a tensor" in problem(file).what
     file = write(
         tmp_path, "x, y", "\ndef example_inputs(): return torch.ones(2, 3).T, torch.ones(1)\n"
     )
@@ -157,10 +157,19 @@ def test_inputs_are_checked_without_their_text(tmp_path: Path) -> None:
             load(Source(spec=str(file)), (spec,), 0)
 
 
-def test_inputs_go_by_position(tmp_path: Path) -> None:
-    found = problem(write(tmp_path, "a, b=None, c=None"), "a=1", "c=1")
+def test_inputs_go_by_position_and_otherwise_by_keyword(tmp_path: Path) -> None:
+    def call(parameters: str, *options: str) -> tuple[tuple[object, ...], dict[str, object]]:
+        calling = load(
+            Source(spec=str(write(tmp_path, parameters))), tuple(map(parse_input, options)), 0
+        ).calling
+        return calling.arguments(calling.names)
+
+    assert call("a, b=None, c=None", "a=1", "c=1") == (("a",), {"c": "c"})
+    assert call("a, *, b", "a=1", "b=1") == (("a",), {"b": "b"})
+    assert call("a, **more", "a=1", "z=1") == (("a",), {"z": "z"})
+    found = problem(write(tmp_path, "a, b=None, c=None, /"), "a=1", "c=1")
     assert "the input b is missing before" in found.what
-    assert "keyword only" in problem(write(tmp_path, "a, *, b"), "a=1").what
+    assert problem(write(tmp_path, "a, *, b"), "a=1").choices == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -168,10 +177,11 @@ def test_inputs_go_by_position(tmp_path: Path) -> None:
     [
         ("def example_inputs(): return 3", "gives a int, not a tuple of tensors"),
         ("def example_inputs(n): return 3", "callable without arguments"),
-        ("def example_inputs(): return {'x': torch.zeros(1)}", "gives a dict"),
+        ("def example_inputs(): return {'y': torch.zeros(1)}", "gives y by keyword, which"),
+        ("def example_inputs(): return (torch.ones(1),), {'x': torch.ones(1)}", "gives x twice"),
         ("def example_inputs(): return torch.zeros(1), torch.zeros(1)", "2 inputs, but"),
         ("def example_inputs(): return ()", "nothing says what the input x is"),
-        ("def example_inputs(): return (1,)", "of type int, not a tensor"),
+        ("def example_inputs(): return ({1},)", "of type set, not a tensor"),
         ("def example_inputs(): return torch.zeros(1, dtype=torch.complex64)", "complex64"),
         ("def example_inputs(): return torch.zeros(2, 2).to_sparse()", "sparse"),
         ("def example_inputs(): raise RuntimeError('no')", "makes its example inputs: Runtime"),

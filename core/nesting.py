@@ -1,0 +1,134 @@
+"""Nests of values: tuples, lists, dicts, named tuples, dataclasses, and what torch's pytree knows.
+
+Members come in the order in which torch flattens them, so that inputs and outputs can be numbered
+by their place in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from torch.utils import _pytree as pytree
+
+Key = str | int
+Path = tuple[Key, ...]
+
+_NOT_IN_NAMES = re.compile(r"\W+")
+
+
+def members(value: Any) -> list[tuple[Key, Any]] | None:
+    """Return keys and values of the members of a nest; ``None`` for anything else."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value, strict=True))
+    definition = pytree.SUPPORTED_NODES.get(type(value))
+    if definition is not None:
+        if definition.flatten_with_keys_fn is not None:
+            return [(_key(key), each) for key, each in definition.flatten_with_keys_fn(value)[0]]
+        below = list(definition.flatten_fn(value)[0])
+        # The models of transformers return mappings that pytree knows without their keys.
+        named = isinstance(value, Mapping) and len(value) == len(below)
+        return list(zip(map(_key, value) if named else range(len(below)), below, strict=True))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, Mapping):
+        return [(_key(key), each) for key, each in value.items()]
+    if isinstance(value, tuple | list):
+        return list(enumerate(value))
+    return None
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield what is no nest itself, with its path, in order."""
+    below = members(value)
+    if below is None:
+        yield path, value
+        return
+    for key, each in below:
+        yield from leaves(each, (*path, key))
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a new nest of the same types with every leaf changed."""
+    below = members(value)
+    if below is None:
+        return change(value)
+    return _with_members(value, [mapped(each, change) for _, each in below])
+
+
+def plain(value: Any) -> Any:
+    """Return a nest as tuples, lists and dicts alone: what has named members becomes a dict."""
+    below = members(value)
+    if below is None:
+        return value
+    made = [plain(each) for _, each in below]
+    if any(isinstance(key, str) for key, _ in below):
+        return {key: each for (key, _), each in zip(below, made, strict=True)}
+    return made if isinstance(value, list) else tuple(made)
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a nest is made of tuples, lists and dicts alone."""
+    below = members(value)
+    if below is None:
+        return True
+    return type(value) in (tuple, list, dict) and all(is_plain(each) for _, each in below)
+
+
+def path_text(path: Path, root: str = "") -> str:
+    """Return a path as Python writes it: ``hidden[0].state``.
+
+    Parameters
+    ----------
+    root
+        What the path starts at; may be empty where its first key is a name.
+    """
+    text = root
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        elif key.isidentifier():
+            text += f".{key}" if text else key
+        else:
+            text += f"[{key!r}]"
+    return text
+
+
+def identifier(root: str, path: Path) -> str:
+    """Return a path as one name: ``batch_image`` for the member ``image`` of ``batch``."""
+    return _NOT_IN_NAMES.sub("_", "_".join((root, *(str(key) for key in path))))
+
+
+def _key(key: Any) -> Key:
+    if isinstance(key, pytree.SequenceKey):
+        key = key.idx
+    elif isinstance(key, pytree.MappingKey):
+        key = key.key
+    elif isinstance(key, pytree.GetAttrKey):
+        key = key.name
+    return key if isinstance(key, str) or type(key) is int else str(key)
+
+
+def _with_members(value: Any, made: Sequence[Any]) -> Any:
+    """Return a nest like `value` with other members, without running a constructor of the user's
+    where that can be avoided."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        named: Any = type(value)
+        return named._make(made)
+    definition = pytree.SUPPORTED_NODES.get(type(value))
+    if definition is not None:
+        return definition.unflatten_fn(list(made), definition.flatten_fn(value)[1])
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        if isinstance(value, Mapping):
+            # Its items and its attributes are the same; only its constructor sets both.
+            return type(value)(**dict(zip(names, made, strict=True)))
+        copied = object.__new__(type(value))
+        for name, each in {**vars(value), **dict(zip(names, made, strict=True))}.items():
+            object.__setattr__(copied, name, each)
+        return copied
+    if isinstance(value, Mapping):
+        return dict(zip(value, made, strict=True))
+    return list(made) if isinstance(value, list) else tuple(made)

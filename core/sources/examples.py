@@ -1,0 +1,182 @@
+"""The example inputs of a file, and what they may be.
+
+==========================================  ===================================================
+what ``example_inputs`` is or returns       what the model is called with
+==========================================  ===================================================
+a tensor                                    the one input
+a tuple or a list                           its members, by position
+a dict                                      its members, by keyword
+a tuple of a tuple and a dict               the first's members by position, the other's by
+                                            keyword
+==========================================  ===================================================
+
+Each member may be a tensor (or a NumPy array), a nest of them, or a number, a text or ``None``,
+which are passed on as they are.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.nesting import leaves, path_text
+from lowerscope.core.sources.input_option import DTYPES
+from lowerscope.core.sources.input_values import from_array
+from lowerscope.core.sources.signatures import Signature
+from lowerscope.core.sources.user_code import user_code
+
+_AS_THEY_ARE = (bool, int, float, complex, str, torch.dtype, torch.device, type(None))
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleInput:
+    """One tensor among the inputs, as it is used.
+
+    Attributes
+    ----------
+    name
+        Of the parameter of ``forward``, or of the Relax function ``main``; within a nest, with the
+        path to it: ``batch_image``.
+    value
+        On the CPU, contiguous.
+    origin
+        ``"random, seed 0"``, ``"example_inputs of fashion_mlp.py"``, ``"x.npy"``.
+    """
+
+    name: str
+    value: torch.Tensor
+    origin: str
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Where example inputs come from: ``make`` is a callable or a value, ``None`` for none."""
+
+    make: Any
+    origin: str
+
+
+def is_tensor(value: object) -> bool:
+    """Return whether `value` is what `as_input` takes for a tensor."""
+    return isinstance(value, torch.Tensor | np.ndarray | np.generic) or (
+        callable(getattr(value, "numpy", None)) and not isinstance(value, type)
+    )
+
+
+def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
+    """Return a tensor, a NumPy array or a TVM tensor as an input.
+
+    Raises
+    ------
+    LowerscopeError
+        If it is none of these, or its dtype is none that an input may have.
+    """
+    if isinstance(value, torch.Tensor):
+        tensor = value.detach()
+    elif isinstance(value, (np.ndarray, np.generic)):
+        tensor = from_array(np.asarray(value), where)
+    elif callable(getattr(value, "numpy", None)):
+        tensor = from_array(np.asarray(value.numpy()), where)  # type: ignore[attr-defined]
+    else:
+        raise _no_tensor(name, value, where)
+    if str(tensor.dtype).removeprefix("torch.") not in DTYPES or tensor.layout != torch.strided:
+        raise LowerscopeError(
+            f"the example input {name} is of {tensor.dtype}, {tensor.layout}",
+            where=where,
+            todo=f"Return dense tensors; the dtypes are {', '.join(DTYPES)}",
+        )
+    return ExampleInput(name, tensor.cpu().contiguous(), origin)
+
+
+def call_examples(
+    examples: Examples, signature: Signature, path: Path
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return the arguments that the example inputs stand for by name, and which are keywords.
+
+    Raises
+    ------
+    LowerscopeError
+        If they cannot be had, or are not what the model takes.
+    """
+    values = examples.make
+    if callable(values):
+        try:
+            inspect.signature(values).bind()
+        except TypeError as error:
+            raise LowerscopeError(
+                f"example_inputs must be callable without arguments ({error})", where=str(path)
+            ) from None
+        with user_code(path, "makes its example inputs"):
+            values = values()
+    args, kwargs = _arguments(values, path)
+    arguments = _by_name(args, kwargs, signature, path)
+    for name, value in arguments.items():
+        _check_leaves(name, value, signature, path)
+    return arguments, frozenset(kwargs)
+
+
+def _arguments(values: Any, path: Path) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Return the arguments by position and by keyword: see the table at the top of this module."""
+    if isinstance(values, Mapping):
+        return (), values
+    if is_tensor(values):
+        return (values,), {}
+    if not isinstance(values, tuple | list) or hasattr(values, "_fields"):
+        raise LowerscopeError(
+            f"example_inputs gives a {type(values).__name__}, not a tuple of tensors",
+            where=str(path),
+            todo="Return a tuple, with a comma even around one: return (x,)",
+        )
+    match values:
+        case (tuple() as args, dict() as kwargs) if not hasattr(args, "_fields"):
+            return args, kwargs
+    return tuple(values), {}
+
+
+def _by_name(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], signature: Signature, path: Path
+) -> dict[str, Any]:
+    names = signature.names
+    taken = f"Its inputs are {', '.join(names)}" if names else "It takes none"
+    if len(args) > len(signature.positions) and not signature.rest:
+        raise LowerscopeError(
+            f"example_inputs gives {len(args)} inputs, but the model takes {signature.count()}",
+            where=str(path),
+            todo=taken,
+        )
+    arguments = {signature.name(index): value for index, value in enumerate(args)}
+    by_keyword = [each.name for each in signature.parameters if each.by_keyword]
+    for name, value in kwargs.items():
+        if name in arguments:
+            raise LowerscopeError(f"example_inputs gives {name} twice", where=str(path))
+        if not isinstance(name, str) or (name not in by_keyword and not signature.keywords):
+            raise LowerscopeError(
+                f"example_inputs gives {name} by keyword, which the model does not take",
+                where=str(path),
+                todo=f"{taken}; for one that is itself a dict, return ({{...}},)",
+            )
+        arguments[name] = value
+    return arguments
+
+
+def _check_leaves(name: str, value: Any, signature: Signature, path: Path) -> None:
+    if signature.tensors_only and not is_tensor(value):
+        raise _no_tensor(name, value, str(path))
+    for place, leaf in leaves(value):
+        if not is_tensor(leaf) and not isinstance(leaf, _AS_THEY_ARE):
+            raise _no_tensor(path_text(place, name), leaf, str(path))
+
+
+def _no_tensor(name: str, value: object, where: str) -> LowerscopeError:
+    return LowerscopeError(
+        f"the example input {name} is of type {type(value).__name__}, not a tensor",
+        where=where,
+        todo="Return tensors, or tuples, lists, dicts and dataclasses of tensors and numbers",
+    )

@@ -1,0 +1,149 @@
+"""Inputs and outputs that are nests of tensors: named by their paths, and equal to torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source, TracerName
+from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.stages import Stages
+
+FILE = Path(__file__).with_name("nested_models.py")
+
+CASES: dict[str, tuple[list[str], list[str]]] = {
+    "DictInDictOut": (
+        ["batch_image", "batch_more_0"],
+        ["logits 2×3 float32", "hidden[0] 2×3 float32", "hidden[1][0] 2×3 float32"],
+    ),
+    "DataclassInAndOut": (
+        ["batch_image", "pair_first", "pair_second"],
+        ["logits 2 float32", "hidden[0] 2×3 float32", "hidden[1] 2×3 float32"],
+    ),
+    "KeywordsAndOptions": (
+        ["x", "scale"],
+        [
+            "output[0] 2×3 float32",
+            "output[2]  int64",
+            "output[3]  float32",
+            "output[4].first 2×3 float32",
+            "output[4].second 2×3 float32",
+        ],
+    ),
+    "ByKeyword": (["x", "bias"], ["output 2×3 float32"]),
+    "AnyKeywords": (["left", "right"], ["output 2×3 float32"]),
+}
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def recipe(entry: str, tracer: TracerName = "fx", *options: str) -> Recipe:
+    inputs = tuple(map(parse_input, options))
+    return Recipe(source=Source(spec=str(FILE), entry=entry), tracer=tracer, inputs=inputs)
+
+
+def placeholders(stages: Stages) -> list[str]:
+    assert stages.traced is not None
+    nodes = stages.traced.graph_module.graph.nodes
+    return [node.name for node in nodes if node.op == "placeholder"]
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize("entry", CASES)
+def test_a_nest_of_tensors_goes_in_and_comes_out(
+    pipeline: Pipeline, entry: str, tracer: TracerName
+) -> None:
+    names, outputs = CASES[entry]
+    stages = pipeline.stages(recipe(entry, tracer))
+    assert [each.name for each in stages.loaded.inputs] == names
+    assert placeholders(stages) == names
+    assert [variable.name for variable in stages.module["main"].params] == names
+    assert stages.traced is not None
+    calls = [node for node in stages.traced.graph_module.graph.nodes if node.op.startswith("call")]
+    assert any(stages.traced.modules[node.name] == "body" for node in calls)
+    lines = {stages.traced.lines[node.name].file for node in calls}
+    assert lines == {str(FILE)}
+    record = pipeline.run(recipe(entry, tracer), Silent())
+    assert record.verdict == "match", record.reason
+    assert record.max_abs_error is not None
+    found = [
+        f"{each.name} {'×'.join(map(str, each.shape))} {each.dtype}" for each in record.outputs
+    ]
+    assert found == outputs
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_a_leaf_is_given_by_its_name(pipeline: Pipeline, tracer: TracerName) -> None:
+    given = recipe("DictInDictOut", tracer, "batch_more_0=1,4")
+    first, second = pipeline.stages(given).loaded.inputs
+    assert (first.origin, second.origin) == ("example_inputs of nested_models.py", "random, seed 0")
+    assert tuple(second.value.shape) == (1, 4)
+    assert pipeline.run(given, Silent()).verdict == "match"
+
+
+def test_an_optional_input_is_left_out_before_another(pipeline: Pipeline) -> None:
+    given = recipe("KeywordsAndOptions", "fx", "x=2,4", "scale=1,3")
+    assert placeholders(pipeline.stages(given)) == ["x", "scale"]
+    given = recipe("KeywordsAndOptions", "fx", "x=2,4", "mask=2,4", "scale=1,3")
+    assert placeholders(pipeline.stages(given)) == ["x", "mask", "scale"]
+    assert pipeline.run(given, Silent()).verdict == "match"
+
+
+def test_a_nest_is_not_given_as_a_whole(pipeline: Pipeline) -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        _ = pipeline.stages(recipe("DataclassInAndOut", "fx", "pair=1,4")).loaded
+    assert "the input pair is made of pair_first, pair_second" in caught.value.problem.line()
+    with pytest.raises(LowerscopeError, match="no input called image") as caught:
+        _ = pipeline.stages(recipe("DictInDictOut", "fx", "image=1,4")).loaded
+    assert "Its inputs are batch_image, batch_more_0" in caught.value.problem.line()
+
+
+def test_the_output_that_differs_is_named(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lowerscope.core.execution import running
+
+    def add_one_to_a_member(value: object) -> torch.Tensor:
+        made = to_torch(value)
+        count.append(1)
+        return made + 1 if len(count) == 2 else made
+
+    count: list[int] = []
+    to_torch: Callable[[object], torch.Tensor] = running.to_torch
+    monkeypatch.setattr(running, "to_torch", add_one_to_a_member)
+    record = pipeline.run(recipe("DictInDictOut"), Silent())
+    assert record.verdict == "differ"
+    assert record.reason == "hidden[0]: 6 of 6 elements differ"
+    assert [output.matches for output in record.outputs] == [True, False, True]
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_the_users_model_keeps_its_forward(pipeline: Pipeline, tracer: TracerName) -> None:
+    loaded = pipeline.stages(recipe("DataclassInAndOut", tracer)).loaded
+    assert loaded.model is not None
+    _ = pipeline.stages(recipe("DataclassInAndOut", tracer)).traced
+    assert "forward" not in vars(loaded.model)
+
+
+def test_an_exported_program_keeps_its_nests(pipeline: Pipeline, tmp_path: Path) -> None:
+    class Net(torch.nn.Module):
+        def forward(self, batch: dict[str, torch.Tensor], k: int, *, bias: torch.Tensor) -> object:
+            return {"sum": batch["a"] + batch["b"] * k, "rest": [bias.relu(), None]}
+
+    batch = {"a": torch.ones(2, 3), "b": torch.randn(2, 3)}
+    program = torch.export.export(Net(), (batch, 3), {"bias": torch.randn(3)})
+    torch.export.save(program, tmp_path / "net.pt2")
+    exported = Recipe(source=Source(spec=str(tmp_path / "net.pt2")))
+    assert placeholders(pipeline.stages(exported)) == ["batch_a", "batch_b", "bias"]
+    record = pipeline.run(exported, Silent())
+    assert record.verdict == "match", record.reason
+    assert [output.name for output in record.outputs] == ["sum", "rest[0]"]
