@@ -184,11 +184,11 @@ def main(arguments: Sequence[str]) -> int:
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
             from lowerscope.core.pipeline import Pipeline
-            from lowerscope.core.showing import notes_of
+            from lowerscope.core.showing import note_lines
 
             pipeline = Pipeline()
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
-            notes = notes_of(pipeline, recipe)
+            notes = note_lines(pipeline, recipe)
     except LowerscopeError as error:
         print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
         return ERROR
@@ -222,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("show", help="print a stage")
     show.add_argument("source", help=SOURCE_HELP)
-    show.add_argument("--stage", choices=("fx", "relax", "tensorir"), required=True)
+    show.add_argument("--stage", choices=("fx", "relax", "tensorir", "library"), required=True)
     show.add_argument("--function", default="", metavar="NAME", help="only this function")
     show.add_argument("--json", action="store_true", help="print records as JSON")
     add_recipe_options(show)
@@ -249,16 +249,18 @@ def _samples() -> int:
 
 
 def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.showing import show_fx, show_relax, show_tensorir
+    from lowerscope.core.showing import show_fx, show_library, show_relax, show_tensorir
 
-    if options.stage == "fx":
+    if options.stage in ("fx", "library"):
         if options.function:
+            what = "FX graph" if options.stage == "fx" else "list of library functions"
             raise LowerscopeError(
-                "the FX graph has no functions",
+                f"the {what} is shown whole",
                 where="--function",
                 todo="Leave the option out, or show the stage relax or tensorir",
             )
-        return MATCH, show_fx(pipeline, recipe, as_json=options.json)
+        whole = show_fx if options.stage == "fx" else show_library
+        return MATCH, whole(pipeline, recipe, as_json=options.json)
     show = show_relax if options.stage == "relax" else show_tensorir
     return MATCH, show(pipeline, recipe, options.function, as_json=options.json)
 

@@ -91,8 +91,7 @@ def load_extension(extension: Extension) -> LoadedExtension:
         )
         for each in gathered
     )
-    functions = {name: _source_line(*place) for name, place in home.registered().items()}
-    return LoadedExtension(path, rules, functions, home)
+    return LoadedExtension(path, rules, home.registered(), home)
 
 
 def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:

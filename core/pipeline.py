@@ -16,6 +16,7 @@ from lowerscope.core.execution.running import Execution, Reference, measure
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.outside import with_outside
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import RunRecord, Snapshot, TextRecord, View
@@ -55,12 +56,18 @@ class Pipeline:
 
         def make() -> Snapshot:
             progress.report("Drawing")
-            return make_snapshot(
+            snapshot = make_snapshot(
                 loaded, module, traced, lowered, transformed, metrics, progress.check
             )
+            return with_outside(snapshot, stages)
 
-        key = key_of("snapshot", stages.transform_key, metrics)
+        key = key_of("snapshot", stages.run_key, metrics)
         snapshot = stages.keep("records", key, make)
+        outside = stages.keep(
+            "outside",
+            key_of("outside", key, stages.run_key),
+            lambda: with_outside(snapshot, stages),
+        )
         return msgspec.structs.replace(
             snapshot, key=stages.run_key, milliseconds=stages.milliseconds
         )

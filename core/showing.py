@@ -6,20 +6,20 @@ import msgspec
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.outside import notes_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FxNode, RunRecord
 from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.script import function_text, module_text
 
 
-def notes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
+def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
     """Return what the user should know of a recipe's model, a line each."""
-    stages = pipeline.stages(recipe)
-    traced, lowered = stages.traced, stages.lowered
-    notes = (*(traced.notes if traced else ()), *(lowered.notes if lowered else ()))
+    notes = notes_of(pipeline.stages(recipe))
     return tuple(f"{note.where}: {note.text}" if note.where else note.text for note in notes)
 
 
@@ -56,6 +56,12 @@ def show_tensorir(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json:
     """Return the script of the module after the passes, or of one of its functions."""
     module = pipeline.stages(recipe).transformed.module
     return _script(module, function, as_json=as_json)
+
+
+def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the functions outside of the module as a table, or as records."""
+    library = pipeline.snapshot(recipe, DEFAULT, Silent()).library
+    return _json(library) if as_json else print_library(library)
 
 
 def _script(module: tvm.IRModule, function: str, *, as_json: bool) -> str:

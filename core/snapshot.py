@@ -68,7 +68,6 @@ def make_snapshot(
         graph = fx_graph(traced.graph_module, nodes, traced.values, metrics, check)
     model = _model_record(loaded)
     check()
-    notes = (*(traced.notes if traced else ()), *(lowered.notes if lowered else ()))
     return Snapshot(
         model=model,
         fx=nodes,
@@ -78,7 +77,6 @@ def make_snapshot(
         relax=relax_text(module),
         functions=_functions(transformed),
         links=tuple(_links(nodes, called, model)),
-        notes=notes,
     )
 
 

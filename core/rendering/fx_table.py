@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowerscope.core.records import FxNode
+from lowerscope.core.rendering.columns import print_columns
 from lowerscope.core.rendering.shapes import extents
 
 _COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered")
@@ -18,12 +19,7 @@ def print_table(nodes: Sequence[FxNode]) -> str:
     rows = [_COLUMNS, *(_row(node) for node in nodes)]
     if not any(node.rule for node in nodes):
         rows = [row[:-1] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    rule = tuple("-" * width for width in widths)
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (rows[0], rule, *rows[1:])
-    )
+    return print_columns(rows)
 
 
 def _row(node: FxNode) -> tuple[str, ...]:

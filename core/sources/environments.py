@@ -14,11 +14,12 @@ import linecache
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
 from lowerscope.core.sources.opened_files import OpenedFiles
 from lowerscope.core.sources.registrations import Registrations
 from lowerscope.core.sources.user_files import file_of, is_installed, is_users, places_of
@@ -131,9 +132,12 @@ class Environment:
             finally:
                 self._go()
 
-    def registered(self) -> Mapping[str, tuple[str, int]]:
-        """Return file and line of each function that was registered with TVM, by its name."""
-        return self._registrations.places
+    def registered(self) -> dict[str, SourceLine]:
+        """Return where each function was registered with TVM, by its name."""
+        return {
+            name: SourceLine(file=file, line=line, text=linecache.getline(file, line).strip())
+            for name, (file, line) in self._registrations.places.items()
+        }
 
     def add(self, module: ModuleType) -> None:
         """Put the module of the file itself among the loaded ones."""

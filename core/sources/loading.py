@@ -13,6 +13,7 @@ import torch
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.records import SourceLine
 from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
@@ -90,6 +91,10 @@ class LoadedModel:
             When it is entered, if it is `spent`.
         """
         return contextlib.nullcontext() if self.home is None else self.home.entered()
+
+    def registered(self) -> dict[str, SourceLine]:
+        """Return where the file registers functions with TVM, by their names."""
+        return {} if self.home is None else self.home.registered()
 
     @property
     def spent(self) -> bool:
