@@ -63,11 +63,6 @@ class Pipeline:
 
         key = key_of("snapshot", stages.run_key, metrics)
         snapshot = stages.keep("records", key, make)
-        outside = stages.keep(
-            "outside",
-            key_of("outside", key, stages.run_key),
-            lambda: with_outside(snapshot, stages),
-        )
         return msgspec.structs.replace(
             snapshot, key=stages.run_key, milliseconds=stages.milliseconds
         )
