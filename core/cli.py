@@ -24,6 +24,8 @@ from lowerscope.core.recipe import (
     Override,
     Recipe,
     Source,
+    with_bound_params,
+    with_params_as_inputs,
 )
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.samples import samples
@@ -108,6 +110,16 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
             help=f"a file with {what}; repeatable, a later one wins",
         )
     parser.add_argument(
+        "--params-as-inputs",
+        action="store_true",
+        help="keep parameters as arguments of main, not as constants in it",
+    )
+    parser.add_argument(
+        "--bind-params",
+        action="store_true",
+        help="the same, and bind them by relax.transform.BindParams as the first step",
+    )
+    parser.add_argument(
         "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
     )
     parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
@@ -134,7 +146,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             where="--seed",
             todo=f"Write a number from 0 to {SEEDS - 1}",
         )
-    return Recipe(
+    recipe = Recipe(
         source=Source(
             spec=spec,
             entry=entry,
@@ -151,6 +163,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         target=options.target,
         threads=options.threads,
     )
+    if options.params_as_inputs or options.bind_params:
+        recipe = with_params_as_inputs(recipe, True)
+    return with_bound_params(recipe, True) if options.bind_params else recipe
 
 
 def parse_override(text: str) -> Override:

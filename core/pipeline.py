@@ -107,7 +107,7 @@ class Pipeline:
         # What the files import late, or register, has to be there while the model runs.
         with stages.running():
             progress.report("Running")
-            execution = Execution(built.executable, "main", values)
+            execution = Execution(built.executable, "main", stages.arguments())
             actual = execution.outputs()
             reference = (
                 None

@@ -142,6 +142,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     extensions
         Files with rules and with library functions, in order: of two rules for the same operator
         and strategy, and of two functions of the same name, the later one counts.
+    params_as_inputs
+        Whether the model's parameters are arguments of ``main``, and not constants in it. The
+        step ``BindParams`` makes constants of them.
     steps
         The passes after lowering, in order.
     tolerances
@@ -160,10 +163,43 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     lowering: Strategy = "high-level"
     overrides: tuple[Override, ...] = ()
     extensions: tuple[Extension, ...] = ()
+    params_as_inputs: bool = False
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
     tolerances: Tolerances = Tolerances()
     target: str = "llvm"
     threads: int = 0
+
+
+BIND_PARAMS = "BindParams"
+"""The step that makes constants of the parameters that are arguments of ``main``."""
+
+
+def binds_params(recipe: Recipe) -> bool:
+    """Return whether a step that makes constants of parameters is switched on."""
+    return any(step.name == BIND_PARAMS and step.on for step in recipe.steps)
+
+
+def with_params_as_inputs(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with parameters as inputs of ``main``, or as constants.
+
+    As inputs, there is the step ``BindParams``, switched off at first.
+    """
+    recipe = msgspec.structs.replace(recipe, params_as_inputs=on)
+    if on:
+        return with_bound_params(recipe, binds_params(recipe))
+    steps = tuple(step for step in recipe.steps if step.name != BIND_PARAMS)
+    return msgspec.structs.replace(recipe, steps=steps)
+
+
+def with_bound_params(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step ``BindParams`` switched on or off; it is the first one."""
+    steps = recipe.steps
+    if not any(step.name == BIND_PARAMS for step in steps):
+        steps = (Step(name=BIND_PARAMS), *steps)
+    changed = tuple(
+        msgspec.structs.replace(step, on=on) if step.name == BIND_PARAMS else step for step in steps
+    )
+    return msgspec.structs.replace(recipe, steps=changed)
 
 
 def to_json(recipe: Recipe) -> str:

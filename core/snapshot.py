@@ -68,6 +68,7 @@ def make_snapshot(
         graph = fx_graph(traced.graph_module, nodes, traced.values, metrics, check)
     model = _model_record(loaded)
     check()
+    arguments = {name: each.name for name, each in lowered.arguments.items()} if lowered else {}
     return Snapshot(
         model=model,
         fx=nodes,
@@ -76,7 +77,7 @@ def make_snapshot(
         relax_graph=relax_graph(module, metrics, check),
         relax=relax_text(module),
         functions=_functions(transformed),
-        links=tuple(_links(nodes, called, model)),
+        links=tuple(_links(nodes, called, model, arguments)),
     )
 
 
@@ -117,7 +118,10 @@ def _functions(transformed: TransformedModel) -> tuple[FunctionRecord, ...]:
 
 
 def _links(
-    nodes: tuple[FxNode, ...], called: Mapping[str, tuple[str, ...]], model: ModelRecord
+    nodes: tuple[FxNode, ...],
+    called: Mapping[str, tuple[str, ...]],
+    model: ModelRecord,
+    arguments: Mapping[str, str],
 ) -> Iterator[tuple[str, str]]:
     links: Links = {}
     for binding, functions in called.items():
@@ -127,6 +131,8 @@ def _links(
         for entity in (*node.bindings, *node.functions):
             links[node.id, entity] = None
     _link_parts(nodes, model, links)
+    for name, parameter in arguments.items():
+        links[f"param:{parameter}", f"relax:main/{name}"] = None
     yield from links
 
 

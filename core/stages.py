@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from importlib.metadata import version
 from typing import TypeVar
 
+import torch
 import tvm
 
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, build, register_library
+from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.extensions import (
     LoadedExtension,
@@ -24,11 +27,12 @@ from lowerscope.core.extensions import (
     load_extension,
     visiting,
 )
+from lowerscope.core.lowering.parameters import with_parameters_as_inputs
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Extension, Recipe, TracerName
+from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.tracing.tracing import TracedModel, trace
@@ -139,7 +143,10 @@ class Stages:
                 if extension.kind == "rules"
                 for rule in each.rules
             ]
-            return lower(traced, inputs, self._recipe.lowering, self._recipe.overrides, rules)
+            made = lower(traced, inputs, self._recipe.lowering, self._recipe.overrides, rules)
+            if self._recipe.params_as_inputs:
+                made = with_parameters_as_inputs(made, traced.graph_module)
+            return made
 
         return self.keep("lower", self.lower_key, make, lambda _: _weight_bytes(loaded))
 
@@ -153,14 +160,32 @@ class Stages:
         return lowered.module
 
     @cached_property
+    def parameters(self) -> Mapping[str, tvm.runtime.Tensor]:
+        """The parameters that are arguments of ``main`` by name: the model's, or a file's."""
+        if self.lowered is not None:
+            return {name: each.data for name, each in self.lowered.arguments.items()}
+        loaded = self.loaded
+        return {
+            each.name: to_tvm(each.value)
+            for each in loaded.inputs
+            if each.name in loaded.parameters
+        }
+
+    @cached_property
     def transformed(self) -> TransformedModel:
         """The module after the recipe's steps."""
-        module = self.module
+        module, steps = self.module, self._recipe.steps
+        if binds_params(self._recipe) and self.loaded.module is not None and not self.parameters:
+            raise LowerscopeError(
+                "there is nothing to bind: no argument of main has a value from a file",
+                where=BIND_PARAMS,
+                todo="Give the parameters with --params FILE",
+            )
 
         def make() -> TransformedModel:
             self._progress.report("Applying passes")
             with self.loaded.environment():
-                return transform(module, self._recipe.steps, self._progress.check)
+                return transform(module, steps, self._progress.check, self.parameters)
 
         return self.keep("passes", self.transform_key, make)
 
@@ -179,6 +204,15 @@ class Stages:
         register_library({} if lowered is None else lowered.library)
         key = key_of("build", self.transform_key, str(target))
         return self.keep("build", key, make, lambda _: _weight_bytes(loaded))
+
+    def arguments(self) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
+        """Return what ``main`` is called with after the passes, which may have bound some of it."""
+        inputs = [each.value for each in self.loaded.inputs]
+        more = () if self.lowered is None else self.parameters.values()
+        before = [variable.name for variable in self.module["main"].params]
+        after = [variable.name for variable in self.transformed.module["main"].params]
+        known = dict(zip(before, (*inputs, *more), strict=True))
+        return (*inputs, *more) if after == before else tuple(known[name] for name in after)
 
     # Keys
 
@@ -205,7 +239,14 @@ class Stages:
             for each in recipe.extensions
             if each.on and each.kind == "rules"
         ]
-        return key_of("lower", self.trace_key, recipe.lowering, recipe.overrides, rules)
+        return key_of(
+            "lower",
+            self.trace_key,
+            recipe.lowering,
+            recipe.overrides,
+            rules,
+            recipe.params_as_inputs,
+        )
 
     @cached_property
     def transform_key(self) -> str:

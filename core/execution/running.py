@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import tvm
 from tvm import relax
@@ -41,16 +42,21 @@ class Execution:
     entry
         Name of the Relax function to call.
     inputs
-        Contiguous tensors on the CPU; TVM reads a copy of them.
+        Contiguous tensors on the CPU; TVM reads a copy of those that are torch's.
     """
 
     def __init__(
-        self, executable: relax.VMExecutable, entry: str, inputs: Sequence[torch.Tensor]
+        self,
+        executable: relax.VMExecutable,
+        entry: str,
+        inputs: Sequence[torch.Tensor | tvm.runtime.Tensor],
     ) -> None:
         machine = relax.VirtualMachine(executable, tvm.cpu())
         self._function = machine[entry]
         self._machine = machine  # the function does not keep it alive
-        self._inputs = [to_tvm(value) for value in inputs]
+        self._inputs = [
+            to_tvm(value) if isinstance(value, torch.Tensor) else value for value in inputs
+        ]
 
     def call(self) -> Any:
         """Run once and return what the virtual machine returns.
@@ -82,6 +88,12 @@ def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
     if value.numel():
         torch.utils.dlpack.from_dlpack(result).copy_(value.detach())
     return result
+
+
+def to_numpy(value: tvm.runtime.Tensor) -> np.ndarray[Any, Any]:
+    """Return a tensor of TVM as an array; one of bfloat16 as float32, which holds all of it."""
+    tensor = torch.utils.dlpack.from_dlpack(value)
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
 
 def to_torch(value: Any) -> torch.Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import tvm
 from tvm import ir, relax
@@ -14,22 +16,39 @@ _ALIGNMENT = 64
 class Constants:
     """The constants of one module: the same tensor is the same object wherever it is used.
 
+    A tensor is the same under two names, and in two objects over the same elements: tied weights.
+
     The constants share the memory of the model's parameters where TVM can read it as it lies;
     they are values, and nothing writes to either.
     """
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[torch.Tensor, Value]] = {}
+        self._made: dict[Any, tuple[torch.Tensor, Value]] = {}
+
+    @property
+    def made(self) -> tuple[tuple[torch.Tensor, Value], ...]:
+        """Each tensor with its constant."""
+        return tuple(self._made.values())
 
     def constant(self, tensor: torch.Tensor) -> Value:
         """Return `tensor` as a Relax constant of the same shape and dtype."""
-        kept = self._made.get(id(tensor))
+        key = memory_of(tensor)
+        kept = self._made.get(key)
         if kept is None:
             kept = (tensor, relax.const(_to_tvm(tensor)))
-            self._made[id(tensor)] = kept
+            self._made[key] = kept
         constant = kept[1]
         assert isinstance(constant, ir.GenericConst)
         return constant
+
+
+def memory_of(tensor: torch.Tensor) -> Any:
+    """Return what is equal for tensors over the same elements, as long as one of them lives."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or not tensor.numel():
+        return id(tensor)
+    signs = (tensor.is_conj(), tensor.is_neg())
+    place = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
+    return (*place, *signs) if tensor.data_ptr() else id(tensor)
 
 
 def _to_tvm(tensor: torch.Tensor) -> tvm.runtime.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import tvm
 from torch import fx
@@ -79,6 +79,31 @@ class NodeLowering:
     line: SourceLine | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class NamedConstant:
+    """A constant of ``main``.
+
+    Attributes
+    ----------
+    name
+        Of the parameter, buffer or tensor of the model that it is: ``linear0.weight``; of others,
+        ``constant_N``, counted in the order of ``main``.
+    from_model
+        Whether it is one of the model's.
+    constant
+        The Relax constant.
+    """
+
+    name: str
+    from_model: bool
+    constant: Any
+
+    @property
+    def data(self) -> tvm.runtime.Tensor:
+        """Its value."""
+        return self.constant.value
+
+
 @dataclass(frozen=True)
 class LoweredModel:
     """A Relax module and where each part of it comes from.
@@ -96,6 +121,11 @@ class LoweredModel:
         The functions that the module calls by name, to register before it is built and run.
     random
         For each output, the names of the random operators that it depends on.
+    constants
+        The tensors that were made constants, and these.
+    arguments
+        The parameters that are arguments of ``main``, by their names there; empty where all of
+        them are constants.
     """
 
     module: tvm.IRModule
@@ -103,3 +133,5 @@ class LoweredModel:
     notes: tuple[Note, ...]
     library: Mapping[str, LibraryFunction] = field(default_factory=dict)
     random: tuple[tuple[str, ...], ...] = ()
+    constants: tuple[tuple[Any, Any], ...] = ()
+    arguments: Mapping[str, NamedConstant] = field(default_factory=dict)

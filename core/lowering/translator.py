@@ -150,7 +150,8 @@ class _Translation:
         self._notes.unused_rules(self._user_rules.without_node([self._callee(c) for c in calls]))
         notes = self._notes.all(builder.not_legalised, self._choices.without_match(calls))
         library = self._library.functions.by_name
-        return LoweredModel(module, nodes, notes, library, self._random_outputs())
+        random = self._random_outputs()
+        return LoweredModel(module, nodes, notes, library, random, builder.constants.made)
 
     def _start(self, node: fx.Node) -> None:
         called = node.op.startswith("call")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.passes.bindings import match_bindings
-from lowerscope.core.passes.catalogue import CATALOGUE
+from lowerscope.core.passes.catalogue import CATALOGUE, Values
 from lowerscope.core.recipe import Step
 from lowerscope.core.relax_bindings import binding_ids
 
@@ -31,7 +32,10 @@ class TransformedModel:
 
 
 def transform(
-    module: tvm.IRModule, steps: Sequence[Step], check: Callable[[], None] = lambda: None
+    module: tvm.IRModule,
+    steps: Sequence[Step],
+    check: Callable[[], None] = lambda: None,
+    values: Values = MappingProxyType({}),
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order.
 
@@ -39,6 +43,8 @@ def transform(
     ----------
     check
         Called before each step; may raise to cancel.
+    values
+        Tensors of the parameters that are arguments of ``main``, by name.
 
     Raises
     ------
@@ -50,7 +56,7 @@ def transform(
         if not step.on:
             continue
         check()
-        after = _apply(module, step, number)
+        after = _apply(module, step, number, values)
         matches = match_bindings(module, after)
         became = {
             entity: tuple(new for old in olds for new in matches.get(old, ()))
@@ -60,7 +66,7 @@ def transform(
     return TransformedModel(module=module, bindings=became)
 
 
-def _apply(module: tvm.IRModule, step: Step, number: int) -> tvm.IRModule:
+def _apply(module: tvm.IRModule, step: Step, number: int, values: Values) -> tvm.IRModule:
     where = f"step {number} ({step.name})"
     if step.name not in CATALOGUE:
         raise LowerscopeError(
@@ -70,7 +76,7 @@ def _apply(module: tvm.IRModule, step: Step, number: int) -> tvm.IRModule:
         )
     try:
         with tvm.transform.PassContext(opt_level=3):
-            return CATALOGUE[step.name]()(module)
+            return CATALOGUE[step.name](values)(module)
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"the pass failed: {last_line(error)}",

@@ -58,6 +58,8 @@ class LoadedModel:
         The tensors among the inputs as they are used, in order.
     calling
         How the model is called with them.
+    parameters
+        Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
     classes
         Names of the classes that the output tells apart, if the file has ``classes``.
     files
@@ -78,6 +80,7 @@ class LoadedModel:
     classes: tuple[str, ...]
     files: tuple[Path, ...]
     home: Environment | None = None
+    parameters: frozenset[str] = frozenset()
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the file's code runs: what is opened calls its functions.
@@ -174,6 +177,7 @@ def _load_python(
         classes=_classes(file),
         files=environment.files(),
         home=environment,
+        parameters=frozenset(each.name for each in gathered.values if each in fixed.values()),
     )
 
 

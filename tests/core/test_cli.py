@@ -172,11 +172,11 @@ def test_what_draws_random_numbers_is_no_difference(
     assert main([*arguments, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["verdict"] == "not-comparable"
-    assert record["reason"] == "output 0 depends on dropout, which draws random numbers"
+    assert record["reason"] == "output[0] depends on dropout, which draws random numbers"
     assert [each["verdict"] for each in record["outputs"]] == ["not-comparable", "match"]
     assert record["max_abs_error"] < 1e-5
     assert main(arguments) == 0
-    assert "Not comparable: output 0 depends on dropout" in capsys.readouterr().out
+    assert "Not comparable: output[0] depends on dropout" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_what_depends_on_random_numbers_is_said_to_be_not_comparable(
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "neutral"
     assert "not comparable" in window.tool_bar.verdict.accessibleName()
-    reason = "not comparable: output 0 depends on dropout, which draws random numbers"
+    reason = "not comparable: output[0] depends on dropout, which draws random numbers"
     assert reason in window.tool_bar.verdict.toolTip()
     shown = [row.cells[-1] for row in window.panes.result.outputs.rows()]
     texts = [cell if isinstance(cell, str) else cell.text for cell in shown]
