@@ -73,7 +73,7 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
         prog="lowerscope",
         description="A debugger for lowering: see and steer how a PyTorch model becomes machine"
         " code in Apache TVM.",
-        epilog="Without a window: lowerscope samples | show | run | export (each has --help).",
+        epilog=f"Without a window: lowerscope {' | '.join(cli.COMMANDS)} (each has --help).",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
     parser.add_argument("source", nargs="?", default=None, help=cli.SOURCE_HELP)

@@ -34,7 +34,7 @@ from lowerscope.core.sources.spec import check_readable, parse_spec, source_path
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
-COMMANDS = ("samples", "show", "run", "export")
+COMMANDS = ("samples", "show", "run", "export", "rule")
 
 SEEDS = 2**32
 """Number of seeds that torch, NumPy and Python all take."""
@@ -252,6 +252,14 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     export.add_argument("--force", action="store_true", help="overwrite files that are there")
     add_recipe_options(export)
+
+    rule = commands.add_parser("rule", help="write a lowering rule for a node, to start from")
+    rule.add_argument("source", help=SOURCE_HELP)
+    rule.add_argument("--node", required=True, metavar="NAME", help="as show --stage fx names it")
+    rule.add_argument(
+        "--output", required=True, metavar="FILE.py", help="a new file, or one to add the rule to"
+    )
+    add_recipe_options(rule)
     return parser
 
 
@@ -297,4 +305,11 @@ def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
     return MATCH, "\n".join(str(path) for path in written)
 
 
-_ANSWERS = {"show": _show, "run": _run, "export": _export}
+def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    from lowerscope.core.rule_files import write_rule
+
+    line = write_rule(pipeline.stages(recipe), options.node, options.output)
+    return MATCH, f"{line.file}:{line.line}"
+
+
+_ANSWERS = {"show": _show, "run": _run, "export": _export, "rule": _rule}

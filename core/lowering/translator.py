@@ -198,7 +198,7 @@ class _Translation:
         if not _has_tensor((args, kwargs)) and _is_python(node):
             return _compute(node, args, kwargs)
         own = self._user_rules.find(self._callee(node), self._strategy) if in_torch else None
-        if own is not None and not hinders_rules(args, kwargs):
+        if own is not None:
             try:
                 return self._by_user_rule(own, node, args, kwargs)
             except LowerscopeError as failure:
@@ -242,6 +242,10 @@ class _Translation:
         LowerscopeError
             If it fails; what it has emitted is still there.
         """
+
+        hindrance = hinders_rules(args, kwargs)
+        if hindrance:
+            raise LowerscopeError(hindrance, where=own.where)
 
         def built_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
             # What the rule has emitted itself stays if a built-in one gives up half-way.

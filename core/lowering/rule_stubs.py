@@ -1,0 +1,213 @@
+"""A working rule for a node, as text: where a rule of the user's own starts from."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import keyword
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.overrides import resolve_name
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.lowering.library_nodes import gives_tensors
+from lowerscope.core.lowering.lowered import Info, Traced
+from lowerscope.core.lowering.operator_names import bare_name, operator_name
+from lowerscope.core.lowering.relax_values import is_dtype
+from lowerscope.core.lowering.stub_bodies import BUILT_IN, body_of
+from lowerscope.core.recipe import Strategy
+
+_WITHOUT_EFFECT = frozenset({"inplace"})
+_FLOATS = ("float32", "float64")
+_ARGUMENT_OF_FORMULA = "x"
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A rule as text.
+
+    Attributes
+    ----------
+    name
+        Of its function: ``my_relu``.
+    imports
+        Lines that it needs at the top of its file.
+    """
+
+    name: str
+    imports: tuple[str, ...]
+    key: str
+    strategy: str
+    summary: str
+    parameters: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    def text(self, name: str) -> str:
+        """Return the rule with its function called `name`."""
+        strategy = f', strategy="{self.strategy}"' if self.strategy else ""
+        body = "".join(f"    {line}".rstrip() + "\n" for line in self.lines)
+        return (
+            f"@rule({self.key}{strategy})\n"
+            f"def {name}({', '.join(('builder', 'node', *self.parameters))}):\n"
+            f'    """{self.summary}"""\n'
+            f"{body}"
+        )
+
+
+def make_stub(traced: Traced, name: str, strategy: Strategy) -> Stub:
+    """Return a rule that lowers a node as it is lowered without it.
+
+    Parameters
+    ----------
+    name
+        Of the node.
+    strategy
+        What the rule is for; ``"library"`` for both of the others.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such node, or none that a rule can be for.
+    """
+    node = _find(traced, name)
+    modules = dict(traced.graph_module.named_modules())
+    info = traced.values[node.name]
+    called = operator_name(node, modules)
+    module = modules[str(node.target)] if node.op == "call_module" else None
+    key, needed = _key(node, module)
+    unary = _is_unary(node, traced, info)
+    body = body_of(called, strategy, unary=unary, module=module is not None)
+    parameters, call = _parameters(node, written_out=body is not BUILT_IN)
+    parameters = (*parameters, *body.parameters)
+    imports = ["import torch", *([needed] if needed else []), *body.imports]
+    imports.append("from lowerscope.core.rules import rule")
+    return Stub(
+        name=_identifier(f"my_{called}"),
+        imports=tuple(imports),
+        key=key,
+        strategy="" if strategy == "library" else strategy,
+        summary=f"Lower {bare_name(node, modules)}; {node.name} is {info.text}.",
+        parameters=parameters,
+        lines=tuple(line.replace("{call}", call) for line in body.lines),
+    )
+
+
+def _find(traced: Traced, name: str) -> fx.Node:
+    nodes: dict[str, fx.Node] = {node.name: node for node in traced.graph_module.graph.nodes}
+    node = nodes.get(name.removeprefix("fx:"))
+    calls = [
+        each.name
+        for each in nodes.values()
+        if each.op.startswith("call") and gives_tensors(traced.values[each.name])
+    ]
+    if node is None:
+        what = f"there is no node {name}"
+    elif not node.op.startswith("call"):
+        what = f"{node.name} is no call, so it has no rule"
+    elif node.name not in calls:
+        what = f"{node.name} makes no tensor, so it has no rule"
+    elif node.target in (operator.getitem, getattr) and _of_tuple(node, traced):
+        what = f"{node.name} only takes a member of a tuple, so it has no rule"
+    elif foreign := [each for each in node.all_input_nodes if _is_foreign(each, traced)]:
+        kind = traced.values[foreign[0].name].dtype
+        what = f"{node.name} takes {kind}, which TVM does not have, so it has no rule"
+    else:
+        return node
+    shown = ", ".join(calls[:12])
+    raise LowerscopeError(what, where="--node", todo=f"Choose one of {shown}")
+
+
+def _of_tuple(node: fx.Node, traced: Traced) -> bool:
+    first = node.args[0]
+    return isinstance(first, fx.Node) and traced.values[first.name].shape is None
+
+
+def _is_foreign(node: fx.Node, traced: Traced) -> bool:
+    info = traced.values[node.name]
+    return info.shape is not None and not is_dtype(info.dtype)
+
+
+def _is_unary(node: fx.Node, traced: Traced, info: Info) -> bool:
+    """Return whether a node takes one tensor of floats and makes one, and takes nothing else."""
+    if len(node.args) != 1 or not isinstance(node.args[0], fx.Node):
+        return False
+    given = traced.values[node.args[0].name]
+    return (
+        set(node.kwargs) <= _WITHOUT_EFFECT
+        and given.shape is not None
+        and given.dtype == info.dtype
+        and info.dtype in _FLOATS
+    )
+
+
+def _parameters(node: fx.Node, *, written_out: bool) -> tuple[tuple[str, ...], str]:
+    """Return the parameters of the rule after builder and node, and how it calls the built-in."""
+    if written_out:
+        return (_ARGUMENT_OF_FORMULA, *(f"{name}=False" for name in node.kwargs)), ""
+    first: tuple[str, ...] = ()
+    if node.args:
+        first = ("tensors",) if isinstance(node.args[0], (list, tuple)) else ("x",)
+    return (*first, "*args", "**kwargs"), ", ".join((*first, "*args", "**kwargs"))
+
+
+def _identifier(name: str) -> str:
+    plain = "".join(each if each.isalnum() else "_" for each in name)
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
+    """Return what a node calls as an expression, and the import that it needs besides torch.
+
+    Raises
+    ------
+    LowerscopeError
+        If no file can name it.
+    """
+    target: Any = type(module) if module is not None else node.target
+    if isinstance(target, str):
+        return f'"{target}"', ""
+    if isinstance(target, torch._ops.OpOverload):
+        return f"torch.ops.{target}", ""
+    for expression in _names(target):
+        top = expression.partition(".")[0]
+        if _value_of(expression) is target:
+            if top in ("torch", "builtins"):
+                return expression.removeprefix("builtins."), ""
+            return expression, f"import {expression.rpartition('.')[0]}"
+    raise LowerscopeError(
+        f"{getattr(target, '__qualname__', target)} has no name that a rule file could import",
+        where=node.name,
+        todo="Move it to a module that can be imported",
+    )
+
+
+def _names(target: Any) -> Iterator[str]:
+    name = str(getattr(target, "__name__", ""))
+    if isinstance(target, type):
+        yield f"torch.nn.{name}"
+    else:
+        resolved = resolve_name(target)
+        if resolved:
+            yield resolved
+        for place in ("torch.nn.functional", "torch", "torch.special", "operator", "math"):
+            yield f"{place}.{name}"
+    module = str(getattr(target, "__module__", "") or "")
+    yield f"{module}.{getattr(target, '__qualname__', name)}"
+
+
+def _value_of(expression: str) -> Any:
+    """Return what a dotted name stands for once its first module is imported; else ``None``."""
+    top, *parts = expression.split(".")
+    namespace: Mapping[str, Any] = {"torch": torch, "operator": operator, "builtins": builtins}
+    try:
+        value = namespace[top] if top in namespace else importlib.import_module(top)
+        for part in parts:
+            value = getattr(value, part)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return value

@@ -1,0 +1,141 @@
+"""Writing a rule into a file: a new one, or one that has rules already."""
+
+from __future__ import annotations
+
+import ast
+from itertools import count
+from pathlib import Path
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.lowering.rule_stubs import Stub, make_stub
+from lowerscope.core.recipe import STRATEGIES, Strategy
+from lowerscope.core.records import SourceLine
+from lowerscope.core.sources.spec import user_path
+from lowerscope.core.stages import Stages
+
+_HEAD = '"""Lowering rules."""\n'
+
+
+def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
+    """Write a working rule for a node, and return where it stands.
+
+    It lowers the node as it was lowered before. A file that exists keeps all that it has.
+
+    Parameters
+    ----------
+    node
+        Its name, or its id.
+    file
+        A Python file; it need not exist.
+
+    Raises
+    ------
+    LowerscopeError
+        If the node has no rule, or the file cannot be read, is not Python, or cannot be written.
+    """
+    traced, lowered = stages.traced, stages.lowered
+    if traced is None or lowered is None:
+        raise LowerscopeError(
+            "this source builds an IRModule, so there are no nodes to write rules for",
+            where="--node",
+        )
+    path = user_path(file).absolute()
+    if path.suffix.lower() != ".py":
+        raise LowerscopeError(
+            "it is not a Python file", where=str(path), todo="Give a file that ends in .py"
+        )
+    name = node.removeprefix("fx:")
+    known = lowered.nodes.get(name)
+    # What runs in torch may be on its way to either of the others.
+    strategy: Strategy = next(
+        (each for each in STRATEGIES if known and each == known.strategy), "library"
+    )
+    stub = make_stub(traced, name, strategy)
+    text = _read(path)
+    tree = _parsed(text, path)
+    text, name = _added(text, tree, stub)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be written ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    lines = text.splitlines()
+    line = next(number for number, each in enumerate(lines) if each.startswith(f"def {name}("))
+    return SourceLine(file=str(path), line=line, text=lines[line - 1])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return _HEAD
+    except (OSError, UnicodeDecodeError) as error:
+        raise LowerscopeError(
+            f"the file cannot be read ({error})", where=str(path), todo="Choose another file"
+        ) from None
+
+
+def _parsed(text: str, path: Path) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise LowerscopeError(
+            f"this is not valid Python: {error.msg}",
+            where=f"{path}:{error.lineno}",
+            todo="Mend it, or choose another file",
+        ) from None
+
+
+def _added(text: str, tree: ast.Module, stub: Stub) -> tuple[str, str]:
+    """Return the text with the rule at its end and its imports at the top, and the rule's name."""
+    taken = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    candidates = (stub.name if number == 1 else f"{stub.name}_{number}" for number in count(1))
+    name = next(each for each in candidates if each not in taken)
+    have = {bound for node in tree.body for bound in _bound(node)}
+    missing = [line for each in stub.imports if (line := _without(each, have))]
+    lines = text.splitlines()
+    if missing:
+        at = _after_imports(tree)
+        gap = [""] if at and not isinstance(tree.body[0], (ast.Import, ast.ImportFrom)) else []
+        if any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body):
+            gap = []
+        lines[at:at] = [*gap, *missing]
+    head = "\n".join(lines).rstrip("\n")
+    return (f"{head}\n\n\n" if head else "") + stub.text(name), name
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """Return what an import binds, with where it is from."""
+    if isinstance(node, ast.Import):
+        return [f"import {each.name} as {each.asname}" for each in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [f"from {node.module} import {each.name} as {each.asname}" for each in node.names]
+    return []
+
+
+def _without(line: str, have: set[str]) -> str:
+    """Return an import without the names that are there already; empty if all are."""
+    statement = ast.parse(line).body[0]
+    assert isinstance(statement, (ast.Import, ast.ImportFrom))
+    kept = [
+        each
+        for each, name in zip(statement.names, _bound(statement), strict=True)
+        if name not in have
+    ]
+    statement.names = kept
+    return ast.unparse(statement) if kept else ""
+
+
+def _after_imports(tree: ast.Module) -> int:
+    """Return after how many lines new imports stand: after the others, or after the docstring."""
+    end = 0
+    for node in tree.body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or (docstring and end == 0):
+            end = node.end_lineno or end
+        else:
+            break
+    return end
