@@ -73,6 +73,7 @@ def _entities(snapshot: Snapshot) -> frozenset[str]:
     ids = {span.entity for span in snapshot.relax.spans}
     ids.update(box.id for box in snapshot.relax_graph.boxes)
     ids.update(node.id for node in snapshot.fx)
+    ids.update(part.id for node in snapshot.fx for part in node.parts)
     ids.update(function.id for function in snapshot.functions)
     ids.update(each.id for each in snapshot.model.parameters)
     ids.update(each.id for each in snapshot.model.modules)

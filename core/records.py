@@ -1,6 +1,7 @@
 """What the stages tell the window and the command line: plain, frozen, serialisable values.
 
 Everything that can be pointed at has an id: ``fx:linear0`` (a node of the FX graph),
+``part:lstm/linear_3`` (an operator that a node was broken up into),
 ``relax:main/lv1`` (a binding of a Relax function), ``tir:dense`` (a PrimFunc),
 ``param:linear0.weight``, ``module:linear0``. This module imports neither torch nor TVM.
 """
@@ -95,6 +96,24 @@ class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
+class FxPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the operators that a node was broken up into: ``part:lstm/linear_3``.
+
+    ``args`` are names of other parts of the node, and ``input_0``, … for the tensors that the node
+    itself reads; the rest is as in `FxNode`.
+    """
+
+    id: str
+    name: str
+    target: str
+    args: str
+    shape: tuple[Extent, ...] | None
+    dtype: str
+    rule: str
+    bindings: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+
+
 class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     """One node of the FX graph.
 
@@ -129,6 +148,9 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
         of the passes.
     tracer
         Which tracer made it: ``"fx"`` or ``"export"``.
+    parts
+        The operators that it was broken up into to be lowered, in order; empty where a rule covers
+        it as a whole. A binding of theirs is one of the node's.
     """
 
     id: str
@@ -151,6 +173,7 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     tracer: str = ""
+    parts: tuple[FxPart, ...] = ()
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):

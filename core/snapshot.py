@@ -96,11 +96,20 @@ def _functions_of_bindings(transformed: TransformedModel) -> Mapping[str, tuple[
 
 def _with_functions(node: FxNode, called: Mapping[str, tuple[str, ...]], tracer: str) -> FxNode:
     """Turn the node's bindings into ids, and its functions into those after the passes."""
-    bindings = tuple(f"relax:main/{name}" for name in node.bindings)
-    functions = (each for binding in bindings for each in called.get(binding, ()))
-    return msgspec.structs.replace(
-        node, bindings=bindings, functions=tuple(dict.fromkeys(functions)), tracer=tracer
+    parts = tuple(
+        msgspec.structs.replace(part, **_linked(part.bindings, called)) for part in node.parts
     )
+    return msgspec.structs.replace(
+        node, tracer=tracer, parts=parts, **_linked(node.bindings, called)
+    )
+
+
+def _linked(
+    names: tuple[str, ...], called: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    bindings = tuple(f"relax:main/{name}" for name in names)
+    functions = (each for binding in bindings for each in called.get(binding, ()))
+    return {"bindings": bindings, "functions": tuple(dict.fromkeys(functions))}
 
 
 def _functions(transformed: TransformedModel) -> tuple[FunctionRecord, ...]:
@@ -130,13 +139,16 @@ def _links(
     for node in nodes:
         for entity in (*node.bindings, *node.functions):
             links[node.id, entity] = None
-    _link_parts(nodes, model, links)
+        for part in node.parts:
+            for entity in (node.id, *part.bindings, *part.functions):
+                links[part.id, entity] = None
+    _link_model(nodes, model, links)
     for name, parameter in arguments.items():
         links[f"param:{parameter}", f"relax:main/{name}"] = None
     yield from links
 
 
-def _link_parts(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> None:
+def _link_model(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> None:
     """Link the nodes with the modules and parameters that they come from and read."""
     modules = {module.path: module.id for module in model.modules if module.path}
     owned: dict[str, list[str]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from lowerscope.app.views.formats import (
@@ -10,7 +11,7 @@ from lowerscope.app.views.formats import (
     count_text,
     shape_text,
 )
-from lowerscope.core.records import FxNode, Snapshot, SourceLine
+from lowerscope.core.records import FxNode, FxPart, Snapshot, SourceLine
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -55,8 +56,37 @@ def node_facts(node: FxNode) -> Facts:
         ("rule", node.rule),
         ("reason", node.reason),
         ("random", RANDOM if node.random else ""),
+        ("parts", parts_text(node)),
         ("bindings", names_of(node.bindings, most=12)),
         ("functions", names_of(node.functions, most=12)),
+    ]
+    return tuple((label, value) for label, value in facts if value)
+
+
+def parts_text(node: FxNode) -> str:
+    """Return what a node was broken up into: ``8 × linear, 4 × tanh``; empty if it was not."""
+    counts = Counter(part.target.split(".")[-2] for part in node.parts if "." in part.target)
+    return ", ".join(f"{count} × {name}" for name, count in counts.most_common())
+
+
+def find_part(snapshot: Snapshot, entity: str) -> tuple[FxNode, FxPart] | None:
+    """Return the part with an id, and the node that it belongs to."""
+    if not entity.startswith("part:"):
+        return None
+    return next(
+        ((node, part) for node in snapshot.fx for part in node.parts if part.id == entity), None
+    )
+
+
+def _part_facts(node: FxNode, part: FxPart) -> Facts:
+    facts = [
+        ("part of", f"{node.name} · {node.label}"),
+        ("target", part.target),
+        ("args", part.args),
+        ("value", f"{shape_text(part.shape)} {part.dtype}".strip()),
+        ("rule", part.rule),
+        ("bindings", names_of(part.bindings, most=12)),
+        ("functions", names_of(part.functions, most=12)),
     ]
     return tuple((label, value) for label, value in facts if value)
 
@@ -66,6 +96,9 @@ def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
     node = find_node(snapshot, entity)
     if node is not None:
         return node_facts(node)
+    found = find_part(snapshot, entity)
+    if found is not None:
+        return _part_facts(*found)
     for function in snapshot.functions:
         if function.id == entity:
             loops = f"{function.loops} loops in {function.blocks} blocks"

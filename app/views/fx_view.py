@@ -11,7 +11,7 @@ from lowerscope.app.views.graph_page import EXTENDING, GraphPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import FxNode
+from lowerscope.core.records import FxNode, FxPart
 
 TRACERS = {"fx": "symbolic_trace", "export": "torch.export"}
 
@@ -60,12 +60,12 @@ class FxView(Pane):
         else:
             self.set_context(f"{len(snapshot.fx)} nodes · {TRACERS[snapshot.tracer]}")
         self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + snapshot.tracer)
-        self.table.set_rows([_row(node) for node in snapshot.fx])
+        self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
         self._show_selection()
 
     def _show_selection(self) -> None:
         selection = self._workspace.selection
-        marked = selection.of_kind("fx")
+        marked = (*selection.of_kind("fx"), *selection.of_kind("part"))
         self.table.set_selection(marked)
         if marked and self.current() == "table":
             chosen = [entity for entity in selection.chosen if entity in marked]
@@ -89,6 +89,27 @@ class FxView(Pane):
         if node.line is not None:
             parts.append(f"{line_text(node.line)}  {node.line.text}")
         return "\n".join(part for part in parts if part)
+
+
+def _rows(node: FxNode) -> list[Row]:
+    """Return the row of a node, and below it those of the operators that it was broken up into."""
+    return [_row(node), *(_part_row(part) for part in node.parts)]
+
+
+def _part_row(part: FxPart) -> Row:
+    return Row(
+        part.id,
+        (
+            Cell("part", role="quiet"),
+            Cell(f"    ↳ {part.name}"),
+            Cell(part.target, code=True, tooltip=part.target),
+            Cell(part.args, code=True, tooltip=part.args),
+            "",
+            shape_text(part.shape),
+            Cell(part.dtype, role="quiet"),
+            Cell(part.rule, role="quiet", tooltip=part.rule),
+        ),
+    )
 
 
 def _row(node: FxNode) -> Row:

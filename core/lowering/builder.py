@@ -87,6 +87,10 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.not_legalised -= self._stayed
         self._stayed.clear()
 
+    def restore(self, bindings: list[Any]) -> None:
+        """Go back to a node of which `bindings` are kept, as `end_node` returned them."""
+        self._kept = list(bindings)
+
     @property
     def parameters(self) -> set[Any]:
         """The variables that the function under way takes."""

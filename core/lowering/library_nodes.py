@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -73,6 +75,32 @@ def unknown_among(node: fx.Node, args: Any, kwargs: Any) -> Missing | None:
     return None
 
 
+@dataclass(frozen=True)
+class BoundCall:
+    """The call that a node makes.
+
+    Attributes
+    ----------
+    key
+        Equal for nodes that call the same.
+    make
+        Returns what is called.
+    args, kwargs
+        With an `Argument` for each tensor, parameters of a module included.
+    tensors
+        These tensors, as Relax values.
+    changes_buffers
+        Whether it may write into buffers of the module that it calls.
+    """
+
+    key: Any
+    make: Callable[[], Call]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[Value]
+    changes_buffers: bool
+
+
 class LibraryNodes:
     """Lowers nodes of one graph to calls of library functions.
 
@@ -119,36 +147,46 @@ class LibraryNodes:
         Refused
             If an argument or a result is nothing that can be passed.
         """
-        tensors: list[Value] = []
         from_data = self._has_shape_from_data(node, args, kwargs)
-        copies = mutates
-        key: Any
-        if node.op == "call_module":
-            module = self._modules[str(node.target)]
-            copies = copies or changes_buffers(module)
-            state = {name: self.constant(each) for name, each in tensors_of(module).items()}
-            args, key = (state, *args), content_of_module(module)
-        else:
-            key = node.target
-        if is_random(node, self._modules):
-            # Calls that are equal may become one; these draw their own numbers each.
-            key = (key, node.name)
-        bound = self._bind(args, tensors)
-        bound_by_name = self._bind(kwargs, tensors)
+        bound = self.bind(node, args, kwargs)
+        # Calls that are equal may become one; those of random numbers draw their own each.
+        key = (bound.key, node.name) if is_random(node, self._modules) else bound.key
         name = self.functions.name_for(
             operator_name(node, self._modules),
             key,
-            lambda: self._call_of(node),
-            bound,
-            bound_by_name,
-            len(tensors),
-            copies=copies,
+            bound.make,
+            bound.args,
+            bound.kwargs,
+            len(bound.tensors),
+            copies=mutates or bound.changes_buffers,
             returns=from_data,
         )
         leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
         call = self._call_for_data if from_data else self._call_into
-        results = iter(call(node, name, tensors, leaves))
+        results = iter(call(node, name, bound.tensors, leaves))
         return _nest(info, results), name
+
+    def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
+        """Return the call that `node` makes, with its tensors apart from everything else.
+
+        Raises
+        ------
+        Refused
+            If an argument is nothing that can be passed.
+        """
+        key: Any = node.target
+        changes = False
+        if node.op == "call_module":
+            module = self._modules[str(node.target)]
+            changes = changes_buffers(module)
+            state = {name: self.constant(each) for name, each in tensors_of(module).items()}
+            args, key = (state, *args), content_of_module(module)
+        tensors: list[Value] = []
+        bound_args = self._bind(args, tensors)
+        bound_kwargs = self._bind(kwargs, tensors)
+        return BoundCall(
+            key, partial(self._call_of, node), bound_args, bound_kwargs, tensors, changes
+        )
 
     def constant(self, tensor: torch.Tensor) -> Value:
         """Return one of the model's tensors as a constant, held if TVM lacks its dtype."""

@@ -44,6 +44,33 @@ class Traced(Protocol):
 
 
 @dataclass(frozen=True)
+class PartLowering:
+    """One of the operators that an FX node was broken up into.
+
+    Attributes
+    ----------
+    name
+        Of the part, unique within its node.
+    target, args
+        The operator, and its arguments as they are written: the names of other parts, and
+        ``input_0``, … for the node's own tensors.
+    shape, dtype
+        Of the value if it is a tensor; otherwise ``None`` and empty.
+    rule, bindings, functions
+        As in `NodeLowering`.
+    """
+
+    name: str
+    target: str
+    args: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    rule: str
+    bindings: tuple[str, ...]
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class NodeLowering:
     """The provenance of one FX node.
 
@@ -67,6 +94,9 @@ class NodeLowering:
         Whether it draws random numbers, so that what it gives cannot be compared.
     line
         Where the rule stands, for one of the user's own.
+    parts
+        The operators that it was broken up into, in order, as no rule covers it as a whole; empty
+        for other nodes. A binding of theirs is one of the node's.
     """
 
     node: str
@@ -77,6 +107,7 @@ class NodeLowering:
     reason: str = ""
     random: bool = False
     line: SourceLine | None = None
+    parts: tuple[PartLowering, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+import torch
+
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value
 
@@ -84,13 +86,28 @@ def find_rule(target: Any) -> Rule | None:
 def find_in(table: Mapping[Any, Found], target: Any) -> Found | None:
     """Return the entry for what a node calls, or ``None``.
 
-    A method that ends in an underscore is the in-place form of the one without; the tracer has
-    followed what it changes.
+    A method or operator that ends in an underscore is the in-place form of the one without; the
+    tracer has followed what it changes.
     """
     found = table.get(target)
     if found is None and isinstance(target, str) and not target.endswith("__"):
         return table.get(target.removesuffix("_"))
+    if found is None and isinstance(target, torch._ops.OpOverload):
+        return table.get(functional_form(target))
     return found
+
+
+def functional_form(target: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+    """Return what ``aten.relu_`` computes without changing its argument: ``aten.relu``.
+
+    ``None`` where `target` changes nothing, or has no such form.
+    """
+    name = target._schema.name.rpartition("::")[2]
+    if not target._schema.is_mutable or not name.endswith("_"):
+        return None
+    packet = getattr(getattr(torch.ops, target.namespace), name.removesuffix("_"), None)
+    found = getattr(packet, target._overloadname, None)
+    return None if found is None or found._schema.is_mutable else found
 
 
 RULES: dict[Any, Rule] = {}

@@ -8,12 +8,14 @@ from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from lowerscope.core.lowering.operator_names import bare_name
 
 _SHAPE_FROM_DATA = frozenset(
     {
         "nonzero",
+        "nonzero_numpy",
         "argwhere",
         "masked_select",
         "unique",
@@ -42,7 +44,7 @@ def has_shape_from_data(
         Whether a value is a tensor of booleans, or any tensor.
     """
     name = bare_name(node, modules)
-    if name in _SHAPE_FROM_DATA:
+    if name in _SHAPE_FROM_DATA or has_unknown_extents(node.meta.get("val")):
         return True
     if name == "where":
         return len(args) == 1 and not node.kwargs
@@ -56,6 +58,15 @@ def has_shape_from_data(
         entries = index if isinstance(index, (tuple, list)) else [index]
         return any(is_mask(entry) for entry in entries)
     return False
+
+
+def has_unknown_extents(value: Any) -> bool:
+    """Return whether ``torch.export`` did not know an extent of a value, or of one in a tuple."""
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(size, torch.SymInt) for size in value.shape) and bool(
+            free_unbacked_symbols(value)
+        )
+    return isinstance(value, (tuple, list)) and any(has_unknown_extents(each) for each in value)
 
 
 def member_index(node: fx.Node, modules: Mapping[str, nn.Module]) -> int | None:

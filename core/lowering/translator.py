@@ -12,7 +12,6 @@ import torch
 import tvm
 from torch import fx
 from tvm import ir, relax
-from tvm.relax import op
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
@@ -25,24 +24,22 @@ from lowerscope.core.lowering.library_nodes import (
     hinders_rules,
     unknown_among,
 )
-from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
+from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, PartLowering, Traced
 from lowerscope.core.lowering.notes import Notes
 from lowerscope.core.lowering.operator_names import operator_name, qualified_name
 from lowerscope.core.lowering.outputs import count_outputs, output_value
+from lowerscope.core.lowering.parts import Parts
 from lowerscope.core.lowering.problems import Uncovered, uncovered_error
 from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
     Held,
     Value,
-    dtype_of,
-    has_static_shape,
     is_dtype,
-    is_tensor,
-    shape_of,
 )
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
 from lowerscope.core.lowering.torch_traits import member_index
+from lowerscope.core.lowering.traced_values import as_traced
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.recipe import Override, Strategy
 
@@ -108,6 +105,7 @@ class _Translation:
         self._stock = StockConverters(self._builder, self._env, traced.graph_module)
         self._library = LibraryNodes(self._builder, self._modules)
         self._user_rules = UserRules(rules)
+        self._in_parts = Parts(self._builder, self._library, traced.graph_module)
         self._uncovered: list[Uncovered] = []
         # Nodes without a value; what cannot be lowered because of them is no news.
         self._failed: set[fx.Node] = set()
@@ -118,6 +116,8 @@ class _Translation:
         self._cause = ""
         self._user_rule: UserRule | None = None
         self._without = ""
+        self._parts: tuple[PartLowering, ...] = ()
+        self._bound: list[Any] = []
         self._notes = Notes(traced.lines)
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
@@ -137,7 +137,8 @@ class _Translation:
                     output = None if self._uncovered else self._emit_output(node)
                 else:
                     self._env[node] = self._translate(node)
-                bound, emitted = builder.end_node()
+                rest, emitted = builder.end_node()
+                bound = [*self._bound, *rest]
                 bindings += bound
                 nodes[node.name] = self._provenance(node, bound, emitted)
             if self._uncovered:
@@ -158,6 +159,7 @@ class _Translation:
         self._strategy = self._choices.strategy_of(node) if called else self._default
         self._builder.te = self._strategy == "te"
         self._rule = self._cause = self._without = ""
+        self._parts, self._bound = (), []
         self._user_rule = None
 
     def _translate(self, node: fx.Node) -> Value:
@@ -224,9 +226,16 @@ class _Translation:
             made = self._traced.values[node.name].text
             makes = f"it makes a {made} of data, and only tensors can be computed"
             raise Refused(cause or makes)
+        random = is_random(node, self._modules)
+        if not random and not hinders_rules(args, kwargs):
+            try:
+                return self._by_parts(node, args, kwargs)
+            except Refused:
+                # As a whole it has no rule either, and that is what is said of it.
+                self._parts, self._bound = (), []
         self._builder.discard_node()
         name = operator_name(node, self._modules)
-        if is_random(node, self._modules):
+        if random:
             self._cause = f"{name} is random"
         else:
             self._cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
@@ -285,6 +294,18 @@ class _Translation:
         _check_members(node, value)
         return self._as_traced(node, value)
 
+    def _by_parts(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        value, self._parts, self._bound = self._in_parts.lower(node, args, kwargs)
+        self._rule = f"{operator_name(node, self._modules)} in parts"
+        return self._as_traced(node, value)
+
+    def _as_traced(self, node: fx.Node, value: Value) -> Value:
+        info = self._traced.values[node.name]
+        if info.shape is None:
+            return value
+        written = node.name in self._traced.mutations
+        return as_traced(self._builder, value, info.shape, info.dtype, written=written)
+
     def _by_library(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
         mutates = node.name in self._traced.mutations
         info = self._traced.values[node.name]
@@ -325,19 +346,6 @@ class _Translation:
             return slice(*(self._values_of(each) for each in parts))
         return argument
 
-    def _as_traced(self, node: fx.Node, value: Value) -> Value:
-        """Check that `value` has the shape and dtype that torch computed for `node`."""
-        info = self._traced.values[node.name]
-        if not is_tensor(value) or info.shape is None or not has_static_shape(value):
-            return value
-        if node.name in self._traced.mutations and dtype_of(value) != info.dtype:
-            # What is written in place takes the dtype of what it is written into.
-            value = self._builder.emit(op.astype(value, info.dtype))
-        if shape_of(value) != info.shape or dtype_of(value) != info.dtype:
-            made = f"{'×'.join(map(str, shape_of(value)))} {dtype_of(value)}"
-            raise Refused(f"it would be {made} where torch has {info.text}")
-        return value
-
     def _refuse(self, node: fx.Node, reason: str) -> Value:
         """Write down that `node` is not covered."""
         line = self._traced.lines.get(node.name)
@@ -377,11 +385,16 @@ class _Translation:
             rule = self._rule
         else:
             reason, random = "", False
+            if self._parts:
+                emitted = (*dict.fromkeys(part.target for part in self._parts), *emitted)
             rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
         own = self._user_rule
         rule = f"{rule}{self._without}" if own is None else _shown(own)
         line = None if own is None else own.line
-        return NodeLowering(node.name, self._strategy, rule, names, functions, reason, random, line)
+        parts = self._parts
+        return NodeLowering(
+            node.name, self._strategy, rule, names, functions, reason, random, line, parts
+        )
 
 
 def _shown(own: UserRule) -> str:

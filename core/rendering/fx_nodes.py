@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from lowerscope.core.records import FxNode, SourceLine
+from lowerscope.core.records import FxNode, FxPart, SourceLine
 from lowerscope.core.rendering.fx_labels import Values, label_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+class Part(Protocol):
+    """One of the operators that a node was broken up into."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def args(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def bindings(self) -> tuple[str, ...]: ...
+    @property
+    def functions(self) -> tuple[str, ...]: ...
 
 
 class Lowered(Protocol):
@@ -32,6 +53,8 @@ class Lowered(Protocol):
     def bindings(self) -> tuple[str, ...]: ...
     @property
     def functions(self) -> tuple[str, ...]: ...
+    @property
+    def parts(self) -> Sequence[Part]: ...
 
 
 def fx_nodes(
@@ -82,6 +105,24 @@ def fx_nodes(
                 rule_line=None if lowering is None else lowering.line,
                 bindings=() if lowering is None else tuple(lowering.bindings),
                 functions=() if lowering is None else tuple(lowering.functions),
+                parts=() if lowering is None else _parts(node.name, lowering.parts),
             )
         )
     return tuple(records)
+
+
+def _parts(node: str, parts: Sequence[Part]) -> tuple[FxPart, ...]:
+    return tuple(
+        FxPart(
+            id=f"part:{node}/{part.name}",
+            name=part.name,
+            target=part.target,
+            args=_ADDRESS.sub("", part.args),
+            shape=part.shape,
+            dtype=part.dtype,
+            rule=part.rule,
+            bindings=part.bindings,
+            functions=part.functions,
+        )
+        for part in parts
+    )

@@ -20,33 +20,6 @@ from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
 from lowerscope.core.tracing.source_lines import line_of_stack
 
-_ATEN = torch.ops.aten
-_KEPT = (
-    _ATEN.linear.default,
-    _ATEN.matmul.default,
-    _ATEN.scaled_dot_product_attention.default,
-    _ATEN.layer_norm.default,
-    _ATEN.group_norm.default,
-    _ATEN.instance_norm.default,
-    _ATEN.rms_norm.default,
-    _ATEN.silu.default,
-    _ATEN.mish.default,
-    _ATEN.hardswish.default,
-    _ATEN.hardsigmoid.default,
-    _ATEN.softplus.default,
-    _ATEN.glu.default,
-    _ATEN.pad.default,
-    _ATEN.pixel_shuffle.default,
-    _ATEN.pixel_unshuffle.default,
-    _ATEN.upsample_nearest1d.vec,
-    _ATEN.upsample_nearest2d.vec,
-    _ATEN.upsample_nearest3d.vec,
-    _ATEN.upsample_linear1d.vec,
-    _ATEN.upsample_bilinear2d.vec,
-    _ATEN.upsample_trilinear3d.vec,
-    _ATEN.upsample_bicubic2d.vec,
-)
-
 
 def export(
     model: torch.nn.Module,
@@ -126,18 +99,22 @@ def _taking_tensors(
             model.forward = before
 
 
-def to_graph_module(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """Decompose `program`, with parameters as ``get_attr`` nodes.
+def whole_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
+    """Return the graph of `program` as it was traced, with parameters as ``get_attr`` nodes.
 
-    The result is core ATen, but for operators that say more whole than in parts: ``linear`` and
-    not a transposition and ``addmm``.
+    Its operators are those that the model calls, in-place ones and views among them.
     """
-    table = torch.export.default_decompositions()
-    for operator in _KEPT:
-        if operator in table:
-            del table[operator]
+    return _module_of(program)
+
+
+def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
+    """Return the graph of `program` without in-place operators, its operators whole otherwise."""
     with torch.no_grad():
-        graph_module = program.run_decompositions(table).module(check_guards=False)
+        return _module_of(program.run_decompositions({}))
+
+
+def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
+    graph_module = program.module(check_guards=False)
     assert isinstance(graph_module, fx.GraphModule)
     return graph_module
 
@@ -190,12 +167,20 @@ def module_paths(graph_module: fx.GraphModule) -> dict[str, str]:
 
 
 def is_described(graph_module: fx.GraphModule) -> bool:
-    """Return whether every node knows its value and none of them has a symbolic extent."""
+    """Return whether nodes know their values: none has a symbolic extent, or changes another."""
+    if any(changes_in_place(node) for node in graph_module.graph.nodes):
+        return False
     return all(
         "val" in node.meta and is_static(node.meta["val"])
         for node in graph_module.graph.nodes
         if node.op != "output"
     )
+
+
+def changes_in_place(node: fx.Node) -> bool:
+    """Return whether `node` calls an operator that writes into its arguments."""
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
 
 
 def described_values(graph_module: fx.GraphModule) -> dict[str, NodeInfo]:

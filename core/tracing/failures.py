@@ -81,6 +81,14 @@ def took_export(by_fx: Problem) -> Note:
     return Note(text=f"{by_fx.what}; torch.export traced it", where=by_fx.where)
 
 
+def made_functional(whole: Problem) -> Note:
+    """Return the note that a graph is shown without in-place operators, since `whole` hinders."""
+    return Note(
+        text=f"{whole.what}; the graph is shown with new values in place of the change",
+        where=whole.where,
+    )
+
+
 def _ends_python(error: SystemExit, line: SourceLine | None) -> LowerscopeError:
     return LowerscopeError(
         f"the model fails when it is run: {first_line(error)}",

@@ -13,13 +13,14 @@ from lowerscope.core.nesting import is_plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
-from lowerscope.core.tracing.failures import neither_traces, took_export
+from lowerscope.core.tracing.failures import made_functional, neither_traces, took_export
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.node_info import NodeInfo
 from lowerscope.core.tracing.running_once import run_eagerly, run_once
 
 if TYPE_CHECKING:
     import torch
+    from torch import fx
 
     from lowerscope.core.recipe import TracerName
 
@@ -150,7 +151,19 @@ def _trace_export(
     program = exported
     if program is None:
         program = exporting.export(model, inputs, calling, plain_output=is_plain(outputs))
-    graph_module = exporting.to_graph_module(program)
+    try:
+        return _described(exporting.whole_graph(program), inputs)
+    except LowerscopeError as error:
+        if error.problem.code != "try-export":
+            raise
+        traced = _described(exporting.functional_graph(program), inputs)
+        # A change of the model's own state is told better by what became of it.
+        notes = traced.notes or (made_functional(error.problem),)
+        return replace(traced, notes=notes)
+
+
+def _described(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
+    """Return an exported graph with what is known of its nodes."""
     notes = exporting.drop_what_is_not_read(graph_module)
     lines = exporting.source_lines(graph_module)
     if exporting.is_described(graph_module):

@@ -1,0 +1,184 @@
+"""Nodes that no rule covers as a whole, lowered operator by operator."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import fx, nn
+from torch._ops import OpOverload
+
+from lowerscope.core.errors import last_line
+from lowerscope.core.lowering.builder import NodeBuilder, functions_of
+from lowerscope.core.lowering.decomposing import decompose
+from lowerscope.core.lowering.library import content_of
+from lowerscope.core.lowering.library_nodes import BoundCall, LibraryNodes, hinders_rules
+from lowerscope.core.lowering.lowered import PartLowering
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    dtype_of,
+    has_static_shape,
+    shape_of,
+    torch_dtype,
+)
+from lowerscope.core.lowering.rule_table import RULES, Refused, find_rule
+from lowerscope.core.lowering.traced_values import as_traced
+
+_KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDictionary()
+"""What calls of a traced graph become, or why they cannot; another strategy needs it again."""
+
+
+class Parts:
+    """Lowers nodes of one graph in parts.
+
+    Parameters
+    ----------
+    root
+        The graph's module.
+    """
+
+    def __init__(self, builder: NodeBuilder, library: LibraryNodes, root: fx.GraphModule) -> None:
+        self._builder = builder
+        self._library = library
+        self._graphs = _KEPT.setdefault(root, {})
+
+    def lower(
+        self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
+        """Lower one node of the graph.
+
+        Parameters
+        ----------
+        args, kwargs
+            The node's arguments, with values in place of nodes.
+
+        Returns
+        -------
+        value
+            A tensor, or a nest of tuples of tensors and ``None``.
+        parts
+            What was lowered, in order.
+        bindings
+            All that they bound, in order; the builder has closed them.
+
+        Raises
+        ------
+        Refused
+            If it cannot be broken up into operators that are covered by rules.
+        """
+        builder = self._builder
+        stayed = set(builder.not_legalised)
+        builder.discard_node()
+        kept, _ = builder.end_node()
+        try:
+            bound = self._library.bind(node, args, kwargs)
+            graph_module = self._graph_of(bound)
+            value, parts, bindings = self._lower_all(graph_module, bound.tensors)
+            return value, parts, [*kept, *bindings]
+        except Exception as error:  # TVM refuses what it cannot infer in many types
+            builder.discard_node()
+            builder.restore(kept)
+            builder.not_legalised = stayed
+            if isinstance(error, Refused):
+                raise
+            raise Refused(last_line(error)) from error
+
+    def _graph_of(self, bound: BoundCall) -> fx.GraphModule:
+        """Return what a call becomes, made once for all calls that are equal."""
+        if any(not has_static_shape(tensor) for tensor in bound.tensors):
+            raise Refused("its shapes are not known")
+        types = [(shape_of(each), torch_dtype(dtype_of(each))) for each in bound.tensors]
+        key = (bound.key, content_of(bound.args), content_of(bound.kwargs), tuple(types))
+        if key not in self._graphs:
+            try:
+                self._graphs[key] = decompose(
+                    bound.make(), bound.args, bound.kwargs, types, _is_covered
+                )
+            except Refused as refusal:
+                self._graphs[key] = str(refusal)
+        graph_module = self._graphs[key]
+        if isinstance(graph_module, str):
+            raise Refused(graph_module)
+        return graph_module
+
+    def _lower_all(
+        self, graph_module: fx.GraphModule, tensors: list[Value]
+    ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
+        env: dict[fx.Node, Value] = {}
+        parts: list[PartLowering] = []
+        bindings: list[Any] = []
+        inputs = iter(tensors)
+        for part in graph_module.graph.nodes:
+            if part.op == "placeholder":
+                env[part] = next(inputs)
+            elif part.op == "get_attr":
+                env[part] = self._library.constant(getattr(graph_module, str(part.target)))
+            elif part.op == "output":
+                return _values_of(part.args[0], env), tuple(parts), bindings
+            else:
+                env[part], rule = self._lower_part(part, env)
+                bound, emitted = self._builder.end_node()
+                bindings += bound
+                if part.target is not operator.getitem or bound:
+                    parts.append(_record(part, rule, emitted, bound))
+        raise AssertionError("a graph without an output")
+
+    def _lower_part(self, part: fx.Node, env: Mapping[fx.Node, Value]) -> tuple[Value, str]:
+        args, kwargs = _values_of(part.args, env), _values_of(part.kwargs, env)
+        if part.target is operator.getitem:
+            return RULES[operator.getitem].lower(self._builder, *args), "getitem"
+        hindrance = hinders_rules(args, kwargs)
+        rule = find_rule(part.target)
+        if hindrance or rule is None:
+            raise Refused(hindrance or f"no relax operator for {part.target}")
+        value = rule.apply(self._builder, args, kwargs)
+        expected = part.meta["val"]
+        if isinstance(expected, torch.Tensor):
+            shape, dtype = tuple(expected.shape), _name(expected.dtype)
+            value = as_traced(
+                self._builder, value, shape, dtype, written=part.meta.get("written", False)
+            )
+        return value, rule.name
+
+
+def _is_covered(target: OpOverload) -> bool:
+    return find_rule(target) is not None
+
+
+def _record(
+    part: fx.Node, rule: str, emitted: tuple[str, ...], bindings: list[Any]
+) -> PartLowering:
+    value = part.meta["val"]
+    tensor = value if isinstance(value, torch.Tensor) else None
+    return PartLowering(
+        name=part.name,
+        target="getitem" if part.target is operator.getitem else str(part.target),
+        args=_arguments(part),
+        shape=None if tensor is None else tuple(tensor.shape),
+        dtype="" if tensor is None else _name(tensor.dtype),
+        rule=f"{rule}: {', '.join(emitted)}" if emitted else rule,
+        bindings=tuple(binding.var.name for binding in bindings),
+        functions=functions_of(bindings),
+    )
+
+
+def _arguments(part: fx.Node) -> str:
+    named = [f"{key}={value}" for key, value in part.kwargs.items() if value is not None]
+    return ", ".join([*(str(each) for each in part.args), *named])
+
+
+def _values_of(argument: Any, env: Mapping[fx.Node, Value]) -> Any:
+    if isinstance(argument, fx.Node):
+        return env[argument]
+    if isinstance(argument, (tuple, list)):
+        return type(argument)(_values_of(each, env) for each in argument)
+    if isinstance(argument, dict):
+        return {key: _values_of(each, env) for key, each in argument.items()}
+    return argument
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

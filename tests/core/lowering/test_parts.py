@@ -1,0 +1,111 @@
+"""Nodes that no rule covers as a whole, lowered operator by operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+X = torch.randn(2, 3, 8)
+
+
+class Sequences(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.LSTM(8, 4, batch_first=True, bidirectional=True)
+        self.second = nn.LSTM(8, 4, batch_first=True, bidirectional=True)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y, state = self.first(x)
+        return self.second(y)[0][:, -1], state
+
+
+class Calls(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x)
+
+
+SEQUENCES = Sequences().eval()
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_the_bindings_of_the_parts_are_those_of_the_node(
+    bench: Any, tracer: str, strategy: str
+) -> None:
+    outcome = bench.check(SEQUENCES, (X,), tracer, strategy)
+    assert outcome.lowered.notes == ()
+    nodes = [node for node in outcome.lowered.nodes.values() if node.parts]
+    assert len(nodes) == 2
+    for node in nodes:
+        assert node.strategy == strategy
+        assert node.bindings == tuple(name for part in node.parts for name in part.bindings)
+        assert {name for part in node.parts for name in part.functions} == set(node.functions)
+        assert "aten.linear.default" in node.rule
+        assert len({part.name for part in node.parts}) == len(node.parts)
+    part = next(part for part in nodes[0].parts if part.target == "aten.linear.default")
+    assert (part.shape, part.dtype) == ((3, 2, 16), "float32")
+    assert part.rule.startswith("linear: ")
+
+
+def test_the_undecomposed_operator_is_what_is_shown_and_chosen(bench: Any) -> None:
+    outcome = bench.check(SEQUENCES, (X,), "export", "library")
+    targets = [str(node.target) for node in outcome.traced.graph_module.graph.nodes]
+    assert targets.count("aten.lstm.input") == 2
+    lstm = outcome.lowered.nodes["lstm"]
+    assert (lstm.strategy, lstm.parts) == ("library", ())
+
+
+def test_what_a_rule_refuses_may_have_parts(bench: Any) -> None:
+    outcome = bench.check(Calls(lambda x: F.normalize(x, p=3.0)), (X,), "fx", "te")
+    node = outcome.lowered.nodes["normalize"]
+    assert (node.strategy, node.reason) == ("te", "")
+    assert len(node.parts) > 1
+
+
+def test_a_node_of_which_a_part_has_no_rule_runs_in_torch_as_a_whole(bench: Any) -> None:
+    outcome = bench.check(Calls(lambda x: torch.fft.rfft(x).abs() + 1), (X,), "export", "te")
+    node = outcome.lowered.nodes["fft_rfft"]
+    assert (node.strategy, node.parts) == ("library", ())
+    assert node.reason == "no relax operator for fft_rfft; runs in torch"
+    assert outcome.lowered.nodes["add"].strategy == "te"
+
+
+def test_what_would_become_too_many_operators_runs_in_torch(bench: Any) -> None:
+    outcome = bench.check(nn.LSTM(2, 2).eval(), (torch.randn(300, 2),), "export", "te")
+    assert outcome.lowered.nodes["lstm"].strategy == "library"
+
+
+def inside(x: torch.Tensor) -> Any:
+    y = F.normalize(x, p=3.0)
+    y += 1
+    return y, F.relu_(y * 2)
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
+def test_in_place_operators_of_the_undecomposed_graph(bench: Any, strategy: str) -> None:
+    outcome = bench.check(Calls(inside), (X,), "export", strategy)
+    targets = [str(node.target) for node in outcome.traced.graph_module.graph.nodes]
+    assert {"aten.add_.Tensor", "aten.relu_.default"} <= set(targets)
+    assert outcome.traced.notes == ()
+
+
+def through_a_view(x: torch.Tensor) -> Any:
+    y = x * 2
+    y[:, 0] = 1.0  # the write
+    return y
+
+
+def test_a_write_through_a_view_is_shown_as_a_new_value_with_a_note(bench: Any) -> None:
+    outcome = bench.check(Calls(through_a_view), (X,), "export", "te")
+    (note,) = outcome.traced.notes
+    assert "changes a tensor in place" in note.text
+    assert "new values" in note.text
+    assert note.where.startswith(__file__)
