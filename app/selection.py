@@ -71,7 +71,10 @@ def _function_of(entity: str) -> str:
 
 def _entities(snapshot: Snapshot) -> frozenset[str]:
     ids = {span.entity for span in snapshot.relax.spans}
-    ids.update(box.id for box in snapshot.relax_graph.boxes)
+    for function in snapshot.functions:
+        if function.kind == "relax":
+            parts = (*function.parameters, "return")
+            ids.update(f"{function.id}/{part}" for part in parts)
     ids.update(node.id for node in snapshot.fx)
     ids.update(part.id for node in snapshot.fx for part in node.parts)
     ids.update(function.id for function in snapshot.functions)

@@ -13,13 +13,14 @@ from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
 from lowerscope.app.overrides import with_strategy
 from lowerscope.app.selection import Links, Selection
-from lowerscope.core.engine.protocol import RunParams, SnapshotParams, TextParams
+from lowerscope.core.engine.protocol import GraphParams, RunParams, SnapshotParams, TextParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import Note, RunRecord, Snapshot, TextRecord, View
+from lowerscope.core.records import GraphRecord, Note, RunRecord, Snapshot, TextRecord, View
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 
@@ -102,7 +103,7 @@ class Workspace(QObject):
         self._replay_request: int | None = None
         self._run_request: int | None = None
         self._run_waits = False
-        self._fetches: dict[int, int] = {}
+        self._fetches = Fetches(self.engine)
         self._links = Links()
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
@@ -315,7 +316,7 @@ class Workspace(QObject):
         """Return the ids that are linked to one."""
         return self._links.of(entity)
 
-    # Texts that are fetched when they are looked at
+    # What is fetched when it is looked at
 
     def fetch_text(
         self,
@@ -327,30 +328,19 @@ class Workspace(QObject):
         """Ask for a text of a function, or for the builder; return a number for `drop_fetch`."""
         assert self._recipe is not None
         params = TextParams(recipe=self._recipe, view=view, name=name)
+        return self._fetches.ask("text", params, on_text, on_problem)
 
-        def take_text(record: TextRecord) -> None:
-            self._fetches.pop(first, None)
-            on_text(record)
-
-        def take_problem(problem: Problem) -> None:
-            if problem.code == "not-kept" and first in self._fetches:
-                # The engine is a new one: what leads to the text has to be derived again.
-                self._fetches[first] = self.engine.request(
-                    "derived_text", params, take_text, take_problem
-                )
-            else:
-                self._fetches.pop(first, None)
-                on_problem(problem)
-
-        first = self.engine.request("text", params, take_text, take_problem)
-        self._fetches[first] = first
-        return first
+    def fetch_graph(
+        self, on_graph: Callable[[GraphRecord], None], on_problem: Callable[[Problem], None]
+    ) -> int:
+        """Ask for the Relax graph; return a number for `drop_fetch`."""
+        assert self._recipe is not None
+        params = GraphParams(recipe=self._recipe, metrics=self.metrics)
+        return self._fetches.ask("graph", params, on_graph, on_problem)
 
     def drop_fetch(self, number: int) -> None:
-        """Forget about a text that is no longer looked at."""
-        request = self._fetches.pop(number, None)
-        if request is not None:
-            self.engine.drop(request)
+        """Forget about what is no longer looked at."""
+        self._fetches.drop(number)
 
     # Run
 

@@ -19,8 +19,9 @@ from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.outside import with_outside
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import RunRecord, Snapshot, TextRecord, View
+from lowerscope.core.records import GraphRecord, RunRecord, Snapshot, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import write_text
@@ -75,8 +76,7 @@ class Pipeline:
         LowerscopeError
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
-        if self.stages(recipe, progress).transform_key not in self._memo:
-            raise LowerscopeError("the module is not kept", code="not-kept")
+        self._check_kept(recipe, progress)
         return self.derived_text(recipe, view, name, progress)
 
     def derived_text(self, recipe: Recipe, view: View, name: str, progress: Progress) -> TextRecord:
@@ -94,6 +94,32 @@ class Pipeline:
             lambda: write_text(stages, view, name),
             lambda text: 2 * len(text.text),
         )
+
+    def graph(self, recipe: Recipe, metrics: TextMetrics, progress: Progress) -> GraphRecord:
+        """Return the Relax graph of a module that is kept: see `derived_graph`.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first.
+        """
+        self._check_kept(recipe, progress)
+        return self.derived_graph(recipe, metrics, progress)
+
+    def derived_graph(
+        self, recipe: Recipe, metrics: TextMetrics, progress: Progress
+    ) -> GraphRecord:
+        """Return the data flow of the module before the passes, laid out."""
+        stages = self.stages(recipe, progress)
+        return stages.keep(
+            "graph",
+            key_of("graph", stages.lower_key, metrics),
+            lambda: relax_graph(stages.module, metrics, progress.check),
+        )
+
+    def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
+        if self.stages(recipe, progress).transform_key not in self._memo:
+            raise LowerscopeError("the module is not kept", code="not-kept")
 
     def run(self, recipe: Recipe, progress: Progress) -> RunRecord:
         """Build, run on the CPU, compare with torch, and time both."""

@@ -238,13 +238,14 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One function of the module: ``kind`` is ``relax``, ``tensorir`` or ``external``.
 
     ``calls`` are the ids of the Relax bindings that call it; ``blocks`` and ``loops`` count the
-    parts of a TensorIR function.
+    parts of a TensorIR function; ``parameters`` are the names of a Relax function's.
     """
 
     id: str
     name: str
     kind: str
     calls: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
     blocks: int = 0
     loops: int = 0
 
@@ -292,7 +293,7 @@ class ExtensionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the window shows of a recipe, but for the texts that are fetched when looked at.
+    """What the window shows of a recipe at once; the rest is fetched when it is looked at.
 
     Attributes
     ----------
@@ -302,8 +303,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         The FX nodes in order; empty for a source without torch.
     tracer
         The one that was taken, ``"fx"`` or ``"export"``; empty for a source without torch.
-    fx_graph, relax_graph
-        Both graphs, laid out.
+    fx_graph
+        The FX graph, laid out; ``None`` for a source without torch.
     relax
         The Relax functions as they were lowered, before the passes.
     functions
@@ -327,7 +328,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     fx: tuple[FxNode, ...]
     tracer: str
     fx_graph: GraphRecord | None
-    relax_graph: GraphRecord
     relax: TextRecord
     functions: tuple[FunctionRecord, ...]
     links: tuple[tuple[str, str], ...]

@@ -112,12 +112,14 @@ def _unused(name: str, used: set[str]) -> str:
 
 
 def _bindings(expression: Any) -> Iterator[Any]:
-    if isinstance(expression, relax.Function):
+    # Exact types: TVM's classes are abstract ones to Python, and `isinstance` of these is slow.
+    kind = type(expression)
+    if kind is relax.Function:
         yield from _bindings(expression.body)
-    elif isinstance(expression, relax.If):
+    elif kind is relax.If:
         yield from _bindings(expression.true_branch)
         yield from _bindings(expression.false_branch)
-    elif isinstance(expression, relax.SeqExpr):
+    elif kind is relax.SeqExpr:
         for block in expression.blocks:
             for binding in block.bindings:
                 yield binding

@@ -24,7 +24,6 @@ from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
@@ -54,7 +53,8 @@ def make_snapshot(
     check
         Called between the parts; may raise to cancel.
     """
-    called = _functions_of_bindings(transformed)
+    calls = calls_of(transformed.module)
+    called = _functions_of_bindings(transformed, calls)
     nodes: tuple[FxNode, ...] = ()
     graph = None
     if traced is not None and lowered is not None:
@@ -74,19 +74,18 @@ def make_snapshot(
         fx=nodes,
         tracer="" if traced is None else traced.tracer,
         fx_graph=graph,
-        relax_graph=relax_graph(module, metrics, check),
         relax=relax_text(module),
-        functions=_functions(transformed),
+        functions=_functions(transformed, calls),
         links=tuple(_links(nodes, called, model, arguments)),
     )
 
 
-def _functions_of_bindings(transformed: TransformedModel) -> Mapping[str, tuple[str, ...]]:
+def _functions_of_bindings(
+    transformed: TransformedModel, calls: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, tuple[str, ...]]:
     """Map each binding before the passes to the functions that it calls after them."""
     callees: dict[str, str] = {
-        binding: function
-        for function, bindings in calls_of(transformed.module).items()
-        for binding in bindings
+        binding: function for function, bindings in calls.items() for binding in bindings
     }
     return {
         before: tuple(dict.fromkeys(callees[after] for after in afters if after in callees))
@@ -112,7 +111,9 @@ def _linked(
     return {"bindings": bindings, "functions": tuple(dict.fromkeys(functions))}
 
 
-def _functions(transformed: TransformedModel) -> tuple[FunctionRecord, ...]:
+def _functions(
+    transformed: TransformedModel, calls: Mapping[str, tuple[str, ...]]
+) -> tuple[FunctionRecord, ...]:
     """Return the functions after the passes, called by the bindings that were before them."""
     before = {
         after: binding for binding, afters in transformed.bindings.items() for after in afters
@@ -122,7 +123,7 @@ def _functions(transformed: TransformedModel) -> tuple[FunctionRecord, ...]:
             function,
             calls=tuple(dict.fromkeys(before.get(each, each) for each in function.calls)),
         )
-        for function in function_records(transformed.module)
+        for function in function_records(transformed.module, calls)
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.fetched_graph import FetchedGraph
 from lowerscope.app.views.fetched_page import FetchedPage
-from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
@@ -18,7 +18,7 @@ class RelaxView(Pane):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Relax"), parent)
         self._workspace = workspace
-        self.graph = GraphPage(workspace, self.tr("Relax graph"), self._tooltip)
+        self.graph = FetchedGraph(workspace, self.tr("Relax graph"), self._tooltip, self.set_busy)
         self.script = ScriptPage(workspace, self.tr("Relax script"))
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.builder = FetchedPage(workspace, "builder", self.tr("Builder program"), self.set_busy)
@@ -33,12 +33,11 @@ class RelaxView(Pane):
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
         self.builder.show_nothing()
+        self.graph.show_snapshot()
         if snapshot is None:
-            self.graph.show_graph(None, "")
             self.script.show_text(None)
             self.set_context("")
             return
-        self.graph.show_graph(snapshot.relax_graph, snapshot.model.title)
         self.script.show_text(snapshot.relax)
         self.builder.show_text_of("")
         self._show_context()

@@ -18,7 +18,7 @@ import msgspec
 
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import RunRecord, Snapshot, TextRecord, View
+from lowerscope.core.records import GraphRecord, RunRecord, Snapshot, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
 
 VERSION = 1
@@ -183,7 +183,7 @@ class FrameReader(Generic[_Message]):
 
 
 class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the window shows of ``recipe``, with graphs laid out for fonts of ``metrics``."""
+    """What the window shows of ``recipe`` at once; its graph is laid out for these ``metrics``."""
 
     recipe: Recipe
     metrics: TextMetrics
@@ -200,6 +200,16 @@ class TextParams(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
     name: str = ""
     view: View = "script"
+
+
+class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The Relax graph of ``recipe``, laid out for fonts of ``metrics``.
+
+    ``graph`` and ``derived_graph`` differ as ``text`` and ``derived_text`` do.
+    """
+
+    recipe: Recipe
+    metrics: TextMetrics
 
 
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,6 +247,8 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
         "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
         "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
+        "graph": MethodType(GraphParams, GraphRecord, "light", "drawing the Relax graph"),
+        "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing the Relax graph"),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }
 )

@@ -140,6 +140,8 @@ def _open_pipeline() -> Mapping[str, Call]:
         "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
         "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context),
         "derived_text": lambda p, context: pipeline.derived_text(p.recipe, p.view, p.name, context),
+        "graph": lambda p, context: pipeline.graph(p.recipe, p.metrics, context),
+        "derived_graph": lambda p, context: pipeline.derived_graph(p.recipe, p.metrics, context),
         "run": lambda p, context: pipeline.run(p.recipe, context),
     }
 

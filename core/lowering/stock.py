@@ -7,6 +7,7 @@ them is a list, each entry of which is tested against torch; the rest is refused
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -45,13 +46,25 @@ class StockConverters:
     def __init__(
         self, builder: NodeBuilder, env: dict[fx.Node, Value], graph_module: fx.GraphModule
     ) -> None:
-        self._fx = TorchFXImporter()
-        self._export = ExportedProgramImporter()
-        for importer in (self._fx, self._export):
-            importer.block_builder = builder
-            importer.env = env
-            importer.params = _Parameters(builder)
-        self._fx.named_modules = dict(graph_module.named_modules())
+        self._builder = builder
+        self._env = env
+        self._graph_module = graph_module
+
+    @cached_property
+    def _fx(self) -> Any:
+        importer = self._on_our_values(TorchFXImporter())
+        importer.named_modules = dict(self._graph_module.named_modules())
+        return importer
+
+    @cached_property
+    def _export(self) -> Any:
+        return self._on_our_values(ExportedProgramImporter())
+
+    def _on_our_values(self, importer: Any) -> Any:
+        importer.block_builder = self._builder
+        importer.env = self._env
+        importer.params = _Parameters(self._builder)
+        return importer
 
     def find(self, node: fx.Node) -> Callable[[], Value] | None:
         """Return what converts `node`, or ``None``."""

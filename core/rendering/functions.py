@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.records import FunctionRecord
-from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.tensorir_parts import parts_of
 
 
-def function_records(module: IRModule) -> tuple[FunctionRecord, ...]:
+def function_records(
+    module: IRModule, calls: Mapping[str, tuple[str, ...]]
+) -> tuple[FunctionRecord, ...]:
     """Return a record of each function of `module`, and of each external one that it calls.
 
     Relax functions come first, ``main`` before the others; then the TensorIR functions, and the
     external ones, each in the order of their first calls. Functions that nothing calls come last
     among their kind.
+
+    Parameters
+    ----------
+    calls
+        The ids of the bindings that call each function, as `calls_of` finds them in `module`.
     """
-    calls = calls_of(module)
     records: list[FunctionRecord] = []
     for variable, function in module.functions_items():
         name = str(variable.name_hint)
         if isinstance(function, relax.Function):
             entity = f"relax:{name}"
             records.append(
-                FunctionRecord(id=entity, name=name, kind="relax", calls=calls.get(entity, ()))
+                FunctionRecord(
+                    id=entity,
+                    name=name,
+                    kind="relax",
+                    calls=calls.get(entity, ()),
+                    parameters=tuple(str(parameter.name) for parameter in function.params),
+                )
             )
         elif isinstance(function, tirx.PrimFunc):
             entity = f"tir:{name}"

@@ -9,7 +9,14 @@ from typing import Any
 
 from tvm import s_tir, tirx
 
-_CHILDREN = ("block", "init", "body", "then_case", "else_case")
+_CHILDREN = {
+    s_tir.SBlockRealize: ("block",),
+    s_tir.SBlock: ("init", "body"),
+    tirx.For: ("body",),
+    tirx.BufferStore: (),
+}
+"""Of the statements that are frequent; looking for what is not there is slow."""
+_ALL_CHILDREN = ("block", "init", "body", "then_case", "else_case")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +74,14 @@ def _root(function: Any) -> Any | None:
 
 
 def _statements(statement: Any) -> Iterator[Any]:
-    if isinstance(statement, (s_tir.SBlock, tirx.For)):
+    kind = type(statement)
+    if kind in (s_tir.SBlock, tirx.For):
         yield statement
-    if isinstance(statement, tirx.SeqStmt):
+    if kind is tirx.SeqStmt:
         for child in statement.seq:
             yield from _statements(child)
         return
-    for field in _CHILDREN:
+    for field in _CHILDREN.get(kind, _ALL_CHILDREN):
         child = getattr(statement, field, None)
         if isinstance(child, tirx.Stmt):
             yield from _statements(child)

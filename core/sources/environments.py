@@ -9,7 +9,6 @@ files in different folders may each have a ``core`` of their own.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import linecache
 import os
 import sys
@@ -203,12 +202,19 @@ class Environment:
         sys.path[:0] = [str(self._folder), *self._more_folders]
         # The user's folder is not littered, and a neighbour edited within a second is read anew.
         sys.dont_write_bytecode = True
-        importlib.invalidate_caches()
+        self._look_anew()
         try:
             yield
         finally:
             self._more_folders = [name for name in sys.path if name not in state[0]]
             sys.path[:], sys.dont_write_bytecode = state
+
+    def _look_anew(self) -> None:
+        """Let imports from the folder and below see files that were put there a moment ago."""
+        folder = str(self._folder)
+        for name, finder in list(sys.path_importer_cache.items()):
+            if finder is not None and name.startswith(folder):
+                finder.invalidate_caches()  # type: ignore[attr-defined]
 
     @contextlib.contextmanager
     def _hidden(self) -> Iterator[None]:

@@ -12,7 +12,8 @@ from lowerscope.core.rendering.functions import function_records
 def test_functions_of_an_mlp_in_the_order_of_their_calls(
     relax_modules: dict[str, tvm.IRModule],
 ) -> None:
-    records = function_records(relax_modules["mlp legalised"])
+    module = relax_modules["mlp legalised"]
+    records = function_records(module, calls_of(module))
     assert [record.name for record in records] == [
         "main",
         "transpose",
@@ -35,7 +36,8 @@ def test_functions_of_an_mlp_in_the_order_of_their_calls(
 
 
 def test_external_and_relax_functions_are_listed(relax_modules: dict[str, tvm.IRModule]) -> None:
-    records = function_records(relax_modules["branches"])
+    module = relax_modules["branches"]
+    records = function_records(module, calls_of(module))
     assert [(record.id, record.kind, record.calls) for record in records] == [
         ("relax:main", "relax", ()),
         ("relax:helper", "relax", ("relax:main/h",)),
@@ -48,7 +50,7 @@ def test_every_call_of_a_shared_function_is_listed(relax_modules: dict[str, tvm.
     module = relax_modules["attention legalised"]
     calls = calls_of(module)
     text = module.script()
-    for record in function_records(module):
+    for record in function_records(module, calls_of(module)):
         if record.kind == "tensorir":
             assert record.calls == calls[record.id]
             assert len(record.calls) == text.count(f"cls.{record.name},")

@@ -1,0 +1,84 @@
+"""When to fetch what a page shows: once it is looked at, and once for each thing to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.workspace import Workspace
+
+
+class WhenLookedAt(QObject):
+    """Fetches for a page while it can be seen.
+
+    Parameters
+    ----------
+    page
+        The page, which owns this.
+    ask
+        Asks the workspace for what goes by a name; returns the number of the fetch.
+    set_busy
+        Called with whether something is on its way.
+    """
+
+    def __init__(
+        self,
+        page: QWidget,
+        workspace: Workspace,
+        ask: Callable[[str], int],
+        set_busy: Callable[[bool], None],
+    ) -> None:
+        super().__init__(page)
+        self._page = page
+        self._workspace = workspace
+        self._ask = ask
+        self._set_busy = set_busy
+        self._wanted: str | None = None
+        self._shown: str | None = None
+        self._request: int | None = None
+        page.installEventFilter(self)
+
+    @property
+    def shown(self) -> str | None:
+        """The name of what the page shows; ``None`` before it has come."""
+        return self._shown
+
+    def want(self, name: str) -> None:
+        """Have the page show what goes by `name`."""
+        if name != self._wanted:
+            self._wanted = name
+            self._fetch()
+
+    def forget(self) -> None:
+        """Want nothing any more, and count what is shown as out of date."""
+        self._drop()
+        self._wanted = self._shown = None
+
+    def settle(self, came: bool) -> None:
+        """Say that the answer is there: what was wanted has come, or a problem has."""
+        self._request, self._shown = None, self._wanted if came else None
+        self._set_busy(False)
+
+    def _fetch(self) -> None:
+        if self._wanted is None or self._wanted == self._shown or not self._page.isVisible():
+            return
+        self._drop()
+        self._set_busy(True)
+        self._request = self._ask(self._wanted)
+
+    def _drop(self) -> None:
+        if self._request is not None:
+            self._workspace.drop_fetch(self._request)
+            self._request = None
+            self._set_busy(False)
+
+    # Qt's own
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Show:
+            self._fetch()
+        elif event.type() == QEvent.Type.Hide:
+            self._drop()
+        return super().eventFilter(watched, event)
