@@ -2,12 +2,15 @@
 
 A widget that paints itself reads ``current()`` when it paints, and repaints on
 ``notifier().changed``. Everything else follows the palette and the style sheet.
+
+What stands before the first paint does not touch PySide6's ``Qt``: making that class with its
+hundred enumerations takes as long as a tenth of the whole start.
 """
 
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QToolTip
 
@@ -24,6 +27,7 @@ __all__ = [
     "apply",
     "code_font",
     "current",
+    "follow_system",
     "notifier",
     "scheme",
     "set_scheme",
@@ -215,14 +219,22 @@ def start(app: QApplication, chosen: str = "system") -> None:
     chosen : str
         One of ``SCHEMES``.
     """
+    assert chosen in SCHEMES, chosen
     typefaces.load()
     app.setStyle("Fusion")
     app.setFont(ui_font())
+    notifier().scheme = chosen
+    dark = app.palette().window().color().lightness() < 128
+    _put_on({"system": DARK if dark else LIGHT, "dark": DARK, "light": LIGHT}[chosen])
+
+
+def follow_system() -> None:
+    """Go along with the system's light and dark, and it with the user's choice, from now on."""
     notice = notifier()
     if not notice.follows:
-        app.styleHints().colorSchemeChanged.connect(notice.follow_system)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(notice.follow_system)
         notice.follows = True
-    set_scheme(chosen)
+    set_scheme(notice.scheme)
 
 
 def set_scheme(chosen: str) -> None:
@@ -233,6 +245,8 @@ def set_scheme(chosen: str) -> None:
     chosen : str
         One of ``SCHEMES``.
     """
+    from PySide6.QtCore import Qt
+
     assert chosen in SCHEMES, chosen
     notifier().scheme = chosen
     hints = QGuiApplication.styleHints()
@@ -268,6 +282,8 @@ def _wanted(chosen: str) -> Theme:
 
 
 def _system_is_dark() -> bool:
+    from PySide6.QtCore import Qt
+
     return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
 
 

@@ -76,19 +76,19 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()
-        self.welcome = WelcomePage()
+        middle = QWidget(self)
+        self.setCentralWidget(middle)
+        self.pages = QStackedWidget(middle)
+        self.welcome = WelcomePage(self.pages)
         self.welcome.show_recent(self.settings.recent())
-        self.pages = QStackedWidget()
         self.pages.addWidget(self.welcome)
         if not welcome:
-            self.pages.setCurrentIndex(self.pages.addWidget(QWidget()))
+            self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
         self._panes: Panes | None = None
-        middle = QWidget()
         self._column = QVBoxLayout(middle)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
         self._column.addWidget(self.pages, 1)
-        self.setCentralWidget(middle)
         self.menuBar().setFixedHeight(MENU_HEIGHT)
         self.statusBar().setSizeGripEnabled(False)
         self.setMinimumSize(*SMALLEST)
@@ -97,6 +97,7 @@ class MainWindow(QMainWindow):
 
     def begin(self, recipe: Recipe | None) -> None:
         """Complete the window, start the engine, and open a recipe if there is one."""
+        theme.follow_system()
         self._complete()
         self.workspace.start()
         self._show_recipe()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -43,8 +43,10 @@ class WelcomePage(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setAccessibleName(self.tr("Welcome"))
-        inside = QWidget()
+        # Each widget is made where it stays: what moves is fitted to the style sheet again.
+        inside = QWidget(self)
         inside.setProperty("ground", "ground")
+        self._inside = inside
         self.setWidget(inside)
         outer = QHBoxLayout(inside)
         outer.setContentsMargins(24, 48, 24, 24)
@@ -53,10 +55,10 @@ class WelcomePage(QScrollArea):
         column.setSpacing(0)
         outer.addLayout(column, 8)
         outer.addStretch(1)
-        column.addWidget(_label(self.tr("Lowerscope"), "heading"))
+        column.addWidget(self._label(self.tr("Lowerscope"), "heading"))
         column.addSpacing(4)
         column.addWidget(
-            _label(
+            self._label(
                 self.tr(
                     "See and steer how a PyTorch model becomes machine code: FX graph, Relax module"
                     " and TensorIR side by side, run and judged against torch."
@@ -77,7 +79,6 @@ class WelcomePage(QScrollArea):
         lists.addLayout(self._recent, 0, 1)
         column.addLayout(lists)
         column.addStretch(1)
-        self.show_recent(())
 
     def show_recent(self, sources: Sequence[str]) -> None:
         """List the sources that were opened before, the newest first."""
@@ -85,10 +86,10 @@ class WelcomePage(QScrollArea):
             widget = item.widget()
             if widget is not None:
                 widget.deleteLater()
-        self._recent.addWidget(_label(self.tr("Recent"), "title"))
+        self._recent.addWidget(self._label(self.tr("Recent"), "title"))
         self._recent.addSpacing(8)
         if not sources:
-            self._recent.addWidget(_label(self.tr("What you open is listed here."), "quiet"))
+            self._recent.addWidget(self._label(self.tr("What you open is listed here."), "quiet"))
         for source in sources:
             row = self._row(source, *_recent_words(source))
             row.clicked.connect(self._choose_again)
@@ -98,18 +99,18 @@ class WelcomePage(QScrollArea):
     def _open_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(12)
-        button = QPushButton(self.tr("Open a file…"))
+        button = QPushButton(self.tr("Open a file…"), self._inside)
         button.setProperty("primary", True)
         button.clicked.connect(self.open_wanted)
         row.addWidget(button)
         hint = self.tr("or drop a .py or .pt2 file anywhere on this window")
-        row.addWidget(_label(hint, "quiet"), 1)
+        row.addWidget(self._label(hint, "quiet"), 1)
         return row
 
     def _samples(self) -> QVBoxLayout:
         column = QVBoxLayout()
         column.setSpacing(2)
-        column.addWidget(_label(self.tr("Samples"), "title"))
+        column.addWidget(self._label(self.tr("Samples"), "title"))
         column.addSpacing(8)
         for sample in samples():
             row = self._row(f"sample:{sample.name}", sample.name, sample.description)
@@ -119,9 +120,15 @@ class WelcomePage(QScrollArea):
         return column
 
     def _row(self, source: str, title: str, description: str) -> LinkRow:
-        row = LinkRow(title, description)
+        row = LinkRow(title, description, self._inside)
         row.setProperty("source", source)
         return row
+
+    def _label(self, text: str, role: str) -> QLabel:
+        label = QLabel(text, self._inside)
+        label.setProperty("role", role)
+        label.setWordWrap(True)
+        return label
 
     def _choose(self) -> None:
         self.chosen.emit(self.sender().property("source"))
@@ -135,11 +142,3 @@ def _recent_words(source: str) -> tuple[str, str]:
         return source, ""
     path = Path(source)
     return path.name, str(path.parent)
-
-
-def _label(text: str, role: str) -> QLabel:
-    label = QLabel(text)
-    label.setProperty("role", role)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label

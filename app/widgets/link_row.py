@@ -1,61 +1,63 @@
-"""A row that can be clicked: a title with a line of description below it."""
+"""A row that can be clicked: a title with a line of description below it.
+
+It is made of Qt's own widgets and the style sheet, and paints nothing itself: it stands in the
+window's first paint, see `lowerscope.app.theme`.
+"""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
-
-from lowerscope.app import theme
+from PySide6.QtGui import QEnterEvent, QFontMetricsF, QResizeEvent
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 PADDING = 12
 HEIGHT = 46
+LEAST_WIDTH = 160
 
 
-class LinkRow(QAbstractButton):
+class LinkRow(QPushButton):
     """A flat, wide button with two lines of text, elided where they do not fit."""
 
     def __init__(self, title: str, description: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._description = description
-        self.setText(title)
+        self._lines = (_line(title, "link", self), _line(description, "quiet", self))
+        self._texts = (title, description)
+        self.setProperty("row", True)
         self.setAccessibleName(title)
         self.setAccessibleDescription(description)
         self.setToolTip(description)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        theme.notifier().changed.connect(self.update)
+        self.setMinimumWidth(LEAST_WIDTH)
+        self.setFixedHeight(HEIGHT)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(PADDING, 4, PADDING, 5)
+        column.setSpacing(0)
+        for line in self._lines:
+            column.addWidget(line)
 
-    def sizeHint(self) -> QSize:
-        return QSize(320, HEIGHT)
+    def enterEvent(self, event: QEnterEvent) -> None:
+        from PySide6.QtCore import Qt
 
-    def minimumSizeHint(self) -> QSize:
-        return QSize(160, HEIGHT)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        super().enterEvent(event)
 
-    def enterEvent(self, event: object) -> None:
-        self.update()
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
 
-    def leaveEvent(self, event: object) -> None:
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = theme.current()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        box = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
-        lit = self.underMouse() or self.isDown()
-        painter.setBrush(QColor(colours.panel if lit else colours.ground))
-        line = colours.accent if self.hasFocus() else colours.line if lit else colours.ground
-        painter.setPen(QPen(QColor(line), 1))
-        painter.drawRoundedRect(box, 6, 6)
+    def _fit(self) -> None:
         room = self.width() - 2 * PADDING
-        rows = (
-            (self.text(), theme.ui_font(13, QFont.Weight.Medium), colours.text, 19.0),
-            (self._description, theme.ui_font(12), colours.quiet, 36.0),
-        )
-        for text, font, colour, base in rows:
-            painter.setFont(font)
-            painter.setPen(QColor(colour))
-            elided = QFontMetricsF(font).elidedText(text, Qt.TextElideMode.ElideRight, room)
-            painter.drawText(QPointF(PADDING, base), elided)
+        for line, text in zip(self._lines, self._texts, strict=True):
+            metrics = QFontMetricsF(line.font())
+            if metrics.horizontalAdvance(text) > room:
+                from PySide6.QtCore import Qt
+
+                line.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+            else:
+                line.setText(text)
+
+
+def _line(text: str, role: str, parent: QWidget) -> QLabel:
+    line = QLabel(text, parent)
+    line.setProperty("role", role)
+    line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    return line

@@ -77,6 +77,11 @@ QPushButton[primary="true"]:focus {{ border-color: {text}; }}
 QPushButton[primary="true"]:disabled {{
     background: {hover}; color: {faint}; border-color: {line};
 }}
+QPushButton[row="true"] {{
+    background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
+}}
+QPushButton[row="true"]:hover {{ background: {panel}; border-color: {line}; }}
+QPushButton[row="true"]:focus {{ border-color: {accent}; }}
 QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; color: {accent}; }}
 QPushButton[quiet="true"]:hover {{ background: {hover}; }}
 QPushButton[quiet="true"]:focus {{ border-color: {accent}; }}
@@ -176,6 +181,7 @@ QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
 QLabel[role="quiet"] {{ color: {quiet}; }}
 QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}
 QLabel[role="title"] {{ font-weight: 600; }}
+QLabel[role="link"] {{ font-weight: 500; }}
 QLabel[role="heading"] {{ font-size: 20px; font-weight: 600; }}
 QLabel[role="wrong"] {{ color: {wrong}; }}
 QLabel[role="right"] {{ color: {right}; }}

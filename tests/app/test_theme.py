@@ -69,6 +69,7 @@ def test_system_is_followed_only_when_asked(qtbot: QtBot, monkeypatch: pytest.Mo
     system = {"dark": False}
     monkeypatch.setattr(theme, "_system_is_dark", lambda: system["dark"])
     hints = QGuiApplication.styleHints()
+    theme.follow_system()
     theme.set_scheme("system")
     assert theme.current() is theme.LIGHT
     system["dark"] = True

@@ -237,11 +237,11 @@ def test_what_was_opened_is_on_the_welcome_page(qtbot: QtBot, open_window: OpenW
     window = open_window("sample:matmul_relu")
     window.commands.action("welcome").trigger()
     rows = [row for row in window.welcome.findChildren(LinkRow) if row.isVisible()]
-    recent = next(row for row in rows if row.text() == "sample:matmul_relu")
+    recent = next(row for row in rows if row.accessibleName() == "sample:matmul_relu")
     qtbot.mouseClick(recent, Qt.MouseButton.LeftButton)
     assert window.pages.currentWidget() is window.panes
     wait_for_records(qtbot, window)
-    sample = next(row for row in rows if row.text() == "conv_net")
+    sample = next(row for row in rows if row.accessibleName() == "conv_net")
     window.commands.action("welcome").trigger()
     qtbot.mouseClick(sample, Qt.MouseButton.LeftButton)
     wait_for_records(qtbot, window)
