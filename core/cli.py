@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 
 COMMANDS = ("samples", "show", "run", "export", "rule")
 
+WHOLE = {
+    "fx": "FX graph",
+    "library": "list of library functions",
+    "parameters": "list of parameters",
+}
+"""Stages that are shown whole, with what they are in words."""
+
+STAGES = ("fx", "relax", "tensorir", "library", "parameters")
+
 SEEDS = 2**32
 """Number of seeds that torch, NumPy and Python all take."""
 
@@ -237,8 +246,22 @@ def _parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("show", help="print a stage")
     show.add_argument("source", help=SOURCE_HELP)
-    show.add_argument("--stage", choices=("fx", "relax", "tensorir", "library"), required=True)
+    show.add_argument("--stage", choices=STAGES, help="what to print")
     show.add_argument("--function", default="", metavar="NAME", help="only this function")
+    show.add_argument(
+        "--show-meta",
+        action="store_true",
+        help="with the values of constants; for the stages relax and tensorir",
+    )
+    show.add_argument(
+        "--constant",
+        default="",
+        metavar="NAME",
+        help="range, histogram and first values of a parameter, a constant or an input",
+    )
+    show.add_argument(
+        "--save", default="", metavar="FILE.npy", help="with --constant: write its values as well"
+    )
     show.add_argument("--json", action="store_true", help="print records as JSON")
     add_recipe_options(show)
 
@@ -272,20 +295,62 @@ def _samples() -> int:
 
 
 def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.showing import show_fx, show_library, show_relax, show_tensorir
+    from lowerscope.core.showing import (
+        show_fx,
+        show_library,
+        show_parameters,
+        show_relax,
+        show_tensorir,
+        show_values,
+    )
 
-    if options.stage in ("fx", "library"):
+    _check_shown(options)
+    if options.constant:
+        text = show_values(pipeline, recipe, options.constant, as_json=options.json)
+        if options.save:
+            pipeline.save_values(recipe, options.constant, options.save, Silent())
+        return MATCH, text
+    if options.stage in WHOLE:
         if options.function:
-            what = "FX graph" if options.stage == "fx" else "list of library functions"
+            what = WHOLE[options.stage]
             raise LowerscopeError(
                 f"the {what} is shown whole",
                 where="--function",
                 todo="Leave the option out, or show the stage relax or tensorir",
             )
-        whole = show_fx if options.stage == "fx" else show_library
-        return MATCH, whole(pipeline, recipe, as_json=options.json)
+        whole = {"fx": show_fx, "library": show_library, "parameters": show_parameters}
+        return MATCH, whole[options.stage](pipeline, recipe, as_json=options.json)
     show = show_relax if options.stage == "relax" else show_tensorir
-    return MATCH, show(pipeline, recipe, options.function, as_json=options.json)
+    text = show(
+        pipeline, recipe, options.function, as_json=options.json, show_meta=options.show_meta
+    )
+    return MATCH, text
+
+
+def _check_shown(options: argparse.Namespace) -> None:
+    """Refuse options of ``show`` that say nothing together."""
+    if bool(options.constant) == bool(options.stage):
+        raise LowerscopeError(
+            "it is not said what to show" if not options.stage else "two things are to be shown",
+            where="show",
+            todo=f"Give --stage with one of {', '.join(STAGES)}, or --constant NAME",
+        )
+    scripts = options.stage in ("relax", "tensorir")
+    for option, given, fits in (
+        ("--show-meta", options.show_meta, scripts and not options.function),
+        ("--save", options.save, bool(options.constant)),
+    ):
+        if given and not fits:
+            raise LowerscopeError(
+                "it has no meaning here",
+                where=option,
+                todo="--show-meta goes with the whole of a stage relax or tensorir, --save with "
+                "--constant NAME",
+            )
+    if options.save and Path(options.save).suffix != ".npy":
+        raise LowerscopeError(
+            "the values are written as a .npy file", where=f"--save {options.save}"
+        )
 
 
 def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:

@@ -15,15 +15,25 @@ from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.export.arrays import save_array
+from lowerscope.core.finding_tensors import constant_records, find_tensor
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.outside import with_outside
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import GraphRecord, RunRecord, Snapshot, TextRecord, View
+from lowerscope.core.records import (
+    GraphRecord,
+    RunRecord,
+    Snapshot,
+    TextRecord,
+    ValuesRecord,
+    View,
+)
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import write_text
 
 KEPT_BYTES = 2 << 30
@@ -60,7 +70,8 @@ class Pipeline:
             snapshot = make_snapshot(
                 loaded, module, traced, lowered, transformed, metrics, progress.check
             )
-            return with_outside(snapshot, stages)
+            constants = constant_records(stages)
+            return with_outside(msgspec.structs.replace(snapshot, constants=constants), stages)
 
         key = key_of("snapshot", stages.run_key, metrics)
         snapshot = stages.keep("records", key, make)
@@ -116,6 +127,39 @@ class Pipeline:
             key_of("graph", stages.lower_key, metrics),
             lambda: relax_graph(stages.module, metrics, progress.check),
         )
+
+    def values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:
+        """Return the values of a tensor in figures, if what holds it is kept: see `derived_values`.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first.
+        """
+        self._check_kept(recipe, progress)
+        return self.derived_values(recipe, name, progress)
+
+    def derived_values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:
+        """Return the values of a parameter, a buffer, a constant or an input in figures.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is none called `name`.
+        """
+        stages = self.stages(recipe, progress)
+        key = key_of("values", stages.lower_key, name)
+        return stages.keep("values", key, lambda: values_of(name, find_tensor(stages, name)))
+
+    def save_values(self, recipe: Recipe, name: str, file: str, progress: Progress) -> str:
+        """Write a tensor to a ``.npy`` file, in place of what is there; return the file's path.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such tensor, or the file cannot be written.
+        """
+        return save_array(as_array(find_tensor(self.stages(recipe, progress), name)), file)
 
     def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
         if self.stages(recipe, progress).transform_key not in self._memo:

@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-View = Literal["script", "numpy", "te", "builder"]
+View = Literal["script", "numpy", "te", "builder", "metadata"]
 """What a text shows: a function's TVMScript, the same loops in NumPy, the tensor expressions that
-it comes from; or the program that builds a module."""
+it comes from; or the program that builds a module, or its script with metadata."""
 
 LibraryOrigin = Literal["file", "torch", "tvm", "missing"]
 
@@ -54,13 +54,53 @@ class InputRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ParameterRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One parameter or buffer; ``size`` in bytes."""
+    """One parameter or buffer, or a constant of the Relax module; ``size`` in bytes.
+
+    ``kind`` is ``parameter``, ``buffer`` or ``constant``; ``aliases`` are other names in the model
+    for the same tensor.
+    """
 
     id: str
     name: str
     shape: tuple[int, ...]
     dtype: str
     size: int
+    kind: str = "parameter"
+    aliases: tuple[str, ...] = ()
+
+
+class ValuesRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of a tensor in figures.
+
+    Attributes
+    ----------
+    size, count
+        In bytes, and in elements.
+    low, high, mean, deviation
+        Of the finite values; ``None`` where there are none.
+    nans, infinities, zeros
+        How many there are of each.
+    edges, counts
+        A histogram of the finite values: one edge more than counts.
+    first
+        The first values, as text.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    size: int
+    count: int
+    low: float | None
+    high: float | None
+    mean: float | None
+    deviation: float | None
+    nans: int
+    infinities: int
+    zeros: int
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    first: tuple[str, ...]
 
 
 class ModuleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -313,6 +353,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         The functions outside of the module: those that it calls, and those that files register.
     extensions
         What the rule and library files hold that are switched on, in order.
+    constants
+        Constants of the Relax module that are none of the model's parameters.
     links
         Pairs of ids that belong together, as they were recorded when the second was made.
     notes
@@ -333,6 +375,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[tuple[str, str], ...]
     library: tuple[LibraryRecord, ...] = ()
     extensions: tuple[ExtensionRecord, ...] = ()
+    constants: tuple[ParameterRecord, ...] = ()
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}

@@ -14,6 +14,7 @@ from lowerscope.core.records import FxNode, RunRecord
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 
 
@@ -46,16 +47,20 @@ def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     return _json(nodes) if as_json else print_table(nodes)
 
 
-def show_relax(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool) -> str:
+def show_relax(
+    pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
+) -> str:
     """Return the script of the module as it was lowered, or of one of its functions."""
     module = pipeline.stages(recipe).module
-    return _script(module, function, as_json=as_json)
+    return _script(module, function, as_json=as_json, show_meta=show_meta)
 
 
-def show_tensorir(pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool) -> str:
+def show_tensorir(
+    pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
+) -> str:
     """Return the script of the module after the passes, or of one of its functions."""
     module = pipeline.stages(recipe).transformed.module
-    return _script(module, function, as_json=as_json)
+    return _script(module, function, as_json=as_json, show_meta=show_meta)
 
 
 def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
@@ -64,8 +69,23 @@ def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     return _json(library) if as_json else print_library(library)
 
 
-def _script(module: tvm.IRModule, function: str, *, as_json: bool) -> str:
-    record = function_text(module, function) if function else module_text(module)
+def show_parameters(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return parameters, buffers and constants as a table, or as records."""
+    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    records = (*snapshot.model.parameters, *snapshot.constants)
+    return _json(records) if as_json else print_parameters(records)
+
+
+def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
+    """Return the values of a parameter, a constant or an input in a few lines, or as a record."""
+    record = pipeline.derived_values(recipe, name, Silent())
+    return _json(record) if as_json else print_values(record)
+
+
+def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bool) -> str:
+    record = (
+        function_text(module, function) if function else module_text(module, show_meta=show_meta)
+    )
     return _json(record) if as_json else record.text.rstrip("\n")
 
 

@@ -154,8 +154,13 @@ def _link_model(nodes: tuple[FxNode, ...], model: ModelRecord, links: Links) -> 
     modules = {module.path: module.id for module in model.modules if module.path}
     owned: dict[str, list[str]] = {}
     for parameter in model.parameters:
-        owned.setdefault(parameter.name.rpartition(".")[0], []).append(parameter.id)
-    by_name = {parameter.name: parameter.id for parameter in model.parameters}
+        for name in (parameter.name, *parameter.aliases):
+            owned.setdefault(name.rpartition(".")[0], []).append(parameter.id)
+    by_name = {
+        name: parameter.id
+        for parameter in model.parameters
+        for name in (parameter.name, *parameter.aliases)
+    }
     for node in nodes:
         path = node.target if node.opcode == "call_module" else node.module
         if path in modules:
@@ -203,13 +208,21 @@ def _modules(model: torch.nn.Module) -> Iterator[ModuleRecord]:
 
 
 def _parameters(model: torch.nn.Module) -> Iterator[ParameterRecord]:
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+    """Yield a record of each parameter and buffer; a tensor under two names is one."""
+    named: dict[int, list[tuple[str, str, torch.Tensor]]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        named.setdefault(id(parameter), []).append((name, "parameter", parameter))
+    for name, buffer in model.named_buffers(remove_duplicate=False):
+        named.setdefault(id(buffer), []).append((name, "buffer", buffer))
+    for (name, kind, tensor), *others in named.values():
         yield ParameterRecord(
             id=f"param:{name}",
             name=name,
             shape=tuple(tensor.shape),
             dtype=_dtype(tensor),
             size=tensor.numel() * tensor.element_size(),
+            kind=kind,
+            aliases=tuple(other for other, _, _ in others),
         )
 
 

@@ -9,6 +9,7 @@ import tvm
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import TextRecord, View
 from lowerscope.core.rendering.builder_text import builder_text
+from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.numpy_text import numpy_text
 from lowerscope.core.rendering.script import function_text
 from lowerscope.core.rendering.te_text import te_text
@@ -21,7 +22,8 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 
 def write_text(stages: Stages, view: View, name: str) -> TextRecord:
-    """Write function `name` after the passes; for the view ``"builder"``, the module before them.
+    """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
+    module before them.
 
     Raises
     ------
@@ -30,6 +32,8 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
     """
     if view == "builder":
         return builder_text(stages.module).record
+    if view == "metadata":
+        return metadata_text(stages.module)
     module = stages.transformed.module
     if view == "script":
         return function_text(module, name)

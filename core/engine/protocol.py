@@ -18,7 +18,14 @@ import msgspec
 
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import GraphRecord, RunRecord, Snapshot, TextRecord, View
+from lowerscope.core.records import (
+    GraphRecord,
+    RunRecord,
+    Snapshot,
+    TextRecord,
+    ValuesRecord,
+    View,
+)
 from lowerscope.core.rendering.metrics import TextMetrics
 
 VERSION = 1
@@ -212,6 +219,25 @@ class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
     metrics: TextMetrics
 
 
+class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of the tensor called ``name``, in figures; see `core.finding_tensors`.
+
+    The method ``values`` answers at once or with the code ``"not-kept"``; ``derived_values``
+    derives what is missing.
+    """
+
+    recipe: Recipe
+    name: str
+
+
+class SaveValuesParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Write the tensor called ``name`` to ``file``, a ``.npy``; the result is the path."""
+
+    recipe: Recipe
+    name: str
+    file: str
+
+
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build and run, and compare with torch."""
 
@@ -249,6 +275,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
         "graph": MethodType(GraphParams, GraphRecord, "light", "drawing the Relax graph"),
         "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing the Relax graph"),
+        "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
+        "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
+        "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }
 )

@@ -145,6 +145,9 @@ def _open_pipeline() -> Mapping[str, Call]:
         "derived_text": lambda p, context: pipeline.derived_text(p.recipe, p.view, p.name, context),
         "graph": lambda p, context: pipeline.graph(p.recipe, p.metrics, context),
         "derived_graph": lambda p, context: pipeline.derived_graph(p.recipe, p.metrics, context),
+        "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
+        "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
+        "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
         "run": lambda p, context: pipeline.run(p.recipe, context),
     }
 

@@ -1,0 +1,31 @@
+"""One array as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lowerscope.core.errors import LowerscopeError
+
+
+def save_array(array: np.ndarray[Any, Any], file: str) -> str:
+    """Write `array` as ``.npy``, in place of what is there; return the file's absolute path.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be written.
+    """
+    path = Path(file).absolute()
+    try:
+        with path.open("wb") as stream:
+            np.save(stream, array, allow_pickle=False)
+    except OSError as error:
+        raise LowerscopeError(
+            f"it cannot be written: {error.strerror or error}",
+            where=str(path),
+            todo="Choose a folder that you may write to",
+        ) from error
+    return str(path)

@@ -1,0 +1,66 @@
+"""The script of a module with its metadata, the values of its constants, cut to what can be read.
+
+They are megabytes, most of it in single lines: 64 MB for ResNet-18.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from tvm import IRModule, relax
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.lowering.parameters import constants_of
+from lowerscope.core.records import TextRecord
+from lowerscope.core.rendering.script import module_text
+
+LONGEST_LINE = 400
+"""Characters of a line that are shown."""
+
+MOST_BYTES = 200_000_000
+"""Bytes of constants above which the text is not made at all: it would be a third longer."""
+
+WHOLE = "lowerscope export SOURCE --output DIR writes it whole"
+
+
+def metadata_text(module: IRModule) -> TextRecord:
+    """Return the script of the whole module with metadata; long lines are cut, and say so.
+
+    Raises
+    ------
+    LowerscopeError
+        If the constants are too large to be printed for that.
+    """
+    size = constant_bytes(module)
+    if size > MOST_BYTES:
+        raise LowerscopeError(
+            f"the metadata would be about {size * 4 / 3 / 1e6:,.0f} MB of text",
+            where="show_meta",
+            todo=WHOLE[0].upper() + WHOLE[1:],
+        )
+    record = module_text(module, show_meta=True)
+    lines = record.text.split("\n")
+    cut = [_shortened(line) for line in lines]
+    if cut == lines:
+        return record
+    head = f"# {len(record.text) / 1e6:,.1f} MB with metadata: long lines are cut here. {WHOLE}."
+    spans = tuple(
+        msgspec.structs.replace(span, first=span.first + 1, last=span.last + 1)
+        for span in record.spans
+    )
+    return msgspec.structs.replace(record, text="\n".join([head, *cut]), spans=spans)
+
+
+def constant_bytes(module: IRModule) -> int:
+    """Return the size of all constants of the Relax functions of `module`, in bytes."""
+    return sum(
+        constant.value.numpy().nbytes
+        for function in module.functions.values()
+        if isinstance(function, relax.Function)
+        for constant in constants_of(function)
+    )
+
+
+def _shortened(line: str) -> str:
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE]} … {len(line) - LONGEST_LINE:,} more characters"

@@ -1,0 +1,101 @@
+"""The values of one tensor in figures: range, histogram, the first of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from lowerscope.core.records import ValuesRecord
+
+BINS = 48
+"""Bars of a histogram; fewer for integers of a small range."""
+
+FIRST = 32
+"""How many of the first values are given."""
+
+_CHUNK = 1 << 21
+"""Elements that are looked at together, so that no copy of a large tensor is made."""
+
+
+def values_of(name: str, tensor: torch.Tensor) -> ValuesRecord:
+    """Describe the values of `tensor`; those of a complex one by their magnitudes.
+
+    Range, mean, deviation and histogram are of what is finite. The deviation is that of the whole
+    population, as ``numpy.std`` has it.
+    """
+    flat = _flat(tensor)
+    nans = infinities = zeros = finite = 0
+    low, high, total = math.inf, -math.inf, 0.0
+    for chunk in _chunks(flat):
+        nans += int(np.isnan(chunk).sum())
+        infinities += int(np.isinf(chunk).sum())
+        zeros += int((chunk == 0).sum())
+        numbers = chunk[np.isfinite(chunk)]
+        if numbers.size:
+            finite += numbers.size
+            low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
+            total += float(numbers.sum())
+    whole = not (tensor.is_floating_point() or tensor.is_complex())
+    mean = total / finite if finite else None
+    edges = _edges(low, high, whole=whole) if finite else np.zeros(0)
+    counts, squares = np.zeros(max(0, len(edges) - 1), dtype=np.int64), 0.0
+    for chunk in _chunks(flat) if finite else ():
+        numbers = chunk[np.isfinite(chunk)]
+        counts += np.histogram(numbers, edges)[0]
+        squares += float(((numbers - mean) ** 2).sum())
+    return ValuesRecord(
+        name=name,
+        shape=tuple(tensor.shape),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        size=tensor.numel() * tensor.element_size(),
+        count=tensor.numel(),
+        low=low if finite else None,
+        high=high if finite else None,
+        mean=mean,
+        deviation=math.sqrt(squares / finite) if finite else None,
+        nans=nans,
+        infinities=infinities,
+        zeros=zeros,
+        edges=tuple(float(edge) for edge in edges),
+        counts=tuple(int(count) for count in counts),
+        first=tuple(_text(value) for value in tensor.detach().reshape(-1)[:FIRST].tolist()),
+    )
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return a tensor as an array; one of bfloat16 as float32, which holds all of it."""
+    data = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if data.layout is not torch.strided:
+        data = data.to_dense()
+    return (data.float() if data.dtype is torch.bfloat16 else data).numpy()
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    data = tensor.detach().cpu()
+    if data.layout is not torch.strided:
+        data = data.to_dense()
+    return data.reshape(-1)
+
+
+def _chunks(flat: torch.Tensor) -> Iterator[np.ndarray[Any, Any]]:
+    for start in range(0, flat.numel(), _CHUNK):
+        chunk = flat[start : start + _CHUNK]
+        yield (chunk.abs() if chunk.is_complex() else chunk).double().numpy()
+
+
+def _edges(low: float, high: float, *, whole: bool) -> np.ndarray[Any, Any]:
+    """Return the edges of the bars: one bar an integer where these are few."""
+    if whole and high - low < BINS:
+        return np.arange(low, high + 2) - 0.5
+    if low == high:
+        half = abs(low) / 2 or 0.5
+        return np.array([low - half, high + half])
+    return np.linspace(low, high, BINS + 1)
+
+
+def _text(value: complex | float | int | bool) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

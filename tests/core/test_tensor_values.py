@@ -1,0 +1,166 @@
+"""Values of tensors in figures, held against NumPy; and how they are found, shown and saved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lowerscope.core.cli import main
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.rendering import metadata
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.tensor_values import BINS, as_array, values_of
+
+FILE = Path(__file__).with_name("weighted_models.py")
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def recipe(entry: str) -> Recipe:
+    return Recipe(source=Source(spec=str(FILE), entry=entry), tracer="fx")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_the_figures_are_numpys(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowerscope.core.tensor_values._CHUNK", 1000)
+    tensor = torch.randn(70, 50).to(dtype)
+    tensor[0, :3], tensor[1, :2], tensor[2, :5] = torch.nan, torch.inf, 0
+    tensor[3, 0] = -torch.inf
+    found = values_of("w", tensor.T)
+    array = tensor.T.double().numpy()
+    finite = array[np.isfinite(array)]
+    assert (found.shape, found.dtype) == ((50, 70), str(dtype).removeprefix("torch."))
+    assert (found.count, found.size) == (3500, 3500 * tensor.element_size())
+    assert (found.nans, found.infinities, found.zeros) == (3, 3, int((array == 0).sum()))
+    assert (found.low, found.high) == (finite.min(), finite.max())
+    assert found.mean == pytest.approx(finite.mean(), rel=1e-9)
+    assert found.deviation == pytest.approx(finite.std(), rel=1e-9)
+    counts, edges = np.histogram(finite, BINS)
+    assert found.counts == tuple(counts)
+    assert found.edges == pytest.approx(edges)
+    assert found.first[3] == f"{array.reshape(-1)[3]:.6g}"
+
+
+def test_whole_numbers_have_a_bar_each() -> None:
+    found = values_of("n", torch.tensor([3, -1, 3, 5]))
+    assert found.counts == (1, 0, 0, 0, 2, 0, 1)
+    assert found.edges[0] == -1.5
+    assert found.first == ("3", "-1", "3", "5")
+    truth = values_of("mask", torch.tensor([True, False, True]))
+    assert (truth.counts, truth.mean, truth.first[0]) == ((1, 2), pytest.approx(2 / 3), "True")
+    wide = values_of("wide", torch.arange(1000))
+    assert len(wide.counts) == BINS
+    assert sum(wide.counts) == 1000
+
+
+def test_tensors_with_little_to_tell() -> None:
+    empty = values_of("e", torch.zeros(0, 3))
+    assert (empty.low, empty.mean, empty.counts, empty.first) == (None, None, (), ())
+    nothing = values_of("nan", torch.full((4,), torch.nan))
+    assert (nothing.high, nothing.nans, nothing.counts) == (None, 4, ())
+    same = values_of("same", torch.full((4,), 2.0))
+    assert (same.counts, same.deviation) == ((4,), 0)
+    turned = values_of("complex", torch.tensor([3 + 4j, 0j]))
+    assert (turned.high, turned.zeros) == (5, 1)
+    half = torch.tensor([1.5, -2], dtype=torch.bfloat16)
+    assert as_array(half).tolist() == [1.5, -2]
+
+
+def test_parameters_buffers_and_constants_are_listed_and_found(pipeline: Pipeline) -> None:
+    tied = pipeline.snapshot(recipe("Tied"), DEFAULT, Silent())
+    listed = {each.name: each for each in tied.model.parameters}
+    assert listed["encode.weight"].aliases == ("decode.weight",)
+    assert list(listed) == ["again", "encode.weight"]
+    node = next(each for each in tied.fx if each.name == "decode")
+    assert (node.id, "param:encode.weight") in tied.links
+
+    buffers = pipeline.snapshot(recipe("Buffers"), DEFAULT, Silent())
+    assert [each.kind for each in buffers.model.parameters] == ["buffer"] * 4
+    plain = next(each for each in buffers.constants if each.shape == (6, 6))
+    model = pipeline.stages(recipe("Buffers")).loaded.model
+    assert model is not None
+    found = pipeline.values(recipe("Buffers"), plain.id, Silent())
+    assert found.mean == pytest.approx(float(model.plain.double().mean()))  # type: ignore[arg-type]
+    assert pipeline.values(recipe("Buffers"), "param:order", Silent()).first[:3] == ("3", "1", "0")
+    assert pipeline.values(recipe("Buffers"), "x", Silent()).count == 24
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.derived_values(recipe("Tied"), "decoder", Silent())
+    assert "There are again, encode.weight, decode.weight" in caught.value.problem.line()
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.values(recipe("Layouts"), "cut", Silent())
+    assert caught.value.problem.code == "not-kept"
+
+
+def test_the_constants_of_a_module_without_torch_are_found(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file = tmp_path / "plus.py"
+    file.write_text(
+        "import numpy as np\nimport tvm\nfrom tvm import relax\n"
+        "def build():\n    b = relax.BlockBuilder()\n"
+        "    x = relax.Var('x', relax.TensorType((3,), 'float32'))\n"
+        "    with b.function('main', [x]):\n"
+        "        c = relax.const(np.array([1, 2, 6], 'float32'))\n"
+        "        y = b.emit(relax.op.add(x, c))\n        b.emit_func_output(y)\n"
+        "    return b.get()\ndef example_inputs():\n    return (np.ones(3, 'float32'),)\n"
+    )
+    plus = Recipe(source=Source(spec=str(file)))
+    (constant,) = pipeline.snapshot(plus, DEFAULT, Silent()).constants
+    assert (constant.id, constant.kind, constant.size) == ("const:constant_0", "constant", 12)
+    assert pipeline.values(plus, constant.id, Silent()).mean == 3
+
+
+def test_the_command_line_shows_and_saves_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mask.npy"
+    source = f"{FILE}:Buffers"
+    shown = ["show", source, "--constant", "mask", "--save", str(file), "--json"]
+    assert main(shown) == 0
+    record = json.loads(capsys.readouterr().out)
+    saved = np.load(file)
+    assert (record["shape"], record["zeros"]) == ([4, 6], int((saved == 0).sum()))
+    assert saved.dtype == np.bool_
+    assert np.array_equal(saved.reshape(-1), np.arange(24) % 3 == 0)
+    assert main(["show", source, "--stage", "parameters"]) == 0
+    assert "order" in capsys.readouterr().out
+    for arguments, expected in (
+        (["--constant", "mask", "--stage", "fx"], "two things are to be shown"),
+        ([], "it is not said what to show"),
+        (["--stage", "fx", "--show-meta"], "--show-meta: it has no meaning here"),
+        (["--constant", "mask", "--save", "mask.txt"], "the values are written as a .npy file"),
+        (["--constant", "mask", "--save", str(tmp_path / "no/m.npy")], "it cannot be written"),
+    ):
+        assert main(["show", source, *arguments]) == 2
+        assert expected in capsys.readouterr().err
+
+
+def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
+    pipeline: Pipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = Recipe(source=Source(spec="sample:fashion_mlp"))
+    record = pipeline.derived_text(sample, "metadata", "", Silent())
+    lines = record.text.split("\n")
+    assert lines[0].startswith("# 0.6 MB with metadata: long lines are cut here. lowerscope export")
+    assert max(map(len, lines)) < metadata.LONGEST_LINE + 40
+    assert any("more characters" in line for line in lines)
+    binding = next(span for span in record.spans if span.entity == "relax:main/lv1")
+    assert "R.matmul" in lines[binding.first - 1]
+    assert main(["show", "sample:fashion_mlp", "--stage", "relax", "--show-meta"]) == 0
+    whole = capsys.readouterr().out
+    assert len(whole) > 500_000
+    assert "more characters" not in whole
+    monkeypatch.setattr(metadata, "MOST_BYTES", 1000)
+    with pytest.raises(LowerscopeError, match="the metadata would be about 1 MB") as caught:
+        metadata.metadata_text(pipeline.stages(sample).module)
+    assert "lowerscope export" in caught.value.problem.todo.lower()
