@@ -18,6 +18,7 @@ from lowerscope.core.nesting import plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
+from lowerscope.core.tracing.running_once import writes_statistics
 from lowerscope.core.tracing.source_lines import line_of_stack
 
 
@@ -180,7 +181,8 @@ def is_described(graph_module: fx.GraphModule) -> bool:
 def changes_in_place(node: fx.Node) -> bool:
     """Return whether `node` calls an operator that writes into its arguments."""
     target = node.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    mutable = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    return mutable or writes_statistics(node)
 
 
 def described_values(graph_module: fx.GraphModule) -> dict[str, NodeInfo]:

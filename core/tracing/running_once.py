@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import fx
 
 from lowerscope.core.calling import Calling
@@ -57,6 +58,12 @@ class _Recorder(fx.Interpreter):
         versions = {
             node: [tensor._version for tensor in tensors] for node, tensors in arguments.items()
         }
+        contents = [
+            (tensor, tensor.clone())
+            for tensors in arguments.values()
+            for tensor in tensors
+            if writes_statistics(n)
+        ]
         try:
             value = super().run_node(n)
         except LowerscopeError:
@@ -70,10 +77,29 @@ class _Recorder(fx.Interpreter):
                 for tensor, version in zip(tensors, versions[node], strict=True)
                 if tensor._version != version
             ]
+            changed += [tensor for tensor, before in contents if not _same_content(tensor, before)]
             if changed:
+                self._refuse_overlaps(n, changed, arguments)
                 self._record_mutation(n, value, changed)
         self.values[n.name] = describe(value)
         return value
+
+    def _refuse_overlaps(
+        self,
+        node: fx.Node,
+        changed: list[torch.Tensor],
+        arguments: Mapping[fx.Node, list[torch.Tensor]],
+    ) -> None:
+        """Refuse a call that writes where it reads under another name.
+
+        What it gives then depends on the order in which it does so.
+        """
+        for written in changed:
+            for argument, tensors in arguments.items():
+                for read in tensors:
+                    if read is not written and _overlap_in_part(read, written):
+                        reason = f"{argument.name}, which it reads, is part of the same"
+                        self._refuse(node, reason, lost=writes_statistics(node))
 
     def _record_mutation(self, node: fx.Node, value: Any, changed: list[torch.Tensor]) -> None:
         """Find the earlier nodes that share memory with what `node` changed."""
@@ -84,21 +110,27 @@ class _Recorder(fx.Interpreter):
                 if not read_later or not any(_share_memory(tensor, each) for each in changed):
                     continue
                 if tensor is not held or not _same_elements(tensor, value):
-                    self._refuse(node, f"{earlier.name}, a view of the same memory, is read later")
+                    reason = f"{earlier.name}, a view of the same memory, is read later"
+                    view = all(tensor is not each for each in changed)
+                    self._refuse(node, reason, lost=view and writes_statistics(node))
                 same.append(earlier.name)
         state = [*self.module.parameters(), *self.module.buffers()]
         if any(_share_memory(each, tensor) for each in state for tensor in changed):
             self._refuse(node, "it is a parameter or buffer of the model")
         self.mutations[node.name] = tuple(same)
 
-    def _refuse(self, node: fx.Node, reason: str) -> None:
+    def _refuse(self, node: fx.Node, reason: str, *, lost: bool = False) -> None:
+        """Refuse a change; `lost` if torch.export would forget it where it makes new values."""
         line = self._lines.get(node.name)
         raise LowerscopeError(
             f"{node.name} changes a tensor in place, and {reason}",
             where=where_of(line),
-            todo="write it without the in-place change, or try --tracer export",
-            code="try-export",
+            todo=f"write it without the in-place change{'' if lost else _OR_EXPORT}",
+            code="" if lost else "try-export",
         )
+
+
+_OR_EXPORT = ", or try --tracer export"
 
 
 def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
@@ -119,6 +151,21 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
         raise inputs_do_not_fit(error, None, "") from error
 
 
+def writes_statistics(node: fx.Node) -> bool:
+    """Return whether `node` may write running statistics, which torch does not count as a change.
+
+    Neither do their versions tell of it, nor does the schema of ``aten.batch_norm``.
+    """
+    target = node.target
+    if target in (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default):
+        return bool(node.args[5]) and node.args[3] is not None
+    return target in (F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm)
+
+
+def _same_content(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return bool(torch.isclose(first, second, rtol=0, atol=0, equal_nan=True).all())
+
+
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
@@ -132,6 +179,21 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 def _share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
     return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def _overlap_in_part(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors share elements, but are not over exactly the same ones."""
+    if not _share_memory(first, second) or _same_elements(first, second):
+        return False
+    if first.dtype != second.dtype:
+        return True
+    count = first.untyped_storage().nbytes() // first.element_size()
+    places = torch.arange(count)
+    elements = [
+        places.as_strided(each.shape, each.stride(), each.storage_offset()).flatten()
+        for each in (first, second)
+    ]
+    return bool(torch.isin(*elements).any())
 
 
 def _same_elements(tensor: torch.Tensor, value: Any) -> bool:
