@@ -29,6 +29,8 @@ class Command:
         Commands of one group are choices, one of which is on.
     separated
         Whether a line stands above it in the menu.
+    checkable
+        Whether it is a switch, which shows whether it is on.
     """
 
     key: str
@@ -38,6 +40,7 @@ class Command:
     shortcut: str = ""
     group: str = ""
     separated: bool = False
+    checkable: bool = False
 
 
 class Commands(QObject):
@@ -56,7 +59,7 @@ class Commands(QObject):
         action.setObjectName(command.key)
         if command.shortcut:
             action.setShortcut(QKeySequence(command.shortcut))
-        action.setCheckable(bool(command.group))
+        action.setCheckable(bool(command.group) or command.checkable)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
             group.addAction(action)

@@ -137,6 +137,21 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             group="tracer",
         ),
         Command(
+            "params-as-inputs",
+            lowering,
+            tr("&Parameters as inputs"),
+            window.keep_params,
+            separated=True,
+            checkable=True,
+        ),
+        Command(
+            "bind-params",
+            lowering,
+            tr("&Bind parameters (BindParams)"),
+            window.bind_params,
+            checkable=True,
+        ),
+        Command(
             "inputs", lowering, tr("&Inputs…"), window.opening.edit_inputs, "Ctrl+I", separated=True
         ),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),

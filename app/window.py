@@ -199,6 +199,24 @@ class MainWindow(QMainWindow):
         """Lower every node as the default says."""
         self.change(overrides=())
 
+    def keep_params(self) -> None:
+        """Make arguments of the model's parameters, or constants again."""
+        from lowerscope.core.recipe import with_params_as_inputs
+
+        recipe = self.workspace.wanted
+        if recipe is not None:
+            self.workspace.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
+            self._show_recipe()
+
+    def bind_params(self) -> None:
+        """Switch the step on, or off, that makes constants of parameters that are arguments."""
+        from lowerscope.core.recipe import binds_params, with_bound_params
+
+        recipe = self.workspace.wanted
+        if recipe is not None:
+            self.workspace.change(with_bound_params(recipe, not binds_params(recipe)))
+            self._show_recipe()
+
     def type_target(self) -> None:
         """Ask for a target and compile for it."""
         recipe = self.workspace.wanted
@@ -258,6 +276,8 @@ class MainWindow(QMainWindow):
         commands.enable("reload", snapshot is not None or workspace.refused is not None)
         for key in ("high-level", "te", "library", "next-node", "previous-node"):
             commands.enable(key, has_torch)
+        for key in ("params-as-inputs", "bind-params"):
+            commands.enable(key, has_torch)
         for key in ("auto", "fx", "export"):
             commands.enable(key, has_torch)
         selected = has_torch and bool(workspace.selection.of_kind("fx"))
@@ -269,10 +289,20 @@ class MainWindow(QMainWindow):
         commands.enable("undo", workspace.can_undo)
         commands.enable("redo", workspace.can_redo)
         if recipe is not None:
+            self._show_binding(recipe, has_torch)
             commands.check(recipe.lowering)
             commands.check(recipe.tracer)
             for target in ("llvm", "native"):
                 commands.check(f"target-{target}", recipe.target == target)
+
+    def _show_binding(self, recipe: Recipe, has_torch: bool) -> None:
+        from lowerscope.core.recipe import binds_params
+
+        binds = binds_params(recipe)
+        self.commands.check("params-as-inputs", recipe.params_as_inputs)
+        self.commands.check("bind-params", binds)
+        from_file = bool(recipe.source.params) and not has_torch
+        self.commands.enable("bind-params", binds or recipe.params_as_inputs or from_file)
 
     # Qt's own
 

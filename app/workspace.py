@@ -17,10 +17,25 @@ from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
 from lowerscope.app.overrides import with_strategy
 from lowerscope.app.selection import Links, Selection
-from lowerscope.core.engine.protocol import GraphParams, RunParams, SnapshotParams, TextParams
+from lowerscope.core.engine.protocol import (
+    GraphParams,
+    RunParams,
+    SaveValuesParams,
+    SnapshotParams,
+    TextParams,
+    ValuesParams,
+)
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import GraphRecord, Note, RunRecord, Snapshot, TextRecord, View
+from lowerscope.core.records import (
+    GraphRecord,
+    Note,
+    RunRecord,
+    Snapshot,
+    TextRecord,
+    ValuesRecord,
+    View,
+)
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 
@@ -337,6 +352,26 @@ class Workspace(QObject):
         assert self._recipe is not None
         params = GraphParams(recipe=self._recipe, metrics=self.metrics)
         return self._fetches.ask("graph", params, on_graph, on_problem)
+
+    def fetch_values(
+        self,
+        name: str,
+        on_values: Callable[[ValuesRecord], None],
+        on_problem: Callable[[Problem], None],
+    ) -> int:
+        """Ask for the values of a tensor in figures; return a number for `drop_fetch`."""
+        assert self._recipe is not None
+        params = ValuesParams(recipe=self._recipe, name=name)
+        return self._fetches.ask("values", params, on_values, on_problem)
+
+    def save_values(self, name: str, file: str) -> None:
+        """Write a tensor to a ``.npy`` file; the banner says when it is there."""
+        if self._recipe is not None:
+            params = SaveValuesParams(recipe=self._recipe, name=name, file=file)
+            self.engine.request("save_values", params, self._note_saved, self.report)
+
+    def _note_saved(self, path: str) -> None:
+        self.announced.emit(self.tr("Saved as {0}.").format(path), "info")
 
     def drop_fetch(self, number: int) -> None:
         """Forget about what is no longer looked at."""

@@ -91,6 +91,14 @@ def _part_facts(node: FxNode, part: FxPart) -> Facts:
     return tuple((label, value) for label, value in facts if value)
 
 
+def tensor_of(entity: str, linked: frozenset[str]) -> str:
+    """Return the id of the tensor that an entity is, a parameter or a constant; empty for none."""
+    if entity.startswith(("param:", "const:")):
+        return entity
+    parameters = [each for each in linked if each.startswith("param:")]
+    return parameters[0] if entity.startswith("relax:") and len(parameters) == 1 else ""
+
+
 def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
     """Return what is known of an entity, as labels and values."""
     node = find_node(snapshot, entity)
@@ -108,10 +116,12 @@ def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
                 ("called by", names_of(function.calls, most=12) or "nothing"),
                 *_linked_facts(linked, ("fx",)),
             )
-    for parameter in snapshot.model.parameters:
+    for parameter in (*snapshot.model.parameters, *snapshot.constants):
         if parameter.id == entity:
+            also = (("also", ", ".join(parameter.aliases)),) if parameter.aliases else ()
             return (
-                ("kind", "parameter"),
+                ("kind", parameter.kind),
+                *also,
                 ("shape", shape_text(parameter.shape)),
                 ("dtype", parameter.dtype),
                 ("size", bytes_text(parameter.size)),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from lowerscope.app.views.descriptions import facts_of, name_of
+from lowerscope.app.views.descriptions import facts_of, name_of, tensor_of
+from lowerscope.app.views.values_panel import Facts, ValuesPanel
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
@@ -16,6 +17,7 @@ class DetailsView(Pane):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Details"), parent)
         self._workspace = workspace
+        self._facts: Facts = ()
         self.table = Table(
             self.tr("Details"),
             (Column("", width=88), Column("", stretch=True)),
@@ -24,7 +26,14 @@ class DetailsView(Pane):
         self.table.set_empty(
             self.tr("Nothing selected"), self.tr("Click a node, a line or a function.")
         )
-        self.add_page("details", self.tr("Details"), self.table)
+        self.values = ValuesPanel(workspace, self._add_facts, self.set_busy)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.values)
+        self.add_page("details", self.tr("Details"), page)
         workspace.selection_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_selection)
         self._show_selection()
@@ -32,12 +41,25 @@ class DetailsView(Pane):
     def _show_selection(self) -> None:
         snapshot, chosen = self._workspace.snapshot, self._workspace.selection.chosen
         if snapshot is None or not chosen:
+            self.values.show_nothing()
             self.table.set_rows(())
             self.set_context("")
             return
         entity = chosen[-1]
-        facts = facts_of(snapshot, entity, self._workspace.linked_to(entity))
+        linked = self._workspace.linked_to(entity)
+        self._facts = facts_of(snapshot, entity, linked)
         self.set_context(name_of(entity))
+        self._show_facts(self._facts)
+        tensor = tensor_of(entity, linked)
+        if tensor:
+            self.values.show_tensor(tensor)
+        else:
+            self.values.show_nothing()
+
+    def _add_facts(self, facts: Facts) -> None:
+        self._show_facts((*self._facts, *facts))
+
+    def _show_facts(self, facts: Facts) -> None:
         self.table.set_rows(
             [
                 Row(label, (Cell(label, role="quiet"), Cell(value, tooltip=value)))

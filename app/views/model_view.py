@@ -59,6 +59,10 @@ class ModelView(Pane):
                     for each in snapshot.model.parameters
                 ],
             )
+            self._add_section(
+                self.tr("Constants"),
+                [(each.id, each.name, shape_text(each.shape)) for each in snapshot.constants],
+            )
         self.tree.blockSignals(False)
         self._show_selection()
 

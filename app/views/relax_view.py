@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_graph import FetchedGraph
 from lowerscope.app.views.fetched_page import FetchedPage
-from lowerscope.app.views.script_page import ScriptPage
+from lowerscope.app.views.relax_script import RelaxScript
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
@@ -19,11 +19,15 @@ class RelaxView(Pane):
         super().__init__(self.tr("Relax"), parent)
         self._workspace = workspace
         self.graph = FetchedGraph(workspace, self.tr("Relax graph"), self._tooltip, self.set_busy)
-        self.script = ScriptPage(workspace, self.tr("Relax script"))
+        self.script = RelaxScript(workspace, self.set_busy)
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.builder = FetchedPage(workspace, "builder", self.tr("Builder program"), self.set_busy)
         self.add_page("script", self.tr("Script"), self.script)
         self.add_page("builder", self.tr("Builder"), self.builder)
+        self.after = FetchedPage(
+            workspace, "script", self.tr("Relax script after the passes"), self.set_busy
+        )
+        self.add_page("after", self.tr("After passes"), self.after)
         self.set_current("script")
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
@@ -33,6 +37,7 @@ class RelaxView(Pane):
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
         self.builder.show_nothing()
+        self.after.show_nothing()
         self.graph.show_snapshot()
         if snapshot is None:
             self.script.show_text(None)
@@ -40,12 +45,15 @@ class RelaxView(Pane):
             return
         self.script.show_text(snapshot.relax)
         self.builder.show_text_of("")
+        if any(each.id == "relax:main" for each in snapshot.functions):
+            self.after.show_text_of("main")
         self._show_context()
 
     def _show_selection(self) -> None:
         self.graph.show_selection()
         self.script.show_selection()
         self.builder.script.show_selection()
+        self.after.script.show_selection()
 
     def _show_context(self) -> None:
         snapshot, selection = self._workspace.snapshot, self._workspace.selection

@@ -1,0 +1,131 @@
+"""Parameters in the window: as inputs, bound again, looked at, saved; scripts with metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+ARGUMENT = "linear0_weight: R.Tensor((128, 784)"
+
+
+def facts(window: MainWindow) -> dict[str, str]:
+    table = window.panes.details.table
+    model = table.model()
+    return {
+        model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())
+    }
+
+
+def test_parameters_become_inputs_and_are_bound_again(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    keep, bind = (window.commands.action(key) for key in ("params-as-inputs", "bind-params"))
+    assert not keep.isChecked()
+    assert not bind.isEnabled()
+    relax = window.panes.relax
+    assert ARGUMENT not in relax.script.code.text()
+
+    keep.trigger()
+    wait_for_records(qtbot, window)
+    assert keep.isChecked()
+    assert bind.isEnabled()
+    assert ARGUMENT in relax.script.code.text()
+    relax.set_current("after")
+    qtbot.waitUntil(lambda: ARGUMENT in relax.after.script.code.text(), timeout=PATIENCE)
+    run_and_wait(qtbot, window)
+    record = window.workspace.run_record
+    assert record is not None
+    assert record.verdict == "match"
+
+    bind.trigger()
+    wait_for_records(qtbot, window)
+    assert bind.isChecked()
+    qtbot.waitUntil(
+        lambda: (
+            "def main(x: R.Tensor((1, 784), dtype" in relax.after.script.code.text()
+            and ARGUMENT not in relax.after.script.code.text()
+        ),
+        timeout=PATIENCE,
+    )
+    assert ARGUMENT in relax.script.code.text()
+    for _ in range(2):
+        window.commands.action("undo").trigger()
+        wait_for_records(qtbot, window)
+    assert not keep.isChecked()
+    assert ARGUMENT not in relax.script.code.text()
+
+
+def test_a_parameter_is_looked_at_and_saved(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:fashion_mlp", params_as_inputs=True)
+    values = window.panes.details.values
+    assert not values.isVisible()
+    window.workspace.select(("param:linear0.weight",))
+    qtbot.waitUntil(lambda: bool(values.histogram.counts()), timeout=PATIENCE)
+    values.save_to(str(tmp_path / "w.npy"))
+    qtbot.waitUntil(lambda: "Saved as" in window.banner.message(), timeout=PATIENCE)
+    array = np.load(tmp_path / "w.npy").astype(np.float64)
+    assert array.shape == (128, 784)
+    assert values.histogram.counts() == tuple(np.histogram(array, 48)[0])
+    shown = facts(window)
+    assert shown["range"] == f"{array.min():.6g} … {array.max():.6g}"
+    assert (shown["mean"], shown["std"]) == (f"{array.mean():.6g}", f"{array.std():.6g}")
+    assert (shown["kind"], shown["shape"], shown["size"]) == ("parameter", "128×784", "401 kB")
+    assert shown["zeros"] == str(int((array == 0).sum()))
+    assert shown["first"].startswith(f"{array[0, 0]:.6g}, ")
+
+    # The argument of main that it became says the same; a node says nothing of values.
+    window.workspace.select(("relax:main/linear1_bias",))
+    qtbot.waitUntil(lambda: facts(window).get("values") == "10", timeout=PATIENCE)
+    window.workspace.select(("fx:relu",))
+    assert not values.isVisible()
+
+
+def test_metadata_is_fetched_when_it_is_asked_for(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp")
+    script = window.panes.relax.script
+    window.panes.relax.set_current("script")
+    script.show_meta.click()
+    code = script.whole.script.code
+    qtbot.waitUntil(lambda: "more characters" in code.text(), timeout=PATIENCE)
+    assert code.text().startswith("# 0.6 MB with metadata: long lines are cut here.")
+    assert script.remark.isVisible()
+    window.workspace.select(("relax:main/lv1",))
+    script.show_meta.click()
+    assert script.plain.isVisible()
+    script.show_meta.click()
+    window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+    qtbot.waitUntil(lambda: "cls.dense" in code.text(), timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_nests_are_inputs_and_outputs_in_the_window(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, tracer: str
+) -> None:
+    file = tmp_path / "nest.py"
+    file.write_text(
+        "import torch\nfrom torch import nn\n\nclass Nest(nn.Module):\n"
+        "    def forward(self, batch, scale=None):\n"
+        "        return {'sum': batch['a'] + batch['b'], 'rest': [batch['a'], None]}\n"
+        "    def example_inputs(self):\n"
+        "        return ({'a': torch.ones(2, 3), 'b': torch.ones(2, 3)},)\n"
+    )
+    window = open_window(str(file), tracer=tracer)
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    assert [each.name for each in snapshot.model.inputs] == ["batch_a", "batch_b"]
+    run_and_wait(qtbot, window)
+    model = window.panes.result.outputs.model()
+    shown = [
+        (model.index(row, 0).data(), model.index(row, 5).data()) for row in range(model.rowCount())
+    ]
+    assert shown == [("sum", "✓ matches"), ("rest[0]", "✓ matches")]
