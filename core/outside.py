@@ -71,8 +71,10 @@ def _library(
     lines = _registered(stages)
     lowered = stages.lowered
     torch = {} if lowered is None else lowered.library
-    with stages.running():
-        found = {name for name in called if is_registered(name)}
+    found: set[str] = set()
+    if called:
+        with stages.running():
+            found = {name for name in called if is_registered(name)}
     for name in dict.fromkeys((*called, *lines)):
         origin: LibraryOrigin = "missing"
         if name in lines:

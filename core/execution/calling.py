@@ -26,6 +26,8 @@ def external_functions(module: tvm.IRModule) -> dict[str, tuple[str, ...]]:
             found.setdefault(str(expression.global_symbol), {})[place] = None
 
     for name, function in relax_functions(module):
+        if not _calls_outside(function):
+            continue
         for bound in bound_in(name, function):
             value = getattr(bound.binding, "value", None)
             # Branches and inner functions have bindings of their own.
@@ -90,6 +92,12 @@ def check_registered(module: tvm.IRModule, known: Collection[str] = ()) -> None:
         raise LowerscopeError(
             missing_text(missing), todo=load_text(missing), code=MISSING, choices=tuple(missing)
         )
+
+
+def _calls_outside(function: relax.Function) -> bool:
+    kinds: set[type] = set()
+    relax.analysis.post_order_visit(function, lambda each: kinds.add(type(each)))
+    return relax.ExternFunc in kinds
 
 
 def _noted(expression: relax.Expr, found: dict[str, dict[str, None]]) -> bool:
