@@ -20,6 +20,7 @@ from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.inputs import gather, seed_all
+from lowerscope.core.sources.package_types import register_package_types
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.signatures import (
@@ -164,6 +165,7 @@ def _load_python(
             built = built.cpu().eval()
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
+        register_package_types()
     gathered = gather(specs, signature, _examples(entry, built, file, path), fixed, seed, path)
     return LoadedModel(
         title=_title(source, name),

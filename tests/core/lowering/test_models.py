@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from lowerscope.core.recipe import Override
+
 
 class MatmulRelu(nn.Module):
     def __init__(self) -> None:
@@ -133,6 +135,84 @@ class SelfAttention(nn.Module):
         return self.attention(x, x, x)
 
 
+class GruWithState(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.GRU(8, 6, batch_first=True)
+
+    def forward(self, x: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.layer(x, state)
+
+
+def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+class DecoderBlock(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1 = nn.RMSNorm(16)
+        self.qkv = nn.Linear(16, 48, bias=False)
+        self.out = nn.Linear(16, 16, bias=False)
+        self.norm2 = nn.RMSNorm(16)
+        self.gate, self.up = nn.Linear(16, 32), nn.Linear(16, 32)
+        self.down = nn.Linear(32, 16)
+
+    def forward(
+        self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        batch, length, _ = x.size()
+        q, k, v = (
+            each.view(batch, length, 4, 4).transpose(1, 2)
+            for each in self.qkv(self.norm1(x)).split(16, dim=-1)
+        )
+        scores = rotated(q, cos, sin) @ rotated(k, cos, sin).transpose(-2, -1) / 2
+        weights = scores.masked_fill(mask, float("-inf")).softmax(-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, 16))
+        h = self.norm2(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+class Decoder(nn.Module):
+    """As GPT: rotary embedding, a causal mask, and a head that is tied to the embedding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(12, 16)
+        self.blocks = nn.ModuleList(DecoderBlock() for _ in range(2))
+        self.norm = nn.RMSNorm(16)
+        self.head = nn.Linear(16, 12, bias=False)
+        self.head.weight = self.embedding.weight
+        self.register_buffer("frequencies", 100.0 ** (-torch.arange(2) / 2), persistent=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        length = tokens.shape[1]
+        angles = torch.outer(torch.arange(length), self.frequencies)
+        angles = torch.cat([angles, angles], dim=-1)
+        mask = torch.ones(length, length, dtype=torch.bool).triu(1)
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x, angles.cos(), angles.sin(), mask)
+        return self.head(self.norm(x))
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 16, 4, 4)
+        self.token = nn.Parameter(torch.randn(1, 1, 16))
+        self.places = nn.Parameter(torch.randn(1, 17, 16))
+        self.blocks = nn.Sequential(TransformerBlock(), TransformerBlock())
+        self.norm = nn.LayerNorm(16)
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1) + self.places
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
 class TwoTowers(nn.Module):
     """Several inputs, integers among them, a tied weight, and nested outputs."""
 
@@ -177,8 +257,8 @@ def randomised(model: nn.Module) -> nn.Module:
 
 
 torch.manual_seed(0)
-BOTH = ("fx", "export")
-EXPORT = ("export",)
+BOTH = ("auto", "export")
+AUTO = ("auto",)
 TOKENS = torch.randint(0, 12, (2, 4))
 MODELS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...], tuple[str, ...]]] = {
     "matmul_relu": (MatmulRelu(), (torch.randn(3, 16),), BOTH),
@@ -189,14 +269,17 @@ MODELS: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...], tuple[str, ...]]] =
     "unet": (UNet(), (torch.randn(1, 1, 16, 16),), BOTH),
     "mobile": (MobileBlock(), (torch.randn(1, 8, 9, 9),), BOTH),
     "two towers": (TwoTowers(), (TOKENS, torch.randn(2, 3), torch.randn(2, 5)), BOTH),
-    "lstm": (Recurrent(nn.LSTM), (TOKENS,), EXPORT),
-    "gru": (Recurrent(nn.GRU), (TOKENS,), EXPORT),
-    "attention": (SelfAttention(), (torch.randn(2, 5, 16),), EXPORT),
+    "lstm": (Recurrent(nn.LSTM), (TOKENS,), BOTH),
+    "gru": (Recurrent(nn.GRU), (TOKENS,), BOTH),
+    "attention": (SelfAttention(), (torch.randn(2, 5, 16),), BOTH),
     "encoder": (
         nn.TransformerEncoderLayer(16, 4, 32, batch_first=True),
         (torch.randn(2, 5, 16),),
-        EXPORT,
+        AUTO,
     ),
+    "gru with its state": (GruWithState(), (torch.randn(2, 4, 8), torch.randn(1, 2, 6)), AUTO),
+    "decoder": (Decoder(), (TOKENS,), BOTH),
+    "vit": (VisionTransformer(), (torch.randn(1, 3, 16, 16),), BOTH),
 }
 for _model, _, _ in MODELS.values():
     randomised(_model)
@@ -210,6 +293,23 @@ def test_a_model_gives_what_torch_does(bench: Any, name: str, tracer: str, strat
     model, inputs, _ = MODELS[name]
     outcome = bench.check(model, inputs, tracer, strategy)
     assert outcome.lowered.notes == ()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_strategies_mix_in_one_model(bench: Any, name: str) -> None:
+    model, inputs, _ = MODELS[name]
+    mix = (
+        Override(pattern="matmul", strategy="high-level"),
+        Override(pattern="linear", strategy="library"),
+        Override(pattern="conv?d", strategy="high-level"),
+        Override(pattern="relu", strategy="library"),
+        Override(pattern="gru", strategy="library"),
+        Override(pattern="attention", strategy="library"),
+    )
+    outcome = bench.check(model, inputs, "auto", "te", mix)
+    strategies = {node.strategy for node in outcome.lowered.nodes.values()}
+    assert "library" in strategies
+    assert len(strategies - {""}) > 1 or name in ("gru with its state", "attention")
 
 
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
@@ -267,7 +367,7 @@ def test_one_tensor_is_returned_as_one_and_a_tuple_as_a_tuple(bench: Any) -> Non
 
 def test_a_tied_weight_is_one_constant(bench: Any) -> None:
     model, inputs, _ = MODELS["two towers"]
-    main = bench.outcome(model, inputs, "fx", "high-level").lowered.module["main"]
+    main = bench.outcome(model, inputs, "auto", "high-level").lowered.module["main"]
     weights = [
         argument
         for block in main.body.blocks
