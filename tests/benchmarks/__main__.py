@@ -6,12 +6,14 @@ import argparse
 import json
 from collections.abc import Callable
 
-from tests.benchmarks import opening, startup
+from tests.benchmarks import lowering, opening, redrawing, startup
 from tests.benchmarks.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "startup": startup.measure,
     "open": opening.measure,
+    "lower": lowering.measure,
+    "redraw": redrawing.measure,
 }
 
 

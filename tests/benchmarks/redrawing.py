@@ -1,0 +1,71 @@
+"""From a change of the lowering to the window that shows it, against the time that it may take.
+
+The real window with the real engine: the default is switched between its strategies, and one node
+is given one of its own; each change is taken back in between, so that none is answered from what
+was kept.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from lowerscope.app.window import MainWindow
+from tests.benchmarks.figures import Figure
+
+LIMITS = {"fashion_mlp": 150.0, "resnet18": 1500.0}
+"""Milliseconds that a change may take."""
+
+NODES = {"fashion_mlp": "fx:relu", "resnet18": "fx:layer1_0_conv1"}
+PATIENCE = 120.0
+
+
+def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
+    from PySide6.QtWidgets import QApplication
+
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, "the window did not get there"
+        assert not window.workspace.problems, window.workspace.problems[0].line()
+        QApplication.processEvents()
+
+
+def _change(window: MainWindow, change: Callable[[], None]) -> float:
+    workspace = window.workspace
+    before = workspace.snapshot
+    start = time.perf_counter()
+    change()
+    _wait(window, lambda: workspace.snapshot is not before and not workspace.activity.text)
+    window.repaint()
+    return (time.perf_counter() - start) * 1000
+
+
+def _figure(window: MainWindow, name: str) -> Figure:
+    from lowerscope.core.recipe import Recipe, Source
+
+    workspace = window.workspace
+    workspace.open(Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
+    _wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
+    window.show_panes()
+    times = [
+        _change(window, window.commands.action("high-level").trigger),
+        _change(window, window.commands.action("library").trigger),
+        _change(window, lambda: workspace.lower_nodes((NODES[name],), "te")),
+        _change(window, lambda: workspace.lower_nodes((NODES[name],), "high-level")),
+    ]
+    limit = LIMITS[name]
+    return Figure(f"redraw {name}", times, [limit] * len(times), "what it may take", 1.0)
+
+
+def measure() -> list[Figure]:
+    """Measure changes of the lowering in the window."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from lowerscope.app.start import make_window
+
+    _, window = make_window()
+    window.begin(None)
+    try:
+        return [_figure(window, name) for name in LIMITS]
+    finally:
+        window.close()
