@@ -68,6 +68,7 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     from importlib.metadata import version
 
     from lowerscope.core import cli
+    from lowerscope.core.sources.spec import with_absolute_paths
 
     parser = cli.OneLineParser(
         prog="lowerscope",
@@ -79,4 +80,7 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     parser.add_argument("source", nargs="?", default=None, help=cli.SOURCE_HELP)
     cli.add_recipe_options(parser)
     options = parser.parse_args(arguments)
-    return None if options.source is None else cli.recipe_from(options)
+    if options.source is None:
+        return None
+    # The window remembers it, and is started from another folder the next time.
+    return with_absolute_paths(cli.recipe_from(options))

@@ -10,7 +10,10 @@ import re
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.samples import PREFIX, sample_path
 
 Kind = Literal["python", "exported"]
@@ -122,3 +125,20 @@ def check_readable(path: Path, what: str) -> None:
     except (OSError, ValueError) as error:
         reason, todo = f"the file cannot be opened ({error})", f"Check the path of the {what}"
     raise LowerscopeError(reason, where=str(path), todo=todo)
+
+
+def with_absolute_paths(recipe: Recipe) -> Recipe:
+    """Return a recipe that means the same files from whatever folder it is opened again."""
+
+    def absolute(path: str) -> str:
+        return str(user_path(path).absolute()) if path else path
+
+    replace = msgspec.structs.replace
+    source = recipe.source
+    spec = source.spec if source.spec.startswith(PREFIX) else absolute(source.spec)
+    return replace(
+        recipe,
+        source=replace(source, spec=spec, params=absolute(source.params)),
+        inputs=tuple(replace(each, file=absolute(each.file)) for each in recipe.inputs),
+        extensions=tuple(replace(each, path=absolute(each.path)) for each in recipe.extensions),
+    )

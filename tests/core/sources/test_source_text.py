@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.recipe import Extension, InputSpec, Recipe, Source
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.input_option import DTYPES, FLOATS, parse_input, write_input
-from lowerscope.core.sources.spec import parse_spec, source_kind, source_path
+from lowerscope.core.sources.spec import parse_spec, source_kind, source_path, with_absolute_paths
 
 
 def message(call: object, *arguments: object) -> str:
@@ -204,3 +204,21 @@ def test_what_the_window_reads_imports_no_torch() -> None:
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_recipe_means_the_same_files_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = Recipe(
+        source=Source(spec="net.py", params="~/weights.npz"),
+        inputs=(InputSpec(name="x", file="shoe.png"), InputSpec(name="y")),
+        extensions=(Extension(path="rules.py", kind="rules"),),
+    )
+    placed = with_absolute_paths(recipe)
+    assert placed.source.spec == str(tmp_path / "net.py")
+    assert placed.source.params == str(Path.home() / "weights.npz")
+    assert [each.file for each in placed.inputs] == [str(tmp_path / "shoe.png"), ""]
+    assert placed.extensions[0].path == str(tmp_path / "rules.py")
+    sample = Recipe(source=Source(spec="sample:conv_net"))
+    assert with_absolute_paths(sample) == sample
