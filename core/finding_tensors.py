@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from tvm import relax
@@ -11,6 +12,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_torch
 from lowerscope.core.lowering.lowered import NamedConstant
 from lowerscope.core.lowering.parameters import constants_of, name_constants
+from lowerscope.core.nesting import identifier
 from lowerscope.core.records import ParameterRecord
 from lowerscope.core.stages import Stages
 
@@ -69,8 +71,8 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     wanted = rest if kind in KINDS else name
     known: list[str] = []
     for title, tensor in _tensors(stages):
-        if wanted in (title, title.replace(".", "_")):
-            return tensor
+        if wanted in (title, identifier(title, ())):
+            return tensor()
         known.append(title)
     listed = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
     raise LowerscopeError(
@@ -80,12 +82,17 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     )
 
 
-def _tensors(stages: Stages) -> Iterator[tuple[str, torch.Tensor]]:
-    yield from _parameters(stages)
+def _tensors(stages: Stages) -> Iterator[tuple[str, Callable[[], torch.Tensor]]]:
+    for name, tensor in _parameters(stages):
+        yield name, partial(_itself, tensor)
     for constant in constants_by_name(stages):
-        yield constant.name, to_torch(constant.data)
+        yield constant.name, partial(to_torch, constant.data)
     for each in stages.loaded.inputs:
-        yield each.name, each.value
+        yield each.name, partial(_itself, each.value)
+
+
+def _itself(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
 def _parameters(stages: Stages) -> Iterator[tuple[str, torch.Tensor]]:

@@ -120,11 +120,12 @@ def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
         if parameter.id == entity:
             also = (("also", ", ".join(parameter.aliases)),) if parameter.aliases else ()
             return (
-                ("kind", parameter.kind),
+                (
+                    parameter.kind,
+                    f"{shape_text(parameter.shape)} {parameter.dtype} · "
+                    f"{bytes_text(parameter.size)}",
+                ),
                 *also,
-                ("shape", shape_text(parameter.shape)),
-                ("dtype", parameter.dtype),
-                ("size", bytes_text(parameter.size)),
                 *_linked_facts(linked, ("fx",)),
             )
     for module in snapshot.model.modules:

@@ -57,7 +57,8 @@ class DetailsView(Pane):
             self.values.show_nothing()
 
     def _add_facts(self, facts: Facts) -> None:
-        self._show_facts((*self._facts, *facts))
+        # What it is comes first, then its values, then what it is linked to.
+        self._show_facts((*self._facts[:1], *facts, *self._facts[1:]))
 
     def _show_facts(self, facts: Facts) -> None:
         self.table.set_rows(

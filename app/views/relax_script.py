@@ -36,7 +36,7 @@ class RelaxScript(QWidget):
             self.tr("The module as text that can be read back, with the values of its constants.")
         )
         self.show_meta.toggled.connect(self._switch)
-        self.remark = QLabel(self.tr("long lines are cut; lowerscope export writes it whole"))
+        self.remark = QLabel(self.tr("what is too long is cut; export has it whole"))
         self.remark.setProperty("role", "quiet")
         self.remark.hide()
         self.pages = QStackedWidget()

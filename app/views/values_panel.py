@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.histogram import Histogram
@@ -42,15 +43,11 @@ class ValuesPanel(QWidget):
         self.save = QPushButton(self.tr("Save as .npy…"))
         self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
         self.save.clicked.connect(self._choose_file)
-        row = QHBoxLayout()
-        row.setContentsMargins(12, 0, 12, 8)
-        row.addStretch(1)
-        row.addWidget(self.save)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self.histogram)
-        column.addLayout(row)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 12, 0)
+        row.setSpacing(0)
+        row.addWidget(self.histogram, 1)
+        row.addWidget(self.save, 0, Qt.AlignmentFlag.AlignVCenter)
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
 
     def show_tensor(self, entity: str) -> None:
@@ -95,18 +92,14 @@ class ValuesPanel(QWidget):
 
 def value_facts(record: ValuesRecord) -> Facts:
     """Return what a tensor's values are, as labels and values."""
-    facts = [("values", f"{record.count:,}")]
+    facts = []
     if record.mean is not None:
         facts += [
             ("range", f"{record.low:.6g} … {record.high:.6g}"),
-            ("mean", f"{record.mean:.6g}"),
-            ("std", f"{record.deviation:.6g}"),
+            ("mean", f"{record.mean:.6g}, std {record.deviation:.6g}"),
         ]
-    facts += [
-        ("NaN", f"{record.nans:,}"),
-        ("infinite", f"{record.infinities:,}"),
-        ("zeros", f"{record.zeros:,}"),
-    ]
+    rare = f"{record.nans:,} NaN, {record.infinities:,} infinite, {record.zeros:,} zero"
+    facts.append(("values", f"{record.count:,}: {rare}"))
     if record.first:
         more = ", …" if len(record.first) < record.count else ""
         facts.append(("first", ", ".join(record.first) + more))

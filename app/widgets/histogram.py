@@ -19,7 +19,7 @@ from lowerscope.app.widgets.typefaces import ui_font
 _ROOM = 12.0
 _AXIS = 20.0
 _ABOVE = 8.0
-_HEIGHT = 112
+_HEIGHT = 88
 _GAP = 1.0
 _LEAST = 1.0
 _FONT_PIXELS = 11.5

@@ -10,7 +10,7 @@ from lowerscope.app.widgets.histogram import Histogram
 def test_bars_are_as_high_as_their_counts(qtbot: QtBot) -> None:
     histogram = Histogram("Values")
     qtbot.addWidget(histogram)
-    histogram.resize(240, 112)
+    histogram.resize(240, 88)
     histogram.show()
     histogram.set_counts((-1, 0, 1, 2, 3), (10, 20, 0, 1))
     heights = [histogram.bar_rect(index).height() for index in range(4)]
