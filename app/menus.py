@@ -113,6 +113,23 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             partial(window.lower_selection, None),
             "Alt+0",
         ),
+        Command(
+            "extensions",
+            lowering,
+            tr("R&ules and library files…"),
+            window.extensions.show_list,
+            "Ctrl+L",
+            separated=True,
+        ),
+        Command(
+            "write-rule", lowering, tr("&Write a rule for the node…"), window.extensions.write_rule
+        ),
+        Command(
+            "open-rule", lowering, tr("&Open the rule of the node"), window.extensions.open_rule
+        ),
+        Command(
+            "load-library", lowering, tr("Load a libr&ary file…"), window.extensions.choose_library
+        ),
         Command("reset-overrides", lowering, tr("Reset all nodes"), window.reset_overrides),
         Command(
             "auto",

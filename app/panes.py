@@ -63,6 +63,7 @@ class Panes(QMainWindow):
         }
         self.arrange()
         workspace.problems_changed.connect(self._show_problems)
+        workspace.snapshot_changed.connect(self._show_problems)
         workspace.run_changed.connect(self._show_result)
         workspace.recipe_wanted.connect(self._show_busy)
 
@@ -117,8 +118,8 @@ class Panes(QMainWindow):
         self.resizeDocks(heads, heights, Qt.Orientation.Vertical)
 
     def _show_problems(self) -> None:
-        problems = self._workspace.problems
-        if problems:
+        workspace = self._workspace
+        if workspace.problems or any(note.code for note in workspace.notes):
             self.docks["outcome"].show()
             self.outcome.set_current("problems")
         elif self.outcome.current() == "problems":

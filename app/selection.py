@@ -78,6 +78,7 @@ def _entities(snapshot: Snapshot) -> frozenset[str]:
     ids.update(node.id for node in snapshot.fx)
     ids.update(part.id for node in snapshot.fx for part in node.parts)
     ids.update(function.id for function in snapshot.functions)
+    ids.update(each.id for each in snapshot.library)
     ids.update(each.id for each in snapshot.model.parameters)
     ids.update(each.id for each in snapshot.constants)
     ids.update(each.id for each in snapshot.model.modules)

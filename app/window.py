@@ -15,6 +15,7 @@ from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
     from lowerscope.app.actions import Commands
+    from lowerscope.app.extensions import Extensions
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
     from lowerscope.app.views.status_bar import StatusBar
@@ -57,6 +58,8 @@ class MainWindow(QMainWindow):
         All that the user can do.
     opening
         Opens sources, with the questions that come with them.
+    extensions
+        Rule and library files.
     tool_bar, banner, status
         The bar below the menus, the line for news, the line at the bottom.
     """
@@ -66,6 +69,7 @@ class MainWindow(QMainWindow):
     workspace: Workspace
     commands: Commands
     opening: Opening
+    extensions: Extensions
     tool_bar: ToolBar
     banner: Banner
     status: StatusBar
@@ -107,6 +111,7 @@ class MainWindow(QMainWindow):
 
     def _complete(self) -> None:
         from lowerscope.app.actions import Commands
+        from lowerscope.app.extensions import Extensions
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
         from lowerscope.app.views.status_bar import StatusBar
@@ -117,6 +122,7 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.workspace = Workspace(self)
         self.opening = Opening(self.workspace, self)
+        self.extensions = Extensions(self.workspace, self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
         self._view_menu = fill_menus(self.menuBar(), self.commands)["system"]
@@ -152,6 +158,9 @@ class MainWindow(QMainWindow):
             self._panes.problems.trust_wanted.connect(self.opening.trust)
             self._panes.problems.retry_wanted.connect(self.workspace.reload)
             self._panes.problems.question_wanted.connect(self.opening.ask)
+            self._panes.problems.library_wanted.connect(self.extensions.choose_library)
+            self._panes.details.rule_wanted.connect(self.extensions.open_rule)
+            self._panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
             self.pages.addWidget(self._panes)
             self._view_menu.addSeparator()
             for dock in self._panes.docks.values():
@@ -271,7 +280,7 @@ class MainWindow(QMainWindow):
         workspace, commands = self.workspace, self.commands
         recipe, snapshot = workspace.wanted, workspace.snapshot
         has_torch = snapshot is not None and snapshot.model.kind == "torch"
-        for key in ("inputs", "target-other", "document"):
+        for key in ("inputs", "target-other", "document", "extensions", "load-library"):
             commands.enable(key, snapshot is not None)
         commands.enable("reload", snapshot is not None or workspace.refused is not None)
         for key in ("high-level", "te", "library", "next-node", "previous-node"):
@@ -283,6 +292,9 @@ class MainWindow(QMainWindow):
         selected = has_torch and bool(workspace.selection.of_kind("fx"))
         for key in ("selection-high-level", "selection-te", "selection-library", "selection-reset"):
             commands.enable(key, selected)
+        node = self.extensions.selected()
+        commands.enable("write-rule", node is not None and bool(node.strategy))
+        commands.enable("open-rule", node is not None and node.rule_line is not None)
         commands.enable("reset-overrides", recipe is not None and bool(recipe.overrides))
         commands.enable("run", recipe is not None and not workspace.running)
         commands.enable("stop", bool(workspace.activity.text) or workspace.running)

@@ -19,6 +19,7 @@ from lowerscope.app.overrides import with_strategy
 from lowerscope.app.selection import Links, Selection
 from lowerscope.core.engine.protocol import (
     GraphParams,
+    RuleParams,
     RunParams,
     SaveValuesParams,
     SnapshotParams,
@@ -32,6 +33,7 @@ from lowerscope.core.records import (
     Note,
     RunRecord,
     Snapshot,
+    SourceLine,
     TextRecord,
     ValuesRecord,
     View,
@@ -376,6 +378,12 @@ class Workspace(QObject):
     def drop_fetch(self, number: int) -> None:
         """Forget about what is no longer looked at."""
         self._fetches.drop(number)
+
+    def write_rule(self, node: str, file: str, on_line: Callable[[SourceLine], None]) -> None:
+        """Let the engine write a working rule for a node into a file."""
+        assert self._recipe is not None
+        params = RuleParams(recipe=self._recipe, node=node, file=file)
+        self.engine.request("write_rule", params, on_line, self.report)
 
     # Run
 

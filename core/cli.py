@@ -371,9 +371,7 @@ def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.rule_files import write_rule
-
-    line = write_rule(pipeline.stages(recipe), options.node, options.output)
+    line = pipeline.write_rule(recipe, options.node, options.output, Silent())
     return MATCH, f"{line.file}:{line.line}"
 
 

@@ -21,7 +21,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         entries to offer), ``"give-inputs"`` (``choices`` are the names of the inputs),
         ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
         ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"trust"`` (the file runs
-        code when it is opened), ``"cancelled"``, ``"crashed"``; otherwise empty.
+        code when it is opened), ``"missing-function"`` (``choices`` are the names
+        of functions that no file registers), ``"cancelled"``, ``"crashed"``; otherwise empty.
     choices
         See ``code``.
     details

@@ -25,12 +25,14 @@ from lowerscope.core.records import (
     GraphRecord,
     RunRecord,
     Snapshot,
+    SourceLine,
     TextRecord,
     ValuesRecord,
     View,
 )
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_graph import relax_graph
+from lowerscope.core.rule_files import write_rule
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.tensor_values import as_array, values_of
@@ -167,6 +169,10 @@ class Pipeline:
     def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
         if self.stages(recipe, progress).transform_key not in self._memo:
             raise LowerscopeError("the module is not kept", code="not-kept")
+
+    def write_rule(self, recipe: Recipe, node: str, file: str, progress: Progress) -> SourceLine:
+        """Write a working rule for a node into a file: see `rule_files.write_rule`."""
+        return write_rule(self.stages(recipe, progress), node, file)
 
     def run(self, recipe: Recipe, progress: Progress) -> RunRecord:
         """Build, run on the CPU, compare with torch, and time both."""

@@ -25,8 +25,8 @@ Extent = int | str
 class Note(msgspec.Struct, frozen=True, kw_only=True):
     """Something that the user should know and that stops nothing.
 
-    ``code`` is what a window can react to with more than text: ``"load-library"`` (a file with
-    library functions is missing); otherwise empty.
+    ``code`` is what a window can react to with more than text: ``"missing-function"`` (no file
+    registers a function that is called, so that it cannot run); otherwise empty.
     """
 
     text: str

@@ -11,7 +11,7 @@ from lowerscope.app.views.formats import (
     count_text,
     shape_text,
 )
-from lowerscope.core.records import FxNode, FxPart, Snapshot, SourceLine
+from lowerscope.core.records import FxNode, FxPart, LibraryRecord, Snapshot, SourceLine
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -39,6 +39,11 @@ def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
 def line_text(line: SourceLine) -> str:
     """Return where a line is: ``model.py:12``."""
     return f"{Path(line.file).name}:{line.line}"
+
+
+def origin_text(function: LibraryRecord) -> str:
+    """Return where a function that no file registers comes from."""
+    return {"torch": "by Lowerscope", "tvm": "by TVM"}.get(function.origin, "not registered")
 
 
 def node_facts(node: FxNode) -> Facts:
@@ -107,6 +112,15 @@ def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
     found = find_part(snapshot, entity)
     if found is not None:
         return _part_facts(*found)
+    for outside in snapshot.library:
+        if outside.id == entity:
+            at = f"{outside.line.file}:{outside.line.line}" if outside.line else ""
+            return (
+                ("kind", "library function"),
+                ("registered", at or origin_text(outside)),
+                ("called by", names_of(outside.calls, most=12) or "nothing"),
+                *((("FX nodes", names_of(outside.nodes, most=12)),) if outside.nodes else ()),
+            )
     for function in snapshot.functions:
         if function.id == entity:
             loops = f"{function.loops} loops in {function.blocks} blocks"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import facts_of, name_of, tensor_of
@@ -12,7 +13,15 @@ from lowerscope.app.workspace import Workspace
 
 
 class DetailsView(Pane):
-    """The pane with labels and values."""
+    """The pane with labels and values.
+
+    Signals
+    -------
+    rule_wanted
+        The user wants to see the rule of the node, by a double click on it.
+    """
+
+    rule_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Details"), parent)
@@ -26,6 +35,7 @@ class DetailsView(Pane):
         self.table.set_empty(
             self.tr("Nothing selected"), self.tr("Click a node, a line or a function.")
         )
+        self.table.row_activated.connect(self._activate)
         self.values = ValuesPanel(workspace, self._add_facts, self.set_busy)
         page = QWidget()
         column = QVBoxLayout(page)
@@ -37,6 +47,10 @@ class DetailsView(Pane):
         workspace.selection_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_selection)
         self._show_selection()
+
+    def _activate(self, label: str) -> None:
+        if label == "rule":
+            self.rule_wanted.emit()
 
     def _show_selection(self) -> None:
         snapshot, chosen = self._workspace.snapshot, self._workspace.selection.chosen

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
+from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import STRATEGY_NAMES
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.workspace import Workspace
@@ -28,8 +29,15 @@ class GraphPage(QWidget):
     tooltip
         Text for the id of a box.
     choices
-        Whether the strategy of a box can be chosen in its menu.
+        Whether the strategy of a box can be chosen in its menu, and a rule be written for it.
+
+    Signals
+    -------
+    rule_wanted
+        The user wants to write a rule for a node: its id.
     """
+
+    rule_wanted = Signal(str)
 
     def __init__(
         self,
@@ -84,6 +92,8 @@ class GraphPage(QWidget):
         select.setEnabled(bool(entity))
         extend.setEnabled(bool(entity))
         strategies = self._add_strategies(menu, entity) if self._choices else {}
+        write = menu.addAction(self.tr("Write a rule for {0}…").format(name_of(entity)))
+        write.setVisible(self._choices and bool(entity))
         menu.addSeparator()
         fit = menu.addAction(self.tr("Fit"))
         full = menu.addAction(self.tr("Actual size"))
@@ -92,6 +102,8 @@ class GraphPage(QWidget):
             self._workspace.select((entity,), extend=chosen is extend)
         elif chosen in strategies:
             self._workspace.lower_nodes(self._meant(entity), strategies[chosen])
+        elif chosen is write:
+            self.rule_wanted.emit(entity)
         elif chosen is fit:
             self.canvas.fit()
         elif chosen is full:

@@ -37,12 +37,15 @@ class ProblemsView(QWidget):
         The user wants to try again, since the file is mended.
     question_wanted
         The user wants to be asked again what the problem leaves open.
+    library_wanted
+        The user wants to load a file with library functions.
     """
 
     tracer_wanted = Signal(str)
     trust_wanted = Signal()
     retry_wanted = Signal()
     question_wanted = Signal()
+    library_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -75,13 +78,20 @@ class ProblemsView(QWidget):
         for problem in problems:
             column.addWidget(self._card(problem))
         for note in notes:
-            column.addWidget(_text(f"{note.where}: {note.text}" if note.where else note.text))
+            column.addWidget(self._note(note))
         column.addStretch(1)
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidgetResizable(True)
         area.setWidget(inside)
         return area
+
+    def _note(self, note: Note) -> QWidget:
+        if note.code:
+            # It stops the run, and is told of before it.
+            what, _, todo = note.text.rpartition("; ")
+            return self._card(Problem(what=what, where=note.where, todo=todo, code=note.code))
+        return _text(f"{note.where}: {note.text}" if note.where else note.text)
 
     def _card(self, problem: Problem) -> QWidget:
         card = QWidget()
@@ -127,6 +137,8 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Give the arguments…"), self.question_wanted.emit))
         if problem.code == "give-inputs":
             remedies.append((self.tr("Fill in the inputs…"), self.question_wanted.emit))
+        if problem.code == "missing-function":
+            remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
         if self._workspace.refused is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         return remedies

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.views.library_page import LibraryPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -54,6 +55,8 @@ class TensorIRView(Pane):
         self.add_page("numpy", self.tr("NumPy"), self.texts["numpy"])
         self.add_page("te", self.tr("TE"), self.texts["te"])
         self.add_page("functions", self.tr("Functions"), self.functions)
+        self.library = LibraryPage(workspace)
+        self.add_page("library", self.tr("Library"), self.library)
         self._strip = QWidget()
         row = QHBoxLayout(self._strip)
         row.setContentsMargins(8, 6, 8, 6)

@@ -22,6 +22,7 @@ from lowerscope.core.records import (
     GraphRecord,
     RunRecord,
     Snapshot,
+    SourceLine,
     TextRecord,
     ValuesRecord,
     View,
@@ -235,6 +236,13 @@ class SaveValuesParams(msgspec.Struct, frozen=True, kw_only=True):
 
     recipe: Recipe
     name: str
+
+
+class RuleParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Write a working rule for ``node`` into ``file``, and say where it stands."""
+
+    recipe: Recipe
+    node: str
     file: str
 
 
@@ -278,6 +286,7 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
+        "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }
 )

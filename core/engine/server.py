@@ -148,6 +148,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
         "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
+        "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
         "run": lambda p, context: pipeline.run(p.recipe, context),
     }
 

@@ -1,0 +1,157 @@
+"""Rule and library files from the window: adding them, writing rules, going to where a rule is."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QObject, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from lowerscope.app.views.descriptions import find_node, line_text
+from lowerscope.app.views.extensions_dialog import ExtensionsDialog
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.recipe import Extension, ExtensionKind, Recipe
+from lowerscope.core.records import FxNode, SourceLine
+
+
+def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
+    """Return `recipe` with a file at the end of the list, or switched on where it stands."""
+    listed = [each for each in recipe.extensions if (each.path, each.kind) == (path, kind)]
+    if not listed:
+        added = (*recipe.extensions, Extension(path=path, kind=kind))
+    else:
+        added = tuple(
+            msgspec.structs.replace(each, on=True) if each in listed else each
+            for each in recipe.extensions
+        )
+    return msgspec.structs.replace(recipe, extensions=added)
+
+
+class Extensions(QObject):
+    """What the user can do with rule and library files."""
+
+    def __init__(self, workspace: Workspace, window: QWidget) -> None:
+        super().__init__(window)
+        self._workspace = workspace
+        self._window = window
+        self._folder = ""
+        self._dialog: ExtensionsDialog | None = None
+
+    def show_list(self) -> None:
+        """Show the list of rule and library files, beside the window."""
+        if self._dialog is None:
+            self._dialog = ExtensionsDialog(self._workspace, self._window)
+            self._dialog.file_wanted.connect(self.choose)
+            self._dialog.place_wanted.connect(self.open_file)
+        self._dialog.show()
+        self._dialog.activateWindow()
+
+    @property
+    def dialog(self) -> ExtensionsDialog | None:
+        """The list, if it has been shown."""
+        return self._dialog
+
+    def choose(self, kind: ExtensionKind) -> None:
+        """Ask for a file with rules, or with library functions, and add it."""
+        title = self.tr("Add lowering rules") if kind == "rules" else self.tr("Add a library file")
+        path, _ = QFileDialog.getOpenFileName(
+            self._window, title, self._start(), self.tr("Python files (*.py)")
+        )
+        if path:
+            self._folder = str(Path(path).parent)
+            self.add(path, kind)
+
+    def choose_library(self) -> None:
+        """Ask for a file with library functions, and add it."""
+        self.choose("library")
+
+    def add(self, path: str, kind: ExtensionKind) -> None:
+        """Add a file to the recipe."""
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(with_extension(recipe, path, kind))
+
+    def write_rule(self, entity: str = "") -> None:
+        """Ask for a file, and write a working rule for a node into it.
+
+        Parameters
+        ----------
+        entity
+            The node's id; empty for the one that was selected last.
+        """
+        node = self.selected() if not entity else self._node(entity)
+        if node is None:
+            return
+        title = self.tr("Write a rule for {0}: a new file, or one to add it to").format(node.name)
+        start = next((each.path for each in self._rule_files()), self._start() + "my_rules.py")
+        path, _ = QFileDialog.getSaveFileName(
+            self._window,
+            title,
+            start,
+            self.tr("Python files (*.py)"),
+            options=QFileDialog.Option.DontConfirmOverwrite,
+        )
+        if path:
+            path = path if path.endswith(".py") else f"{path}.py"
+            self._folder = str(Path(path).parent)
+            self._workspace.write_rule(node.id, path, partial(self._take_rule, node.name))
+
+    def open_rule(self) -> None:
+        """Open the file of the rule that lowered the node that was selected last."""
+        node = self.selected()
+        if node is not None and node.rule_line is not None:
+            self.open_file(node.rule_line)
+
+    def open_file(self, line: SourceLine) -> None:
+        """Open a file in the program that the desktop has for it; its place can be pasted."""
+        QGuiApplication.clipboard().setText(f"{line.file}:{line.line}")
+        opened = QDesktopServices.openUrl(QUrl.fromLocalFile(line.file))
+        text = (
+            self.tr("{0} is opened; the place is on the clipboard.")
+            if opened
+            else self.tr("{0}: no program opens it; the place is on the clipboard.")
+        )
+        self._workspace.announced.emit(text.format(line_text(line)), "info")
+
+    def selected(self) -> FxNode | None:
+        """Return the node that was selected last, or the only one that is linked to that."""
+        selection = self._workspace.selection
+        chosen = [each for each in selection.chosen if each.startswith("fx:")]
+        linked = selection.of_kind("fx")
+        if chosen:
+            return self._node(chosen[-1])
+        return self._node(linked[0]) if len(linked) == 1 else None
+
+    def _node(self, entity: str) -> FxNode | None:
+        snapshot = self._workspace.snapshot
+        return None if snapshot is None else find_node(snapshot, entity)
+
+    def _rule_files(self) -> list[Extension]:
+        recipe = self._workspace.wanted
+        return (
+            [] if recipe is None else [each for each in recipe.extensions if each.kind == "rules"]
+        )
+
+    def _start(self) -> str:
+        """Return the folder where the dialog starts: the last one, or that of the model."""
+        if self._folder:
+            return f"{self._folder}/"
+        recipe = self._workspace.recipe
+        if recipe is None or recipe.source.spec.startswith("sample:"):
+            return ""
+        return f"{Path(recipe.source.spec).parent}/"
+
+    def _take_rule(self, node: str, line: SourceLine) -> None:
+        text = self.tr("A rule for {0} stands at {1}.").format(node, line_text(line))
+        self._workspace.announced.emit(text, "info")
+        recipe = self._workspace.wanted
+        if recipe is None:
+            return
+        changed = with_extension(recipe, line.file, "rules")
+        if changed == recipe:
+            self._workspace.reload()
+        else:
+            self._workspace.change(changed)

@@ -1,0 +1,202 @@
+"""The list of rule and library files: which there are, which count, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.recipe import Extension
+from lowerscope.core.records import ExtensionRecord, SourceLine
+
+KINDS = {"rules": "rules", "library": "library"}
+
+
+class ExtensionsDialog(QDialog):
+    """A list that stands beside the window: what is changed counts at once, and can be undone.
+
+    Signals
+    -------
+    file_wanted
+        The user wants to add a file: ``"rules"`` or ``"library"``.
+    place_wanted
+        The user wants to see a file: a `SourceLine`.
+    """
+
+    file_wanted = Signal(str)
+    place_wanted = Signal(object)
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.setWindowTitle(self.tr("Rules and library files"))
+        self.list = QTreeWidget()
+        self.list.setAccessibleName(self.tr("Rule and library files"))
+        self.list.setRootIsDecorated(False)
+        self.list.setHeaderLabels([self.tr("file"), self.tr("kind"), self.tr("holds")])
+        self.list.setColumnWidth(0, 220)
+        self.list.setColumnWidth(1, 70)
+        hint = QLabel(
+            self.tr(
+                "Rules go before the built-in ones; library files register functions that a module "
+                "calls by name. A later file wins over an earlier one."
+            )
+        )
+        hint.setWordWrap(True)
+        hint.setProperty("role", "quiet")
+        self.buttons: dict[str, QPushButton] = {}
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        for key, text, act in (
+            ("rules", self.tr("Add rules…"), self._add_rules),
+            ("library", self.tr("Add library…"), self._add_library),
+            ("remove", self.tr("Remove"), self._remove),
+            ("up", self.tr("Up"), self._up),
+            ("down", self.tr("Down"), self._down),
+            ("open", self.tr("Open file"), self._open),
+        ):
+            row.addWidget(self._button(key, text, act))
+            if key == "library":
+                row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(hint)
+        column.addWidget(self.list, 1)
+        column.addLayout(row)
+        self.resize(640, 300)
+        self.list.itemChanged.connect(self._switch)
+        self.list.currentItemChanged.connect(self._enable)
+        workspace.recipe_wanted.connect(self._show_recipe)
+        workspace.snapshot_changed.connect(self._show_recipe)
+        self._show_recipe()
+
+    def _button(self, key: str, text: str, act: Callable[[], None]) -> QPushButton:
+        button = QPushButton(text)
+        button.setAutoDefault(False)
+        button.clicked.connect(act)
+        self.buttons[key] = button
+        return button
+
+    def _files(self) -> tuple[Extension, ...]:
+        recipe = self._workspace.wanted
+        return () if recipe is None else recipe.extensions
+
+    def _show_recipe(self) -> None:
+        place = self._place()
+        self.list.blockSignals(True)
+        self.list.clear()
+        snapshot = self._workspace.snapshot
+        held = {each.path: each for each in snapshot.extensions} if snapshot is not None else {}
+        for each in self._files():
+            holds = _holds(each, held.get(each.path))
+            item = QTreeWidgetItem(self.list, [Path(each.path).name, KINDS[each.kind], holds])
+            item.setToolTip(0, each.path)
+            item.setToolTip(2, _told(held.get(each.path)))
+            state = Qt.CheckState.Checked if each.on else Qt.CheckState.Unchecked
+            item.setCheckState(0, state)
+        self.list.blockSignals(False)
+        if place >= 0:
+            self._mark(min(place, len(self._files()) - 1))
+        self._enable()
+
+    def _place(self) -> int:
+        item = self.list.currentItem()
+        return -1 if item is None else self.list.indexOfTopLevelItem(item)
+
+    def _mark(self, place: int) -> None:
+        item = self.list.topLevelItem(place)
+        if item is not None:
+            self.list.setCurrentItem(item)
+
+    def _enable(self) -> None:
+        place, count = self._place(), len(self._files())
+        for key in ("rules", "library"):
+            self.buttons[key].setEnabled(self._workspace.wanted is not None)
+        for key in ("remove", "open"):
+            self.buttons[key].setEnabled(place >= 0)
+        self.buttons["up"].setEnabled(place > 0)
+        self.buttons["down"].setEnabled(0 <= place < count - 1)
+
+    def _change(self, files: list[Extension]) -> None:
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(msgspec.structs.replace(recipe, extensions=tuple(files)))
+
+    def _switch(self, item: QTreeWidgetItem) -> None:
+        place = self.list.indexOfTopLevelItem(item)
+        files = list(self._files())
+        on = item.checkState(0) == Qt.CheckState.Checked
+        files[place] = msgspec.structs.replace(files[place], on=on)
+        # The list is made anew by the change, and the item is still at work on its signal.
+        QTimer.singleShot(0, self, partial(self._change, files))
+
+    def _add_rules(self) -> None:
+        self.file_wanted.emit("rules")
+
+    def _add_library(self) -> None:
+        self.file_wanted.emit("library")
+
+    def _remove(self) -> None:
+        files = list(self._files())
+        del files[self._place()]
+        self._change(files)
+
+    def _up(self) -> None:
+        self._move(-1)
+
+    def _down(self) -> None:
+        self._move(1)
+
+    def _move(self, step: int) -> None:
+        place, files = self._place(), list(self._files())
+        files.insert(place + step, files.pop(place))
+        self._mark(place + step)
+        self._change(files)
+
+    def _open(self) -> None:
+        self.place_wanted.emit(SourceLine(file=self._files()[self._place()].path, line=1))
+
+
+def _holds(file: Extension, record: ExtensionRecord | None) -> str:
+    if not file.on:
+        return "off"
+    if record is None:
+        return ""
+    parts = []
+    if record.rules:
+        nodes = len({node for rule in record.rules for node in rule.nodes})
+        parts.append(f"{_count(len(record.rules), 'rule')} · {_count(nodes, 'node')}")
+    if record.functions:
+        parts.append(_count(len(record.functions), "function"))
+    return " · ".join(parts) or "nothing"
+
+
+def _told(record: ExtensionRecord | None) -> str:
+    """Return what a file holds, a line each."""
+    if record is None:
+        return ""
+    lines = [
+        f"{rule.name}, line {rule.line.line}: "
+        f"{', '.join(rule.keys)} as {', '.join(rule.strategies)}"
+        for rule in record.rules
+    ]
+    return "\n".join([*lines, *record.functions])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,205 @@
+"""Rules of the user's own and library files, in the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Extension
+from lowerscope.core.records import FxNode
+from tests.end_to_end.driving import (
+    OpenWindow,
+    run_and_wait,
+    wait_for_problem,
+    wait_for_records,
+)
+
+RULES = """
+import torch
+from tvm import te
+from lowerscope.core.rules import rule
+
+@rule(torch.relu, torch.nn.ReLU, torch.nn.functional.relu, strategy="te")
+def my_relu(builder, node, x):
+    def te_my_relu(a):
+        return te.compute(a.shape, lambda *i: te.max(a(*i), 0.0), name="relu")
+
+    return builder.emit_te(te_my_relu, x)
+"""
+
+MODULE = """
+import numpy as np
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 4), "float32")) -> R.Tensor((1, 4), "float32"):
+        with R.dataflow():
+            lv0 = R.call_dps_packed("env.relu", (x,), out_ty=R.Tensor((1, 4), "float32"))
+            R.output(lv0)
+        return lv0
+
+def example_inputs():
+    return (np.ones((1, 4), "float32"),)
+"""
+
+LIBRARY = """
+import numpy as np
+import tvm
+
+@tvm.register_global_func("env.relu", override=True)
+def numpy_relu(x, out):
+    np.maximum(np.from_dlpack(x), 0, out=np.from_dlpack(out))
+"""
+
+
+def node_of(window: MainWindow, name: str) -> FxNode:
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    return next(node for node in snapshot.fx if node.name == name)
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Let the user choose a file in the next dialog."""
+    for method in ("getOpenFileName", "getSaveFileName"):
+        monkeypatch.setattr(QFileDialog, method, lambda *_, **__: (str(path), ""))
+
+
+def texts(window: MainWindow) -> str:
+    labels = window.panes.problems.findChildren(QLabel)
+    return "\n".join(label.text() for label in labels)
+
+
+def test_a_list_of_rule_files(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    path = tmp_path / "my_rules.py"
+    path.write_text(RULES)
+    window.commands.action("extensions").trigger()
+    dialog = window.extensions.dialog
+    assert dialog is not None
+    choose(monkeypatch, path)
+    dialog.buttons["rules"].click()
+    wait_for_records(qtbot, window)
+    item = dialog.list.topLevelItem(0)
+    assert [item.text(column) for column in range(3)] == ["my_rules.py", "rules", "1 rule · 1 node"]
+    assert node_of(window, "relu").rule == "my_relu, my_rules.py:6"
+    assert "cls.te_my_relu" in window.panes.relax.script.code.text()
+
+    # Details say so, and the file can be opened from there.
+    window.workspace.select(("fx:relu",))
+    table = window.panes.details.table
+    rows = {row.key: row for row in table.rows()}
+    assert rows["rule"].cells[1].text == "my_relu, my_rules.py:6"
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
+    table.row_activated.emit("rule")
+    assert opened == [str(path)]
+    assert QGuiApplication.clipboard().text() == f"{path}:6"
+    assert window.commands.action("open-rule").isEnabled()
+
+    # Off, undo, and gone.
+    dialog.list.topLevelItem(0).setCheckState(0, Qt.CheckState.Unchecked)
+    qtbot.waitUntil(lambda: node_of(window, "relu").rule == "relu: te_relu")
+    assert dialog.list.topLevelItem(0).text(2) == "off"
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert node_of(window, "relu").rule_line is not None
+    dialog.list.setCurrentItem(dialog.list.topLevelItem(0))
+    dialog.buttons["remove"].click()
+    wait_for_records(qtbot, window)
+    assert dialog.list.topLevelItemCount() == 0
+    assert node_of(window, "relu").rule == "relu: te_relu"
+
+
+def test_the_order_counts(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> None:
+    files = []
+    for name in ("first", "second"):
+        path = tmp_path / f"{name}.py"
+        path.write_text(RULES.replace("my_relu", name))
+        files.append(Extension(path=str(path), kind="rules"))
+    window = open_window("sample:fashion_mlp", lowering="te", extensions=tuple(files))
+    assert node_of(window, "relu").rule.startswith("second")
+    window.extensions.show_list()
+    dialog = window.extensions.dialog
+    assert dialog is not None
+    dialog.list.setCurrentItem(dialog.list.topLevelItem(1))
+    dialog.buttons["up"].click()
+    wait_for_records(qtbot, window)
+    assert node_of(window, "relu").rule.startswith("first")
+    assert dialog.list.currentItem().text(0) == "second.py"
+
+
+def test_a_rule_is_written_for_a_node_edited_and_read_again(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    assert not window.commands.action("write-rule").isEnabled()
+    path = tmp_path / "my_rules.py"
+    choose(monkeypatch, path)
+    for name, count in (("relu", 1), ("linear0", 2)):
+        window.workspace.select((f"fx:{name}",))
+        window.commands.action("write-rule").trigger()
+        qtbot.waitUntil(lambda name=name: node_of(window, name).rule_line is not None)
+        wait_for_records(qtbot, window)
+        assert path.read_text().count("@rule(") == count
+    # The rule for one linear layer is the rule for the other.
+    assert node_of(window, "linear1").rule.startswith("my_linear, my_rules.py:")
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+    path.write_text(path.read_text().replace("return builder.emit_te(te_relu, x)", "return 3"))
+    window.commands.action("reload").trigger()
+    qtbot.waitUntil(lambda: node_of(window, "relu").rule_line is None)
+    assert "without my_relu, my_rules.py:" in node_of(window, "relu").rule
+    assert "my_relu: it returned a value of type int" in texts(window)
+    assert f"{path}:" in texts(window)
+    path.write_text("import nowhere_at_all\n" + path.read_text())
+    window.commands.action("reload").trigger()
+    line = wait_for_problem(qtbot, window)
+    assert line.startswith(f"{path}:1: it fails while it is run: ModuleNotFoundError")
+    assert node_of(window, "relu").name == "relu"
+
+
+def test_a_missing_function_is_told_and_its_file_loaded(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, library = tmp_path / "module.py", tmp_path / "functions.py"
+    module.write_text(MODULE)
+    library.write_text(LIBRARY)
+    window = open_window(str(module))
+    assert window.panes.outcome.current() == "problems"
+    assert "Env.relu is not registered; called by lv0 in main" in texts(window).replace("✕ ", "")
+    page = window.panes.tensorir.library.table
+    assert [cell.text for cell in page.rows()[0].cells] == [
+        "env.relu",
+        "not registered",
+        "lv0",
+        "",
+    ]
+    window.commands.action("run").trigger()
+    assert "env.relu is not registered" in wait_for_problem(qtbot, window)
+    choose(monkeypatch, library)
+    buttons = window.panes.problems.findChildren(QPushButton)
+    next(button for button in buttons if button.text() == "Load a library file…").click()
+    qtbot.waitUntil(lambda: not window.workspace.problems)
+    wait_for_records(qtbot, window)
+    assert page.rows()[0].cells[1].text == "functions.py:5"
+
+    # The function and its callers are one selection.
+    page.row_clicked.emit("ext:env.relu", Qt.KeyboardModifier.NoModifier)
+    assert window.workspace.selection.of_kind("relax") == ("relax:main/lv0",)
+    run_and_wait(qtbot, window)
+    assert not window.workspace.problems
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert "not registered" in texts(window)
