@@ -35,5 +35,11 @@ def wait_for_problem(qtbot: QtBot, window: MainWindow) -> str:
 
 def run_and_wait(qtbot: QtBot, window: MainWindow) -> None:
     """Press Run and wait for the verdict."""
+    workspace = window.workspace
     window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: window.workspace.run_record is not None, timeout=PATIENCE)
+
+    def ended() -> None:
+        assert workspace.run_record is not None or not workspace.running
+
+    qtbot.waitUntil(ended, timeout=PATIENCE)
+    assert workspace.run_record is not None, workspace.problems
