@@ -236,6 +236,7 @@ class SaveValuesParams(msgspec.Struct, frozen=True, kw_only=True):
 
     recipe: Recipe
     name: str
+    file: str
 
 
 class RuleParams(msgspec.Struct, frozen=True, kw_only=True):

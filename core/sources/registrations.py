@@ -18,6 +18,9 @@ import tvm_ffi
 
 from lowerscope.core.sources.user_files import called_by_user, user_frame
 
+_recording: list[Registrations] = []
+"""From the outermost; what is registered belongs to the innermost."""
+
 
 class Registrations:
     """The global functions of TVM and the operator libraries of torch that a file registers.
@@ -55,7 +58,7 @@ class Registrations:
             before = tvm_ffi.get_global_func(name, allow_missing=True)
             result = register(name, function, override)
             frame = user_frame(sys._getframe(1), self._folder)
-            if frame is not None:
+            if frame is not None and _recording[-1] is self:
                 self.places[name] = (frame.f_code.co_filename, frame.f_lineno)
                 if before is not None and name not in self._functions:
                     self._replaced[name] = before
@@ -64,14 +67,16 @@ class Registrations:
 
         def make_and_note(library: torch.library.Library, *args: Any, **kwargs: Any) -> None:
             make(library, *args, **kwargs)
-            if called_by_user(sys._getframe(1), self._folder):
+            if called_by_user(sys._getframe(1), self._folder) and _recording[-1] is self:
                 self._libraries.add(library)
 
         tvm_ffi.core._register_global_func = register_and_note
         torch.library.Library.__init__ = make_and_note  # type: ignore[assignment, method-assign]
+        _recording.append(self)
         try:
             yield
         finally:
+            _recording.pop()
             tvm_ffi.core._register_global_func = register
             torch.library.Library.__init__ = make  # type: ignore[method-assign]
 

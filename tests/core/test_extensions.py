@@ -179,6 +179,20 @@ def test_a_later_file_replaces_a_function(module: Path) -> None:
     assert line.text == '@tvm.register_global_func("env.relu", override=True)'
 
 
+def test_a_function_of_a_file_beside_the_model_is_not_the_models(module: Path) -> None:
+    beside = module.parent / "beside.py"
+    beside.write_text(RELU)
+    pipeline = Pipeline()
+    recipe = recipe_of(module, "linear")
+    added = Extension(path=str(beside), kind="library")
+    both = msgspec.structs.replace(recipe, extensions=(*recipe.extensions, added))
+    origins = [
+        {each.name: each.origin for each in snapshot_of(pipeline, each).library}["env.relu"]
+        for each in (both, recipe, both)
+    ]
+    assert origins == ["file", "missing", "file"]
+
+
 def test_the_sample_and_the_library_strategy_are_listed() -> None:
     pipeline = Pipeline()
     sample = Recipe(source=Source(spec="sample:mlp_tvmscript"))
