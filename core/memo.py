@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar, cast
@@ -24,6 +24,21 @@ class FileHashes:
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int], str]] = {}
+        self._read: dict[str, tuple[Path, ...]] = {}
+
+    def note_read(self, key: str, paths: tuple[Path, ...]) -> bool:
+        """Note the files that were read for what has a key; return whether that is news."""
+        news = self._read.get(key, ()) != paths
+        self._read[key] = paths
+        return news
+
+    def read_for(self, key: str) -> tuple[Path, ...]:
+        """Return the files that were read for what has a key; none before it was made."""
+        return self._read.get(key, ())
+
+    def all_of(self, paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
+        """Return paths with the hashes of the files' contents."""
+        return tuple((str(path), self.of(path)) for path in paths)
 
     def of(self, path: Path) -> str:
         """Return the hash of a file's content; ``"missing"`` where there is none to read."""
@@ -100,6 +115,12 @@ class Memo:
             entry = self._values.pop(key, None)
             if entry is not None:
                 self._bytes -= entry[1]
+
+    def rename(self, key: str, other: str) -> None:
+        """Keep what is kept under `key` under another one."""
+        with self._lock:
+            if key in self._values and key != other:
+                self._values[other] = self._values.pop(key)
 
     def _keep(self, key: str, value: object, size: int) -> None:
         with self._lock:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -72,11 +73,16 @@ class Stages:
             self._progress.report("Opening the model")
             return load(recipe.source, recipe.inputs, recipe.seed)
 
-        kept = self.keep("load", self.load_key, make, _weight_bytes)
+        key = self._load_key()
+        kept = self.keep("load", key, make, _weight_bytes)
         if kept.spent:
             # What its file registered had to make room for another file's.
-            self._memo.forget(self.load_key)
-            kept = self.keep("load", self.load_key, make, _weight_bytes)
+            self._memo.forget(key)
+            kept = self.keep("load", key, make, _weight_bytes)
+        read = tuple(path for path in kept.files if path not in self._source_files)
+        if self._files.note_read(self._source_key, read):
+            # Which files it reads is known now: a change of these makes another key as well.
+            self._memo.rename(key, self._load_key())
         return kept
 
     @cached_property
@@ -219,11 +225,23 @@ class Stages:
     @cached_property
     def load_key(self) -> str:
         """Of the source, the inputs, the seed, the files behind them and the versions."""
+        return self._load_key()
+
+    @cached_property
+    def _source_files(self) -> tuple[Path, ...]:
+        """Those that can be found without opening the source."""
+        return source_files(self._recipe.source, self._recipe.inputs)
+
+    @cached_property
+    def _source_key(self) -> str:
+        """The load key as far as it can be known before the source is opened."""
         recipe = self._recipe
-        files = tuple(
-            (str(path), self._files.of(path)) for path in source_files(recipe.source, recipe.inputs)
-        )
+        files = self._files.all_of(self._source_files)
         return key_of("load", recipe.source, recipe.inputs, recipe.seed, files, VERSIONS)
+
+    def _load_key(self) -> str:
+        read = self._files.all_of(self._files.read_for(self._source_key))
+        return key_of("load", self._source_key, read)
 
     @cached_property
     def trace_key(self) -> str:
@@ -260,7 +278,7 @@ class Stages:
         return key_of("run", self.transform_key, files) if files else self.transform_key
 
     def _extension_key(self, extension: Extension) -> str:
-        files = [(str(path), self._files.of(path)) for path in extension_files(extension)]
+        files = self._files.all_of(extension_files(extension))
         return key_of("extension", extension.path, extension.kind, files, VERSIONS)
 
     def keep(

@@ -128,6 +128,26 @@ class Impatient(Silent):
             raise Cancelled
 
 
+def test_a_file_that_is_read_by_a_computed_path_is_looked_at_again(tmp_path: Path) -> None:
+    model = tmp_path / "net.py"
+    model.write_text(
+        "import pathlib, torch\n"
+        "size = int((pathlib.Path(__file__).parent / ('si' + 'ze')).read_text())\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x.relu()\n"
+        "def example_inputs():\n    return (torch.ones(size),)\n"
+    )
+    (tmp_path / "size").write_text("3")
+    recipe = Recipe(source=Source(spec=str(model)))
+    pipeline = Pipeline()
+    assert snapshot(pipeline, recipe).model.inputs[0].shape == (3,)
+    assert snapshot(pipeline, recipe).milliseconds == {}
+    (tmp_path / "size").write_text("15")
+    assert snapshot(pipeline, recipe).model.inputs[0].shape == (15,)
+    (tmp_path / "size").write_text("3")
+    assert snapshot(pipeline, recipe).model.inputs[0].shape == (3,)
+
+
 def test_what_is_cancelled_can_be_asked_for_again() -> None:
     pipeline = Pipeline()
     with pytest.raises(Cancelled):
