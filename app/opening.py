@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
-from lowerscope.core.sources.spec import parse_spec
+from lowerscope.core.sources.spec import parse_spec, with_absolute_paths
 
 SUFFIXES = (".py", ".pt2")
 
@@ -67,7 +67,7 @@ class Opening(QObject):
         except LowerscopeError as error:
             self._workspace.report(error.problem)
             return
-        recipe = Recipe(source=Source(spec=absolute(spec), entry=entry))
+        recipe = with_absolute_paths(Recipe(source=Source(spec=spec, entry=entry)))
         current = self._workspace.recipe
         if current is not None:
             recipe = msgspec.structs.replace(
@@ -167,11 +167,6 @@ class Opening(QObject):
         if refused is not None and isinstance(dialog, InputsDialog):
             inputs, seed = dialog.specs(), dialog.seed.value()
             self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))
-
-
-def absolute(spec: str) -> str:
-    """Return `spec` with its path made absolute, so that it means the same everywhere."""
-    return spec if spec.startswith("sample:") else str(Path(spec).absolute())
 
 
 def with_source(recipe: Recipe, **changes: object) -> Recipe:
