@@ -33,7 +33,7 @@ def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeEr
     return LowerscopeError(
         f"no lowering for {shown}{more}",
         where=f"{line.file}:{line.line}" if line else "",
-        todo=_todo(tracer),
+        todo=_todo(uncovered, tracer),
         code="try-export" if tracer == "fx" else "",
         details="\n".join(each.text() for each in uncovered),
     )
@@ -42,7 +42,13 @@ def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeEr
 _SHOWN = 5
 
 
-def _todo(tracer: str) -> str:
-    if tracer == "fx":
-        return "write it with other operators, or try --tracer export, which breaks it into parts"
-    return "write it with other operators"
+def _todo(uncovered: Sequence[Uncovered], tracer: str) -> str:
+    of_data = all(each.reason.endswith(ONLY_TENSORS) for each in uncovered)
+    other = ", or try --tracer export" if tracer == "fx" else ""
+    if of_data:
+        return f"keep it a tensor, without .item(), .tolist() and the like{other}"
+    return f"write it with other operators{other}"
+
+
+ONLY_TENSORS = "of data, and only tensors can be computed"
+"""How the reason ends for a node that makes a number of tensors."""

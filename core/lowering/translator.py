@@ -29,7 +29,7 @@ from lowerscope.core.lowering.notes import Notes
 from lowerscope.core.lowering.operator_names import operator_name, qualified_name
 from lowerscope.core.lowering.outputs import count_outputs, output_value
 from lowerscope.core.lowering.parts import Parts
-from lowerscope.core.lowering.problems import Uncovered, uncovered_error
+from lowerscope.core.lowering.problems import ONLY_TENSORS, Uncovered, uncovered_error
 from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
     Held,
@@ -224,7 +224,7 @@ class _Translation:
                 cause = _reason(error)
         if not in_torch:
             made = self._traced.values[node.name].text
-            makes = f"it makes a {made} of data, and only tensors can be computed"
+            makes = f"it makes a {made} {ONLY_TENSORS}"
             raise Refused(cause or makes)
         random = is_random(node, self._modules)
         if not random and not hinders_rules(args, kwargs):

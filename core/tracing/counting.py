@@ -9,7 +9,7 @@ import torch
 from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.tracing.failures import where_of
-from lowerscope.core.tracing.source_lines import line_of_code
+from lowerscope.core.tracing.source_lines import forward_line
 
 
 def positional_call(model: torch.nn.Module, count: int) -> Calling:
@@ -38,11 +38,9 @@ def check_call(model: torch.nn.Module, calling: Calling) -> None:
     except TypeError as error:
         names = ", ".join(signature.parameters)
         count = len(calling.args) + len(calling.kwargs)
-        code = getattr(inspect.unwrap(type(model).forward), "__code__", None)
-        line = line_of_code(code) if code else None
         raise LowerscopeError(
             f"{type(model).__name__} takes ({names}) and was given {count} "
             f"input{'' if count == 1 else 's'}",
-            where=where_of(line),
+            where=where_of(forward_line(model)),
             todo="give one input for each, for example --input x=1,784:float32",
         ) from error

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.source_lines import line_of_traceback
@@ -40,6 +44,16 @@ def inputs_do_not_fit(
     )
 
 
+def returns_foreign(kind: type, path: str, line: SourceLine | None) -> LowerscopeError:
+    """Return the error for a model among whose outputs, at `path`, is an object of class `kind`."""
+    place = f" as its output {path}" if path else ""
+    return LowerscopeError(
+        f"the model returns a {kind.__name__}{place}, which holds nothing that torch knows of",
+        where=where_of(line),
+        todo="return tensors and numbers, or tuples, dicts and dataclasses of them",
+    )
+
+
 def cannot_trace(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``symbolic_trace`` cannot follow."""
     if isinstance(error, SystemExit):
@@ -56,12 +70,20 @@ def cannot_export(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``torch.export`` cannot follow."""
     if isinstance(error, SystemExit):
         return _ends_python(error, line_of_traceback(error.__traceback__))
+    reason = first_line(error)
+    if isinstance(error, GuardOnDataDependentSymNode):
+        reason = (
+            f"a branch or a size depends on the values of tensors ({_CONDITION.sub('', reason)})"
+        )
     return LowerscopeError(
-        f"torch.export cannot trace the model: {first_line(error)}",
+        f"torch.export cannot trace the model: {reason}",
         where=where_of(line_of_traceback(error.__traceback__)),
         todo="remove what depends on the values of tensors, or try --tracer fx",
         code="try-fx",
     )
+
+
+_CONDITION = re.compile(r" \(unhinted: .*")
 
 
 def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:

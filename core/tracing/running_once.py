@@ -11,9 +11,11 @@ from torch import fx
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.nesting import leaves, path_text
 from lowerscope.core.records import SourceLine
-from lowerscope.core.tracing.failures import inputs_do_not_fit, where_of
+from lowerscope.core.tracing.failures import inputs_do_not_fit, returns_foreign, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe
+from lowerscope.core.tracing.source_lines import forward_line
 
 
 def run_once(
@@ -141,14 +143,22 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
     Raises
     ------
     LowerscopeError
-        If the model fails on these inputs.
+        If the model fails on these inputs, or returns what is neither a tensor nor a number.
     """
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             args, kwargs = calling.arguments([value.clone() for value in inputs])
-            return model(*args, **kwargs)
+            outputs = model(*args, **kwargs)
     except (Exception, SystemExit) as error:
         raise inputs_do_not_fit(error, None, "") from error
+    for path, leaf in leaves(outputs):
+        if not isinstance(leaf, _RETURNED):
+            raise returns_foreign(type(leaf), path_text(path), forward_line(model))
+    return outputs
+
+
+_RETURNED = (torch.Tensor, type(None), bool, int, float, complex, str, torch.dtype, torch.device)
+"""What a model may return, in nests; whether it can be lowered is said of each."""
 
 
 def writes_statistics(node: fx.Node) -> bool:

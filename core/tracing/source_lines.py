@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
@@ -63,6 +64,12 @@ def line_of_code(code: CodeType) -> SourceLine | None:
     while linecache.getline(code.co_filename, line).strip().startswith("@"):
         line += 1
     return source_line(code.co_filename, line)
+
+
+def forward_line(model: torch.nn.Module) -> SourceLine | None:
+    """Return the line where the model's ``forward`` is defined."""
+    code = getattr(inspect.unwrap(type(model).forward), "__code__", None)
+    return line_of_code(code) if code else None
 
 
 def is_users_file(file: str) -> bool:

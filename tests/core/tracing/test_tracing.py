@@ -356,3 +356,26 @@ def test_auto_says_of_inputs_that_do_not_fit_what_fx_does() -> None:
     with pytest.raises(LowerscopeError, match="the model fails on these inputs at node") as caught:
         trace(Model(), (torch.randn(2, 5),), "auto")
     assert caught.value.problem.where == f"{__file__}:{line_with('y = self.body(x)')}"
+
+
+class Thing:
+    """What torch knows nothing of."""
+
+
+@pytest.mark.parametrize("tracer", ["auto", "fx", "export"])
+def test_a_foreign_object_among_the_outputs_is_named(tracer: Any) -> None:
+    class Foreign(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return {"sum": x.sum(), "rest": [Thing()]}
+
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Foreign(), (X,), tracer)
+    problem = caught.value.problem
+    assert "the model returns a Thing as its output rest[0]" in problem.what
+    assert problem.where == f"{__file__}:{inspect.getsourcelines(Foreign.forward)[1]}"
+
+
+def test_what_depends_on_values_is_said_in_words() -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        trace(OnData(), (X,), "export")
+    assert "a branch or a size depends on the values of tensors" in caught.value.problem.what
