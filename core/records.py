@@ -139,8 +139,8 @@ class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
 class FxPart(msgspec.Struct, frozen=True, kw_only=True):
     """One of the operators that a node was broken up into: ``part:lstm/linear_3``.
 
-    ``args`` are names of other parts of the node, and ``input_0``, … for the tensors that the node
-    itself reads; the rest is as in `FxNode`.
+    ``args`` are names of other parts of the node, of its module's parameters, and of the nodes
+    that it reads; the rest is as in `FxNode`.
     """
 
     id: str

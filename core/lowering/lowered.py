@@ -52,8 +52,8 @@ class PartLowering:
     name
         Of the part, unique within its node.
     target, args
-        The operator, and its arguments as they are written: the names of other parts, and
-        ``input_0``, … for the node's own tensors.
+        The operator, and its arguments as they are written: the names of other parts, of the
+        module's parameters, and of the nodes that the node reads.
     shape, dtype
         Of the value if it is a tensor; otherwise ``None`` and empty.
     rule, bindings, functions

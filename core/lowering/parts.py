@@ -76,7 +76,7 @@ class Parts:
         try:
             bound = self._library.bind(node, args, kwargs)
             graph_module = self._graph_of(bound)
-            value, parts, bindings = self._lower_all(graph_module, bound.tensors)
+            value, parts, bindings = self._lower_all(node, graph_module, bound)
             return value, parts, [*kept, *bindings]
         except Exception as error:  # TVM refuses what it cannot infer in many types
             builder.discard_node()
@@ -105,15 +105,16 @@ class Parts:
         return graph_module
 
     def _lower_all(
-        self, graph_module: fx.GraphModule, tensors: list[Value]
+        self, node: fx.Node, graph_module: fx.GraphModule, call: BoundCall
     ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
         env: dict[fx.Node, Value] = {}
         parts: list[PartLowering] = []
         bindings: list[Any] = []
-        inputs = iter(tensors)
+        names: dict[fx.Node, str] = {}
+        inputs = zip(_names_of(node, call), call.tensors, strict=True)
         for part in graph_module.graph.nodes:
             if part.op == "placeholder":
-                env[part] = next(inputs)
+                names[part], env[part] = next(inputs)
             elif part.op == "get_attr":
                 env[part] = self._library.constant(getattr(graph_module, str(part.target)))
             elif part.op == "output":
@@ -123,7 +124,7 @@ class Parts:
                 bound, emitted = self._builder.end_node()
                 bindings += bound
                 if part.target is not operator.getitem or bound:
-                    parts.append(_record(part, rule, emitted, bound))
+                    parts.append(_record(part, rule, emitted, bound, names))
         raise AssertionError("a graph without an output")
 
     def _lower_part(self, part: fx.Node, env: Mapping[fx.Node, Value]) -> tuple[Value, str]:
@@ -149,14 +150,18 @@ def _is_covered(target: OpOverload) -> bool:
 
 
 def _record(
-    part: fx.Node, rule: str, emitted: tuple[str, ...], bindings: list[Any]
+    part: fx.Node,
+    rule: str,
+    emitted: tuple[str, ...],
+    bindings: list[Any],
+    names: Mapping[fx.Node, str],
 ) -> PartLowering:
     value = part.meta["val"]
     tensor = value if isinstance(value, torch.Tensor) else None
     return PartLowering(
         name=part.name,
         target="getitem" if part.target is operator.getitem else str(part.target),
-        args=_arguments(part),
+        args=_arguments(part, names),
         shape=None if tensor is None else tuple(tensor.shape),
         dtype="" if tensor is None else _name(tensor.dtype),
         rule=f"{rule}: {', '.join(emitted)}" if emitted else rule,
@@ -165,9 +170,32 @@ def _record(
     )
 
 
-def _arguments(part: fx.Node) -> str:
-    named = [f"{key}={value}" for key, value in part.kwargs.items() if value is not None]
-    return ", ".join([*(str(each) for each in part.args), *named])
+def _names_of(node: fx.Node, call: BoundCall) -> list[str]:
+    """Return what the tensors of a call are called: parameters of its module, and nodes."""
+    names = list(call.args[0]) if node.op == "call_module" else []
+    fx.node.map_arg((node.args, node.kwargs), lambda each: names.append(each.name))
+    if len(names) == len(call.tensors):
+        return names
+    # A tuple among the arguments stands for several of them.
+    return [getattr(tensor, "name", "constant") for tensor in call.tensors]
+
+
+def _arguments(part: fx.Node, names: Mapping[fx.Node, str]) -> str:
+    """Return the arguments of a part as they are shown, without those that change nothing."""
+    named = [
+        f"{key}={_text(value, names)}"
+        for key, value in part.kwargs.items()
+        if value is not None and key not in ("device", "pin_memory", "layout")
+    ]
+    return ", ".join([*(_text(each, names) for each in part.args), *named])
+
+
+def _text(argument: Any, names: Mapping[fx.Node, str]) -> str:
+    if isinstance(argument, fx.Node):
+        return names.get(argument, argument.name)
+    if isinstance(argument, (tuple, list)):
+        return f"[{', '.join(_text(each, names) for each in argument)}]"
+    return str(argument).removeprefix("torch.")
 
 
 def _values_of(argument: Any, env: Mapping[fx.Node, Value]) -> Any:

@@ -51,6 +51,8 @@ def test_the_bindings_of_the_parts_are_those_of_the_node(
         assert "aten.linear.default" in node.rule
         assert len({part.name for part in node.parts}) == len(node.parts)
     part = next(part for part in nodes[0].parts if part.target == "aten.linear.default")
+    prefix = "first_" if tracer == "export" else ""
+    assert part.args == f"transpose, {prefix}weight_ih_l0, {prefix}bias_ih_l0"
     assert (part.shape, part.dtype) == ((3, 2, 16), "float32")
     assert part.rule.startswith("linear: ")
 
