@@ -64,7 +64,8 @@ class Pipeline:
         stages = self.stages(recipe, progress)
         # What cannot be compiled for is said when it is chosen, not when it is run.
         make_target(recipe.target, recipe.threads)
-        loaded = stages.loaded
+        loaded, traced, lowered = stages.loaded, stages.traced, stages.lowered
+        module, transformed = stages.module, stages.transformed
 
         def make() -> Snapshot:
             progress.report("Drawing")
@@ -74,12 +75,8 @@ class Pipeline:
             constants = constant_records(stages)
             return with_outside(msgspec.structs.replace(snapshot, constants=constants), stages)
 
-        # Entered once for all stages, each of which would enter it for itself.
-        with loaded.environment():
-            traced, lowered = stages.traced, stages.lowered
-            module, transformed = stages.module, stages.transformed
-            key = key_of("snapshot", stages.run_key, metrics)
-            snapshot = stages.keep("records", key, make)
+        key = key_of("snapshot", stages.run_key, metrics)
+        snapshot = stages.keep("records", key, make)
         return msgspec.structs.replace(
             snapshot, key=stages.run_key, milliseconds=stages.milliseconds
         )

@@ -224,11 +224,11 @@ class Environment:
         takes come back when the environment goes, the others at once.
         """
         try:
-            entries = [Path(name) for name in os.listdir(self._folder)]
+            entries = os.listdir(self._folder)
         except OSError:
             # A folder that cannot be listed can still hold the file; nothing is known beside it.
             entries = []
-        beside = {entry.stem if entry.suffix == ".py" else entry.name for entry in entries}
+        beside = {entry.removesuffix(".py") for entry in entries}
         hidden: dict[str, ModuleType] = {}
         # Thousands of modules are loaded, and mostly none has a name of a file beside.
         tops = {name for name in beside if name in sys.modules} - {"lowerscope", "__main__"}

@@ -13,6 +13,8 @@ _DEPTH = 4
 """How deep containers inside of each other are looked through, ``__dict__`` being the first."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, set, deque)
+_CONTAINERS = frozenset((*_MAPPINGS, *_SEQUENCES))
+_PLAIN = frozenset((bool, int, float, str, type(None)))
 
 
 @contextmanager
@@ -53,24 +55,30 @@ def _look_through(
     tensors: dict[int, torch.Tensor],
 ) -> None:
     """Write down, by id, how to put back each container in `value`, and the tensors in it."""
-    if isinstance(value, torch.Tensor):
+    kind = type(value)
+    if kind in _PLAIN:
+        return
+    if kind in _CONTAINERS:
+        if depth and id(value) not in containers:
+            containers[id(value)] = _putting_back(value)
+            for item in value.values() if kind in _MAPPINGS else value:
+                _look_through(item, depth - 1, containers, tensors)
+    elif kind is tuple:
+        for item in value if depth else ():
+            _look_through(item, depth - 1, containers, tensors)
+    elif isinstance(value, torch.Tensor):
         # A parameter that forward changes is refused; copies of all would double the model.
         own = not isinstance(value, torch.nn.Parameter) and not value.is_inference()
         if own and value.layout is torch.strided and value.device.type == "cpu":
             tensors[id(value)] = value
-    elif type(value) is tuple and depth:
-        for item in value:
-            _look_through(item, depth - 1, containers, tensors)
-    elif type(value) in (*_MAPPINGS, *_SEQUENCES) and depth and id(value) not in containers:
-        containers[id(value)] = _putting_back(value)
-        for item in value.values() if isinstance(value, dict) else value:
-            _look_through(item, depth - 1, containers, tensors)
 
 
 def _putting_back(container: Any) -> Callable[[], None]:
     before = container.copy()
 
     def put_back() -> None:
+        if not container and not before:
+            return
         container.clear()
         if isinstance(container, (list, deque)):
             container.extend(before)
