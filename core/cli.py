@@ -40,10 +40,11 @@ WHOLE = {
     "fx": "FX graph",
     "library": "list of library functions",
     "parameters": "list of parameters",
+    "builder": "builder program",
 }
 """Stages that are shown whole, with what they are in words."""
 
-STAGES = ("fx", "relax", "tensorir", "library", "parameters")
+STAGES = ("fx", "relax", "builder", "tensorir", "numpy", "te", "library", "parameters")
 
 SEEDS = 2**32
 """Number of seeds that torch, NumPy and Python all take."""
@@ -270,7 +271,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print the record as JSON")
     add_recipe_options(run)
 
-    export = commands.add_parser("export", help="write the module's script and the FX graph")
+    export = commands.add_parser(
+        "export", help="write the module as script and as program, and the FX graph"
+    )
     export.add_argument("source", help=SOURCE_HELP)
     export.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     export.add_argument("--force", action="store_true", help="overwrite files that are there")
@@ -296,8 +299,10 @@ def _samples() -> int:
 
 def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     from lowerscope.core.showing import (
+        show_builder,
         show_fx,
         show_library,
+        show_loops,
         show_parameters,
         show_relax,
         show_tensorir,
@@ -316,10 +321,18 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
             raise LowerscopeError(
                 f"the {what} is shown whole",
                 where="--function",
-                todo="Leave the option out, or show the stage relax or tensorir",
+                todo="Leave the option out, or show the stage relax, tensorir, numpy or te",
             )
-        whole = {"fx": show_fx, "library": show_library, "parameters": show_parameters}
+        whole = {
+            "fx": show_fx,
+            "library": show_library,
+            "parameters": show_parameters,
+            "builder": show_builder,
+        }
         return MATCH, whole[options.stage](pipeline, recipe, as_json=options.json)
+    if options.stage in ("numpy", "te"):
+        function = options.function
+        return MATCH, show_loops(pipeline, recipe, options.stage, function, as_json=options.json)
     show = show_relax if options.stage == "relax" else show_tensorir
     text = show(
         pipeline, recipe, options.function, as_json=options.json, show_meta=options.show_meta
@@ -367,7 +380,9 @@ def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
     from lowerscope.core.export.folder import export
 
     written = export(pipeline, recipe, Path(options.output), force=options.force)
-    return MATCH, "\n".join(str(path) for path in written)
+    for reason in written.left_out:
+        print(f"lowerscope: note: not written: {reason}", file=sys.stderr)
+    return MATCH, "\n".join(str(path) for path in written.paths)
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:

@@ -6,11 +6,13 @@ The engine, the worker, the command line, the tests and a notebook call the same
 from __future__ import annotations
 
 import msgspec
+import torch
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.comparing import judge
+from lowerscope.core.execution.numpy_reference import NumpyReference, in_dtype_of
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure
 from lowerscope.core.execution.targets import make_target
@@ -34,6 +36,7 @@ from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.rule_files import write_rule
 from lowerscope.core.snapshot import make_snapshot
+from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.stages import Stages
 from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import write_text
@@ -185,14 +188,12 @@ class Pipeline:
             progress.report("Running")
             execution = Execution(built.executable, "main", stages.arguments())
             actual = execution.outputs()
-            reference = (
-                None
-                if loaded.model is None
-                else Reference(loaded.model, values, recipe.seed, loaded.calling)
-            )
-            progress.report("Comparing with torch")
+            side, reference = _reference_of(loaded, values, recipe.seed)
+            progress.report(f"Comparing with {side}")
             named = None if reference is None else reference.named_outputs()
             expected = None if named is None else tuple(value for _, value in named)
+            if expected is not None and loaded.model is None:
+                expected = in_dtype_of(expected, actual)
             names = [name for name, _ in named or ()]
             lowered = stages.lowered
             random = () if lowered is None else lowered.random
@@ -216,4 +217,18 @@ class Pipeline:
             prediction=predict(loaded.classes, actual, expected),
             tracer="" if stages.traced is None else stages.traced.tracer,
             key=stages.run_key,
+            reference=side,
         )
+
+
+def _reference_of(
+    loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
+) -> tuple[str, Reference | None]:
+    """Return what the outputs are compared with, and its name."""
+    if loaded.model is not None:
+        return "torch", Reference(loaded.model, values, seed, loaded.calling)
+    if loaded.reference is not None:
+        return "NumPy", Reference(
+            NumpyReference(loaded.reference), values, seed, loaded.calling, "NumPy"
+        )
+    return "torch", None

@@ -412,7 +412,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
     outputs that are compared; they are ``None`` where none is. ``tracer`` is the one that was
     taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
-    `Snapshot` of the module that was run.
+    `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
+    ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time.
     """
 
     verdict: str
@@ -429,3 +430,4 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     prediction: Prediction | None = None
     tracer: str = ""
     key: str = ""
+    reference: str = "torch"

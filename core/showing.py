@@ -10,12 +10,13 @@ from lowerscope.core.outside import notes_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FxNode, RunRecord
+from lowerscope.core.records import FxNode, RunRecord, View
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
+from lowerscope.core.texts import prim_funcs_of
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
@@ -82,6 +83,49 @@ def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool)
     return _json(record) if as_json else print_values(record)
 
 
+def show_builder(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the builder program of the module before the passes, or its record."""
+    record = pipeline.derived_text(recipe, "builder", "", Silent())
+    return _json(record) if as_json else record.text.rstrip("\n")
+
+
+def show_loops(
+    pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
+) -> str:
+    """Return TensorIR functions after the passes as NumPy or as tensor expressions.
+
+    Of all functions, the ones that have no such form have a line that says why.
+
+    Parameters
+    ----------
+    view
+        ``"numpy"`` or ``"te"``.
+    function
+        The one to show; empty for all of them.
+    """
+    if function or as_json:
+        names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
+        records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
+        return _json(records) if as_json else records[0].text.rstrip("\n")
+    texts = []
+    for name in _prim_funcs(pipeline, recipe):
+        try:
+            texts.append(pipeline.derived_text(recipe, view, name, Silent()).text.rstrip("\n"))
+        except LowerscopeError as error:
+            texts.append(f"# {name}: {error.problem.what}")
+    if not texts:
+        raise LowerscopeError(
+            "the module has no TensorIR function",
+            where=view,
+            todo="Its operators are not legalised, or all of them run in a library",
+        )
+    return "\n\n\n".join(texts)
+
+
+def _prim_funcs(pipeline: Pipeline, recipe: Recipe) -> dict[str, tvm.tirx.PrimFunc]:
+    return prim_funcs_of(pipeline.stages(recipe).transformed.module)
+
+
 def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bool) -> str:
     record = (
         function_text(module, function) if function else module_text(module, show_meta=show_meta)
@@ -98,14 +142,14 @@ def describe_run(record: RunRecord) -> str:
         lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
     times = f"TVM {record.tvm_ms:.3f} ms"
     if record.torch_ms is not None:
-        times += f", torch {record.torch_ms:.3f} ms"
+        times += f", {record.reference} {record.torch_ms:.3f} ms"
     lines.append(
         f"{times}; built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions"
     )
     if record.prediction is not None:
         names = [f"TVM {record.prediction.tvm}"]
         if record.prediction.torch:
-            names.append(f"torch {record.prediction.torch}")
+            names.append(f"{record.reference} {record.prediction.torch}")
         lines.append(f"Prediction: {', '.join(names)}")
     return "\n".join(lines)
 
@@ -117,13 +161,15 @@ def _verdict_line(record: RunRecord) -> str:
         return f"Not comparable: {record.reason}"
     errors = (
         f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} relative "
-        f"(tolerance {record.atol:g} + {record.rtol:g} × |torch|)"
+        f"(tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|)"
     )
     if record.verdict == "match":
-        return f"Matches torch: {errors}"
+        return f"Matches {record.reference}: {errors}"
     if record.verdict == "not-comparable":
-        return f"Not comparable: {record.reason}; the other outputs match torch: {errors}"
-    return f"Differs from torch: {record.reason}; {errors}"
+        return (
+            f"Not comparable: {record.reason}; the other outputs match {record.reference}: {errors}"
+        )
+    return f"Differs from {record.reference}: {record.reason}; {errors}"
 
 
 def _json(value: object) -> str:

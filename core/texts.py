@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.finding_tensors import constants_by_name
+from lowerscope.core.nesting import identifier
 from lowerscope.core.records import TextRecord, View
-from lowerscope.core.rendering.builder_text import builder_text
+from lowerscope.core.rendering.builder_constants import elements_of
+from lowerscope.core.rendering.builder_text import BuilderText, builder_text
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.numpy_text import numpy_text
 from lowerscope.core.rendering.script import function_text
@@ -31,17 +34,13 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
         If there is no such function, or it cannot be written in that way, with the reason.
     """
     if view == "builder":
-        return builder_text(stages.module).record
+        return builder_of(stages, stages.module).record
     if view == "metadata":
         return metadata_text(stages.module)
     module = stages.transformed.module
     if view == "script":
         return function_text(module, name)
-    functions = {
-        str(variable.name_hint): function
-        for variable, function in module.functions_items()
-        if isinstance(function, tvm.tirx.PrimFunc)
-    }
+    functions = prim_funcs_of(module)
     if name not in functions:
         raise LowerscopeError(
             f"there is no TensorIR function {name}",
@@ -49,3 +48,34 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
             todo=f"The module has {', '.join(functions)}",
         )
     return _WRITERS[view](functions[name], name)
+
+
+def prim_funcs_of(module: tvm.IRModule) -> dict[str, tvm.tirx.PrimFunc]:
+    """Return the TensorIR functions of a module by name."""
+    return {
+        str(variable.name_hint): function
+        for variable, function in module.functions_items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    }
+
+
+def builder_of(stages: Stages, module: tvm.IRModule) -> BuilderText:
+    """Return the builder program of `module`, where constants have the names of parameters.
+
+    Parameters
+    ----------
+    module
+        That of the stages, before the passes or after them.
+
+    Raises
+    ------
+    LowerscopeError
+        If the module has something that a builder program cannot make; it is named.
+    """
+    # Passes wrap constants anew, around the same elements.
+    names = {
+        elements_of(each.data): identifier(each.name, ())
+        for each in constants_by_name(stages)
+        if each.from_model
+    }
+    return builder_text(module, lambda constant: names.get(elements_of(constant.value), ""))

@@ -114,18 +114,18 @@ class ResultView(QWidget):
     def _summary(self, record: RunRecord) -> str:
         parts = [self.tr("TVM {0}").format(milliseconds_text(record.tvm_ms))]
         if record.torch_ms is not None:
-            parts.append(self.tr("torch {0}").format(milliseconds_text(record.torch_ms)))
+            parts.append(f"{record.reference} {milliseconds_text(record.torch_ms)}")
         parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
         parts.append(self.tr("{0} functions").format(count_text(record.functions)))
         if record.max_abs_error is not None:
-            tolerance = f"{record.atol:g} + {record.rtol:g} × |torch|"
+            tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
             parts.append(self.tr("tolerance {0}").format(tolerance))
         return "   ·   ".join(parts)
 
     def _prediction(self, record: RunRecord) -> str:
         assert record.prediction is not None
         quiet = theme.current().quiet
-        rows = [("TVM", record.prediction.tvm), ("torch", record.prediction.torch)]
+        rows = [("TVM", record.prediction.tvm), (record.reference, record.prediction.torch)]
         return "<br>".join(
             f'<span style="color:{quiet}">{side}</span>&nbsp; <b>{name}</b>'
             for side, name in rows

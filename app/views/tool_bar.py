@@ -164,22 +164,25 @@ class ToolBar(QWidget):
 
     def _show_verdict(self, record: RunRecord) -> None:
         if record.verdict == "no-reference":
-            self.verdict.set_state("neutral", self.tr("ran, no torch side"), "", record.reason)
+            self.verdict.set_state("neutral", self.tr("ran, no reference"), "", record.reason)
         elif record.verdict == "not-comparable":
             self.verdict.set_state(
                 "neutral", self.tr("not comparable"), "", not_comparable_tooltip(record)
             )
         else:
-            matches = record.verdict == "match"
+            matches, side = record.verdict == "match", record.reference
             self.verdict.set_state(
                 "right" if matches else "wrong",
-                self.tr("matches torch") if matches else self.tr("differs from torch"),
+                (self.tr("matches {0}") if matches else self.tr("differs from {0}")).format(side),
                 error_text(record.max_abs_error),
                 verdict_tooltip(record),
             )
         parts = [Part("TVM", "quiet"), Part(milliseconds_text(record.tvm_ms), "strong")]
         if record.torch_ms is not None:
-            parts += [Part("torch", "quiet"), Part(milliseconds_text(record.torch_ms), "strong")]
+            parts += [
+                Part(record.reference, "quiet"),
+                Part(milliseconds_text(record.torch_ms), "strong"),
+            ]
         self.times.set_parts(parts)
 
     def _change_lowering(self, strategy: str) -> None:
@@ -205,7 +208,7 @@ def not_comparable_tooltip(record: RunRecord) -> str:
     if record.max_abs_error is None:
         return why
     largest = error_text(record.max_abs_error)
-    return f"{why}\nthe other outputs match torch, largest absolute error {largest}"
+    return f"{why}\nthe other outputs match {record.reference}, largest absolute error {largest}"
 
 
 def verdict_tooltip(record: RunRecord) -> str:
@@ -213,7 +216,7 @@ def verdict_tooltip(record: RunRecord) -> str:
     return (
         f"largest absolute error {error_text(record.max_abs_error)}\n"
         f"largest relative error {error_text(record.max_rel_error)}\n"
-        f"tolerance {record.atol:g} + {record.rtol:g} × |torch|"
+        f"tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|"
         + (f"\n{record.reason}" if record.reason else "")
     )
 

@@ -120,6 +120,8 @@ class Reference:
         Set before the run whose outputs count.
     calling
         How the model is called with `inputs`; ``None`` for by position.
+    side
+        What it runs in, for errors.
 
     Raises
     ------
@@ -133,7 +135,9 @@ class Reference:
         inputs: Sequence[torch.Tensor],
         seed: int,
         calling: Calling | None = None,
+        side: str = "torch",
     ) -> None:
+        self._side = side
         with warnings.catch_warnings():
             # The modules of exported programs hold specs of trees that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
@@ -156,9 +160,12 @@ class Reference:
         except (Exception, SystemExit) as error:
             # Whatever a user's model comes up with, it concerns this run alone.
             raise LowerscopeError(
-                f"torch's own run of the model failed: {type(error).__name__}: {last_line(error)}",
+                f"{self._side}'s own run of the model failed: {type(error).__name__}: "
+                f"{last_line(error)}",
                 where="run",
-                todo="Check that the model runs more than once, in eval mode",
+                todo="Check that the model runs more than once, in eval mode"
+                if self._side == "torch"
+                else "Check the function reference of the file",
             ) from error
 
     def outputs(self) -> tuple[torch.Tensor, ...]:

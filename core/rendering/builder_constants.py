@@ -18,6 +18,14 @@ _OF_SAVEZ = ("file", "allow_pickle")
 """Names that ``np.savez`` has for parameters of its own, so that no array may have them."""
 
 
+Elements = tuple[int, tuple[int, ...], str]
+
+
+def elements_of(tensor: Any) -> Elements:
+    """Return what is equal for tensors of TVM over the same elements, while one of them lives."""
+    return tensor.data_ptr(), tuple(tensor.shape), str(tensor.dtype)
+
+
 class ConstantText:
     """The constants of one module, each tensor once.
 
@@ -43,7 +51,7 @@ class ConstantText:
         self._scope = scope
         self._wanted_name = wanted_name
         self._texts: dict[Any, str] = {}
-        self._named: dict[tuple[int, tuple[int, ...], str], str] = {}
+        self._named: dict[Elements, str] = {}
 
     def text(self, constant: Any) -> str:
         """Return the code for a constant that has been added."""
@@ -68,7 +76,7 @@ class ConstantText:
 
     def _name(self, constant: Any, array: np.ndarray) -> str:
         # Constants of one tensor are one constant, also where passes have wrapped it anew.
-        key = (array.ctypes.data, array.shape, str(array.dtype))
+        key = elements_of(constant.value)
         if array.size and key in self._named:
             return self._named[key]
         wanted = self._wanted_name(constant) or f"constant{len(self.arrays)}"

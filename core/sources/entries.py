@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.sources.prim_funcs import is_prim_func
 from lowerscope.core.sources.user_code import user_code
 
 BUILDERS = (
@@ -29,8 +30,8 @@ BUILDERS = (
 """Names of functions that are taken for builders of a model without an annotation."""
 
 LOOKED_FOR = (
-    "An entry is an nn.Module class or instance, an IRModule, or a function without required "
-    "parameters that returns one"
+    "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "
+    "function without required parameters that returns one of these"
 )
 
 
@@ -99,8 +100,8 @@ def find_candidates(module: ModuleType) -> dict[str, object]:
 
 
 def is_model(value: object) -> bool:
-    """Whether `value` is an ``nn.Module`` or an ``IRModule``."""
-    return isinstance(value, torch.nn.Module) or is_ir_module(value)
+    """Whether `value` is an ``nn.Module``, an ``IRModule`` or a ``PrimFunc``."""
+    return isinstance(value, torch.nn.Module) or is_ir_module(value) or is_prim_func(value)
 
 
 def is_ir_module(value: object) -> bool:
@@ -154,7 +155,8 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
         model = entry(**arguments)
     if not is_model(model):
         raise LowerscopeError(
-            f"{name} returns {_article(type(model).__name__)}, not an nn.Module or an IRModule",
+            f"{name} returns {_article(type(model).__name__)}, not an nn.Module, an IRModule or a "
+            "PrimFunc",
             where=where,
             todo=LOOKED_FOR,
         )
@@ -217,12 +219,16 @@ def _returns_model(function: FunctionType) -> bool:
             annotation = typing.get_type_hints(function).get("return")
         except (NameError, AttributeError, TypeError, SyntaxError):
             # A name that only type checkers see; what it is called says enough.
-            return str(annotation).rpartition(".")[2].strip("\"'") in ("Module", "IRModule")
+            return str(annotation).rpartition(".")[2].strip("\"'") in (
+                "Module",
+                "IRModule",
+                "PrimFunc",
+            )
     if not isinstance(annotation, type):
         return False
     tvm = sys.modules.get("tvm")
     return issubclass(annotation, torch.nn.Module) or (
-        tvm is not None and issubclass(annotation, tvm.IRModule)
+        tvm is not None and issubclass(annotation, (tvm.IRModule, tvm.tirx.PrimFunc))
     )
 
 

@@ -21,7 +21,7 @@ from lowerscope.core.sources.examples import (
     call_examples,
     is_tensor,
 )
-from lowerscope.core.sources.input_option import check_input
+from lowerscope.core.sources.input_option import FLOATS, check_input
 from lowerscope.core.sources.input_values import draw, read
 from lowerscope.core.sources.signatures import Parameter, Signature
 
@@ -82,6 +82,8 @@ def gather(
     if examples.make is not None and _wants_examples(specs, signature, fixed, path):
         arguments, found = _example_arguments(examples, signature, path)
     by_name = _assign(specs, _Offered(signature, arguments), path)
+    if examples.make is None:
+        by_name |= _drawn(signature, {*by_name, *fixed})
     _add_given(arguments, [*by_name, *fixed], path)
     missing = [name for name in signature.required if name not in arguments]
     if missing or (not signature.parameters and signature.rest and not arguments):
@@ -158,6 +160,16 @@ def _example_arguments(
         for leaf, tensor in zip(leaves, tensors, strict=True):
             found[leaf] = as_input(tensor, leaf, examples.origin, str(path))
     return arguments, found
+
+
+def _drawn(signature: Signature, given: set[str]) -> dict[str, InputSpec]:
+    """Return inputs to draw at random: of numbers whose shape and dtype the source itself says."""
+    return {
+        each.name: InputSpec(name=each.name, shape=shape, dtype=each.dtype)
+        for each in signature.parameters
+        if each.name not in given and each.required and each.dtype in FLOATS
+        if (shape := tuple(e for e in each.shape if isinstance(e, int))) == each.shape and shape
+    }
 
 
 class _Offered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.inputs import gather, seed_all
 from lowerscope.core.sources.package_types import register_package_types
 from lowerscope.core.sources.parameters import load_into, read_arrays
+from lowerscope.core.sources.prim_funcs import is_prim_func, with_main
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.signatures import (
     Signature,
@@ -63,6 +65,9 @@ class LoadedModel:
         Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
     classes
         Names of the classes that the output tells apart, if the file has ``classes``.
+    reference
+        The file's function ``reference``, for a source without torch, which takes the inputs as
+        arrays and returns what is to come out; or the entry's in a dict of this name.
     files
         Files whose content the result depends on: those that `source_files` finds, and what was
         imported or read from the file's folder, or below, while it was opened.
@@ -82,6 +87,7 @@ class LoadedModel:
     files: tuple[Path, ...]
     home: Environment | None = None
     parameters: frozenset[str] = frozenset()
+    reference: Callable[..., Any] | None = None
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the file's code runs: what is opened calls its functions.
@@ -152,7 +158,8 @@ def _load_python(
     built: Any = build(entry, name, arguments, path)
     fixed: dict[str, ExampleInput] = {}
     arrays = read_arrays(user_path(source.params)) if source.params else {}
-    if is_ir_module(built):
+    if is_ir_module(built) or is_prim_func(built):
+        built = with_main(built, name, f"{path}:{name}")
         signature = _signature_of_module(built, path)
         known = {parameter.name for parameter in signature.parameters}
         origin = Path(source.params).name
@@ -177,6 +184,7 @@ def _load_python(
         inputs=gathered.values,
         calling=gathered.calling,
         classes=_classes(file),
+        reference=_reference(file, name) if is_ir_module(built) else None,
         files=environment.files(),
         home=environment,
         parameters=frozenset(each.name for each in gathered.values if each in fixed.values()),
@@ -250,6 +258,13 @@ def _classes(file: ModuleType) -> tuple[str, ...]:
     if isinstance(classes, (tuple, list)) and all(isinstance(name, str) for name in classes):
         return tuple(classes)
     return ()
+
+
+def _reference(file: ModuleType, entry: str) -> Callable[..., Any] | None:
+    reference = file.__dict__.get("reference")
+    if isinstance(reference, dict):
+        reference = reference.get(entry)
+    return reference if callable(reference) and not isinstance(reference, type) else None
 
 
 def _only_known(arrays: dict[str, Any], known: set[str], params: str) -> dict[str, Any]:

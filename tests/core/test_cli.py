@@ -5,8 +5,12 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import tvm
@@ -242,7 +246,44 @@ def test_the_exported_module_reads_back(
     recipe = Recipe(source=Source(spec=f"sample:{sample}"))
     expected = Pipeline().stages(recipe).transformed.module
     assert tvm_ffi.structural_equal(module, expected)
+    constants = dict(np.load(folder / "constants.npz"))
+    made = runpy.run_path(str(folder / "builder.py"))["build"](constants)
+    assert tvm_ffi.structural_equal(made, expected)
     assert (folder / "fx.txt").exists() == (sample != "mlp_tvmscript")
+
+
+def test_the_exported_program_makes_the_module_by_itself(tmp_path: Path) -> None:
+    arguments = ["export", "sample:fashion_mlp", "--output", str(tmp_path), "--lowering", "te"]
+    assert main(arguments) == 0
+    with np.load(tmp_path / "constants.npz") as constants:
+        names = {"linear0_weight", "linear0_bias", "linear1_weight", "linear1_bias"}
+        assert set(constants.files) == names
+    program = [sys.executable, "-W", "ignore", "builder.py"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "te_relu" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("stage", "function", "first"),
+    [
+        ("builder", "", '"""A module, made with a block builder."""'),
+        ("numpy", "te_relu", "import numpy as np"),
+        ("te", "dense", "from tvm import te"),
+        ("te", "", "from tvm import te"),
+    ],
+)
+def test_programs_are_printed(
+    stage: str, function: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--function", function] if function else []
+    arguments = ["show", "sample:fashion_mlp", "--lowering", "te", "--stage", stage, *options]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(first)
+    compile(out, stage, "exec")
+    names = {"builder": "bb.emit_func_output(gv)", "numpy": "def lnumpy_te_relu("}
+    assert names.get(stage, "def te_dense(") in out
+    assert ("def te_add(" in out) == (stage == "te" and not function)
 
 
 def test_export_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,128 @@
+"""A TensorIR function as a source: it is called by a ``main``, with inputs, and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tvm import relax
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import InputSpec, Recipe, Source
+
+FILE = """
+import numpy as np
+from tvm import IRModule, te, tirx
+from tvm.script import tirx as T
+
+n = tirx.Var("n", "int64")
+A, B = te.placeholder((4, 5), name="A"), te.placeholder((5, 6), name="B")
+X, N = te.placeholder((10,), name="X"), te.placeholder((n, 3), name="N")
+k = te.reduce_axis((0, 5), name="k")
+C = te.compute((4, 6), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+
+def te_relu(a):
+    return te.compute(a.shape, lambda *i: te.max(a(*i), 0), name="relu")
+
+
+D = te_relu(C)
+matmul = te.create_prim_func([A, B, C])
+fused = te.create_prim_func([A, B, D])
+both = te.create_prim_func([A, B, C, D])
+row = te.create_prim_func([X, te_relu(X)])
+symbolic = te.create_prim_func([N, te_relu(N)], "int64")
+backwards = te.create_prim_func([C, A, B])
+whole = te.create_prim_func([A, B])
+module = IRModule({"main": fused})
+
+
+def make(width: int = 7):
+    W = te.placeholder((width,), name="W")
+    return te.create_prim_func([W, te_relu(W)])
+
+
+@T.prim_func
+def number(n: T.int32, Y: T.Buffer((4,), "float32")):
+    for i in range(4):
+        Y[i] = T.Cast("float32", n)
+
+
+reference = {
+    "matmul": np.matmul,
+    "fused": lambda a, b: np.maximum(a.astype("float64") @ b, 0),
+    "both": lambda a, b: (a @ b, np.maximum(a @ b, 0)),
+    "row": lambda x: np.maximum(x, 0),
+    "symbolic": lambda x: np.maximum(x, 1),
+    "module": lambda a, b: np.maximum(a @ b, 0),
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("prim_funcs") / "functions.py"
+    file.write_text(FILE, "utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def recipe(path: Path, entry: str, args: str = "{}") -> Recipe:
+    return Recipe(source=Source(spec=str(path), entry=entry, args=args))
+
+
+@pytest.mark.parametrize("entry", ["matmul", "fused", "both", "row", "module"])
+def test_it_runs_on_inputs_of_its_shapes_and_is_compared_with_numpy(
+    pipeline: Pipeline, path: Path, entry: str
+) -> None:
+    record = pipeline.run(recipe(path, entry), Silent())
+    assert (record.verdict, record.reference) == ("match", "NumPy"), record.reason
+    assert record.torch_ms is not None
+    assert [output.dtype for output in record.outputs] == ["float32"] * (1 + (entry == "both"))
+    inputs = pipeline.stages(recipe(path, entry)).loaded.inputs
+    assert {each.origin for each in inputs} == {"random, seed 0"}
+    assert inputs[0].value.dtype == torch.float32
+
+
+def test_main_calls_it_by_its_name_in_the_file(pipeline: Pipeline, path: Path) -> None:
+    module = pipeline.stages(recipe(path, "fused")).module
+    assert sorted(each.name_hint for each in module.get_global_vars()) == ["fused", "main"]
+    assert isinstance(module["main"], relax.Function)
+    assert "R.call_tir(cls.fused, (A, B)" in module.script()
+
+
+def test_a_function_may_make_it_from_arguments(pipeline: Pipeline, path: Path) -> None:
+    made = recipe(path, "make", '{"width": 5}')
+    assert tuple(pipeline.stages(made).loaded.inputs[0].value.shape) == (5,)
+
+
+def test_a_difference_from_the_reference_is_told(pipeline: Pipeline, path: Path) -> None:
+    symbolic = recipe(path, "symbolic")
+    with pytest.raises(LowerscopeError, match="nothing says what the input N is"):
+        pipeline.run(symbolic, Silent())
+    given = Recipe(source=symbolic.source, inputs=(InputSpec(name="N", shape=(2, 3)),))
+    record = pipeline.run(given, Silent())
+    assert (record.verdict, record.reference) == ("differ", "NumPy")
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ("backwards", "it does not write to its last arguments"),
+        ("whole", "it does not write to its last arguments"),
+        ("number", "its argument n is no tensor"),
+    ],
+)
+def test_what_main_cannot_call_is_refused(
+    pipeline: Pipeline, path: Path, entry: str, reason: str
+) -> None:
+    with pytest.raises(LowerscopeError, match=reason) as caught:
+        pipeline.run(recipe(path, entry), Silent())
+    assert caught.value.problem.where == f"{path}:{entry}"
