@@ -97,7 +97,8 @@ class Extensions(QObject):
         if path:
             path = path if path.endswith(".py") else f"{path}.py"
             self._folder = str(Path(path).parent)
-            self._workspace.write_rule(node.id, path, partial(self._take_rule, node.name))
+            taken = partial(self._take_rule, node.name)
+            self._workspace.fetches.write_rule(node.id, path, taken, self._workspace.report)
 
     def open_rule(self) -> None:
         """Open the file of the rule that lowered the node that was selected last."""

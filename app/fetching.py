@@ -1,5 +1,5 @@
-"""What is fetched from the engine when it is looked at: texts, and graphs that are not at once
-shown."""
+"""What is asked of the engine about the recipe that is shown: what a page fetches when it is looked
+at, and what is written to a file."""
 
 from __future__ import annotations
 
@@ -9,33 +9,93 @@ from typing import Any
 import msgspec
 
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.core.engine.protocol import (
+    GraphParams,
+    RuleParams,
+    SaveValuesParams,
+    TextParams,
+    ValuesParams,
+)
 from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records import GraphRecord, SourceLine, TextRecord, ValuesRecord, View
+from lowerscope.core.rendering.metrics import TextMetrics
+
+OnProblem = Callable[[Problem], None]
 
 
 class Fetches:
-    """Requests of records that a page wants while it is looked at.
+    """Asks the engine about the recipe that is shown.
+
+    Each question returns a number, by which the answer can be dropped.
 
     Parameters
     ----------
     engine
         Who is asked. A method ``text`` that answers from what the engine has kept goes with a
         method ``derived_text`` that derives what is missing.
+    shown
+        Returns the recipe that is shown, and the metrics of its fonts.
     """
 
-    def __init__(self, engine: EngineClient) -> None:
+    def __init__(
+        self, engine: EngineClient, shown: Callable[[], tuple[Recipe, TextMetrics]]
+    ) -> None:
         self._engine = engine
+        self._shown = shown
         # The request that is under way, by the number of the fetch.
         self._requests: dict[int, int] = {}
 
-    def ask(
+    def text(
+        self, view: View, name: str, on_text: Callable[[TextRecord], None], on_problem: OnProblem
+    ) -> int:
+        """Ask for a text of a function, or for one of the module with an empty name."""
+        recipe, _ = self._shown()
+        params = TextParams(recipe=recipe, view=view, name=name)
+        return self._ask("text", params, on_text, on_problem)
+
+    def graph(self, on_graph: Callable[[GraphRecord], None], on_problem: OnProblem) -> int:
+        """Ask for the Relax graph."""
+        recipe, metrics = self._shown()
+        return self._ask("graph", GraphParams(recipe=recipe, metrics=metrics), on_graph, on_problem)
+
+    def values(
+        self, name: str, on_values: Callable[[ValuesRecord], None], on_problem: OnProblem
+    ) -> int:
+        """Ask for the values of a tensor in figures."""
+        recipe, _ = self._shown()
+        params = ValuesParams(recipe=recipe, name=name)
+        return self._ask("values", params, on_values, on_problem)
+
+    def drop(self, number: int) -> None:
+        """Forget about what is no longer looked at."""
+        request = self._requests.pop(number, None)
+        if request is not None:
+            self._engine.drop(request)
+
+    def save_values(
+        self, name: str, file: str, on_path: Callable[[str], None], on_problem: OnProblem
+    ) -> None:
+        """Let the engine write a tensor to a ``.npy`` file."""
+        recipe, _ = self._shown()
+        params = SaveValuesParams(recipe=recipe, name=name, file=file)
+        self._engine.request("save_values", params, on_path, on_problem)
+
+    def write_rule(
+        self, node: str, file: str, on_line: Callable[[SourceLine], None], on_problem: OnProblem
+    ) -> None:
+        """Let the engine write a working rule for a node into a file."""
+        recipe, _ = self._shown()
+        params = RuleParams(recipe=recipe, node=node, file=file)
+        self._engine.request("write_rule", params, on_line, on_problem)
+
+    def _ask(
         self,
         method: str,
         params: msgspec.Struct,
         on_record: Callable[[Any], None],
-        on_problem: Callable[[Problem], None],
+        on_problem: OnProblem,
     ) -> int:
-        """Ask for a record; return a number for `drop`."""
-
         def take_record(record: Any) -> None:
             self._requests.pop(number, None)
             on_record(record)
@@ -53,9 +113,3 @@ class Fetches:
         number = self._engine.request(method, params, take_record, take_problem)
         self._requests[number] = number
         return number
-
-    def drop(self, number: int) -> None:
-        """Forget about a record that is no longer looked at."""
-        request = self._requests.pop(number, None)
-        if request is not None:
-            self._engine.drop(request)

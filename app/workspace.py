@@ -6,7 +6,7 @@ the signals, draw the records, and call the methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
@@ -17,27 +17,10 @@ from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
 from lowerscope.app.overrides import with_strategy
 from lowerscope.app.selection import Links, Selection
-from lowerscope.core.engine.protocol import (
-    GraphParams,
-    RuleParams,
-    RunParams,
-    SaveValuesParams,
-    SnapshotParams,
-    TextParams,
-    ValuesParams,
-)
+from lowerscope.core.engine.protocol import RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import (
-    GraphRecord,
-    Note,
-    RunRecord,
-    Snapshot,
-    SourceLine,
-    TextRecord,
-    ValuesRecord,
-    View,
-)
+from lowerscope.core.records import Note, RunRecord, Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 
@@ -120,7 +103,7 @@ class Workspace(QObject):
         self._replay_request: int | None = None
         self._run_request: int | None = None
         self._run_waits = False
-        self._fetches = Fetches(self.engine)
+        self.fetches = Fetches(self.engine, self._shown)
         self._links = Links()
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
@@ -134,6 +117,10 @@ class Workspace(QObject):
     def recipe(self) -> Recipe | None:
         """The recipe whose records are shown."""
         return self._recipe
+
+    def _shown(self) -> tuple[Recipe, TextMetrics]:
+        assert self._recipe is not None
+        return self._recipe, self.metrics
 
     @property
     def wanted(self) -> Recipe | None:
@@ -332,58 +319,6 @@ class Workspace(QObject):
     def linked_to(self, entity: str) -> frozenset[str]:
         """Return the ids that are linked to one."""
         return self._links.of(entity)
-
-    # What is fetched when it is looked at
-
-    def fetch_text(
-        self,
-        view: View,
-        name: str,
-        on_text: Callable[[TextRecord], None],
-        on_problem: Callable[[Problem], None],
-    ) -> int:
-        """Ask for a text of a function, or for the builder; return a number for `drop_fetch`."""
-        assert self._recipe is not None
-        params = TextParams(recipe=self._recipe, view=view, name=name)
-        return self._fetches.ask("text", params, on_text, on_problem)
-
-    def fetch_graph(
-        self, on_graph: Callable[[GraphRecord], None], on_problem: Callable[[Problem], None]
-    ) -> int:
-        """Ask for the Relax graph; return a number for `drop_fetch`."""
-        assert self._recipe is not None
-        params = GraphParams(recipe=self._recipe, metrics=self.metrics)
-        return self._fetches.ask("graph", params, on_graph, on_problem)
-
-    def fetch_values(
-        self,
-        name: str,
-        on_values: Callable[[ValuesRecord], None],
-        on_problem: Callable[[Problem], None],
-    ) -> int:
-        """Ask for the values of a tensor in figures; return a number for `drop_fetch`."""
-        assert self._recipe is not None
-        params = ValuesParams(recipe=self._recipe, name=name)
-        return self._fetches.ask("values", params, on_values, on_problem)
-
-    def save_values(self, name: str, file: str) -> None:
-        """Write a tensor to a ``.npy`` file; the banner says when it is there."""
-        if self._recipe is not None:
-            params = SaveValuesParams(recipe=self._recipe, name=name, file=file)
-            self.engine.request("save_values", params, self._note_saved, self.report)
-
-    def _note_saved(self, path: str) -> None:
-        self.announced.emit(self.tr("Saved as {0}.").format(path), "info")
-
-    def drop_fetch(self, number: int) -> None:
-        """Forget about what is no longer looked at."""
-        self._fetches.drop(number)
-
-    def write_rule(self, node: str, file: str, on_line: Callable[[SourceLine], None]) -> None:
-        """Let the engine write a working rule for a node into a file."""
-        assert self._recipe is not None
-        params = RuleParams(recipe=self._recipe, node=node, file=file)
-        self.engine.request("write_rule", params, on_line, self.report)
 
     # Run
 

@@ -47,7 +47,7 @@ class FetchedGraph(GraphPage):
             self._fetching.want(snapshot.model.title)
 
     def _ask(self, _title: str) -> int:
-        return self._workspace.fetch_graph(self._take_graph, self._take_problem)
+        return self._workspace.fetches.graph(self._take_graph, self._take_problem)
 
     def _take_graph(self, record: GraphRecord) -> None:
         self._fetching.settle(came=True)

@@ -56,7 +56,7 @@ class FetchedPage(QWidget):
         self.script.show_text(None)
 
     def _ask(self, name: str) -> int:
-        return self._workspace.fetch_text(self._view, name, self._take_text, self._take_problem)
+        return self._workspace.fetches.text(self._view, name, self._take_text, self._take_problem)
 
     def _take_text(self, record: TextRecord) -> None:
         self._fetching.settle(came=True)

@@ -66,10 +66,14 @@ class ValuesPanel(QWidget):
 
     def save_to(self, file: str) -> None:
         """Save the values that are shown, in place of what is there."""
-        self._workspace.save_values(self._entity, file)
+        workspace = self._workspace
+        workspace.fetches.save_values(self._entity, file, self._note_saved, workspace.report)
+
+    def _note_saved(self, path: str) -> None:
+        self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
 
     def _ask(self, entity: str) -> int:
-        return self._workspace.fetch_values(entity, self._take_values, self._take_problem)
+        return self._workspace.fetches.values(entity, self._take_values, self._take_problem)
 
     def _take_values(self, record: ValuesRecord) -> None:
         self._fetching.settle(came=True)

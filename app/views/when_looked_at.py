@@ -70,7 +70,7 @@ class WhenLookedAt(QObject):
 
     def _drop(self) -> None:
         if self._request is not None:
-            self._workspace.drop_fetch(self._request)
+            self._workspace.fetches.drop(self._request)
             self._request = None
             self._set_busy(False)
 
