@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -46,14 +46,20 @@ class Parts:
         self._graphs = _KEPT.setdefault(root, {})
 
     def lower(
-        self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Value, tuple[PartLowering, ...], list[Any]]:
-        """Lower one node of the graph.
+        self,
+        node: fx.Node,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        checked: Callable[[Value], Value],
+    ) -> tuple[Value, tuple[PartLowering, ...]]:
+        """Lower one node of the graph; the builder has its bindings as those of the node.
 
         Parameters
         ----------
         args, kwargs
             The node's arguments, with values in place of nodes.
+        checked
+            Returns the value as the node has it, or refuses it.
 
         Returns
         -------
@@ -61,8 +67,6 @@ class Parts:
             A tensor, or a nest of tuples of tensors and ``None``.
         parts
             What was lowered, in order.
-        bindings
-            All that they bound, in order; the builder has closed them.
 
         Raises
         ------
@@ -77,7 +81,9 @@ class Parts:
             bound = self._library.bind(node, args, kwargs)
             graph_module = self._graph_of(bound)
             value, parts, bindings = self._lower_all(node, graph_module, bound)
-            return value, parts, [*kept, *bindings]
+            value = checked(value)
+            builder.restore([*kept, *bindings])
+            return value, parts
         except Exception as error:  # TVM refuses what it cannot infer in many types
             builder.discard_node()
             builder.restore(kept)

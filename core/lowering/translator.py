@@ -117,7 +117,6 @@ class _Translation:
         self._user_rule: UserRule | None = None
         self._without = ""
         self._parts: tuple[PartLowering, ...] = ()
-        self._bound: list[Any] = []
         self._notes = Notes(traced.lines)
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
@@ -137,8 +136,7 @@ class _Translation:
                     output = None if self._uncovered else self._emit_output(node)
                 else:
                     self._env[node] = self._translate(node)
-                rest, emitted = builder.end_node()
-                bound = [*self._bound, *rest]
+                bound, emitted = builder.end_node()
                 bindings += bound
                 nodes[node.name] = self._provenance(node, bound, emitted)
             if self._uncovered:
@@ -159,7 +157,7 @@ class _Translation:
         self._strategy = self._choices.strategy_of(node) if called else self._default
         self._builder.te = self._strategy == "te"
         self._rule = self._cause = self._without = ""
-        self._parts, self._bound = (), []
+        self._parts = ()
         self._user_rule = None
 
     def _translate(self, node: fx.Node) -> Value:
@@ -231,8 +229,7 @@ class _Translation:
             try:
                 return self._by_parts(node, args, kwargs)
             except Refused:
-                # As a whole it has no rule either, and that is what is said of it.
-                self._parts, self._bound = (), []
+                pass  # as a whole it has no rule either, and that is what is said of it
         self._builder.discard_node()
         name = operator_name(node, self._modules)
         if random:
@@ -295,9 +292,12 @@ class _Translation:
         return self._as_traced(node, value)
 
     def _by_parts(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        value, self._parts, self._bound = self._in_parts.lower(node, args, kwargs)
+        def checked(value: Value) -> Value:
+            return self._as_traced(node, value)
+
+        value, self._parts = self._in_parts.lower(node, args, kwargs, checked)
         self._rule = f"{operator_name(node, self._modules)} in parts"
-        return self._as_traced(node, value)
+        return value
 
     def _as_traced(self, node: fx.Node, value: Value) -> Value:
         info = self._traced.values[node.name]
@@ -386,7 +386,7 @@ class _Translation:
         else:
             reason, random = "", False
             if self._parts:
-                emitted = (*dict.fromkeys(part.target for part in self._parts), *emitted)
+                emitted = tuple(dict.fromkeys(part.target for part in self._parts))
             rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
         own = self._user_rule
         rule = f"{rule}{self._without}" if own is None else _shown(own)

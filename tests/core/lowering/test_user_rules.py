@@ -335,3 +335,43 @@ def test_a_rule_may_register_the_function_that_it_calls(pipeline: Pipeline, tmp_
     assert notes == ()
     assert run.verdict == "match"
     assert nodes["relu"].functions == ("ext:env.my_relu",)
+
+
+IN_PARTS = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.{layer}
+
+    def forward(self, x):
+        return self.layer(x)[0]
+
+def example_inputs():
+    return (torch.randn(3, 4),)
+"""
+
+AROUND = """
+@rule(torch.nn.{kind})
+def around(builder, node, x):
+    same = builder.emit(relax.op.subtract(relax.op.multiply(x, relax.const(2.0)), x))
+    result = node.built_in(same)
+    return result
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "in_parts"), [("GRU(4, 3)", True), ("MaxPool1d(2, return_indices=True)", False)]
+)
+def test_a_rule_around_a_node_in_parts_or_in_torch_keeps_its_own_bindings(
+    pipeline: Pipeline, tmp_path: Path, layer: str, in_parts: bool
+) -> None:
+    model = IN_PARTS.format(layer=layer)
+    rule = AROUND.format(kind=layer.partition("(")[0])
+    nodes, _, record = shown(pipeline, recipe_with(tmp_path, rule, model=model))
+    assert record.verdict == "match"
+    assert bool(nodes["layer"].parts) == in_parts
+    assert nodes["layer"].rule.startswith("around")
+    parts = {name for part in nodes["layer"].parts for name in part.bindings}
+    assert len(set(nodes["layer"].bindings) - parts) == (2 if in_parts else 5)
