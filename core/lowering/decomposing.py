@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
 from torch._ops import OpOverload
@@ -89,6 +90,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._constants: dict[str, torch.Tensor] = {}
         # By identity; the tensors are kept, so that no other gets their place.
         self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
+        self._stale: set[int] = set()
         self._count = 0
 
     def placeholder(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -153,7 +155,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node = self._graph.create_node("call_function", functional, node_args, node_kwargs, name)
         node.meta["val"] = value
         if changes:
-            self._refuse_views(args[0])
+            self._mark_views(args[0])
             # What is written takes the dtype of what it is written into.
             node.meta["written"] = True
             self._nodes[id(args[0])] = (args[0], node)
@@ -166,14 +168,17 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 member.meta["val"] = item
                 self._nodes[id(item)] = (item, member)
 
-    def _refuse_views(self, changed: torch.Tensor) -> None:
-        """Refuse a change of memory that another tensor of the call shows as well."""
+    def _mark_views(self, changed: torch.Tensor) -> None:
+        """Write down which other tensors show memory that has been changed in place."""
         storage = changed.untyped_storage()._cdata
         for tensor, _ in self._nodes.values():
-            if tensor is not changed and tensor.untyped_storage()._cdata == storage:
-                raise Refused("it changes a tensor in place of which there is a view")
+            shared = tensor is not changed and tensor.untyped_storage()._cdata == storage
+            if shared and _overlap(tensor, changed):
+                self._stale.add(id(tensor))
 
     def _node_of(self, tensor: torch.Tensor) -> fx.Node:
+        if id(tensor) in self._stale:
+            raise Refused("it reads a tensor that it has changed through a view")
         known = self._nodes.get(id(tensor))
         if known is not None:
             return known[1]
@@ -190,6 +195,22 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 _GETITEM = operator.getitem
 _WITHOUT_VALUE = frozenset({torch.ops.aten._assert_tensor_metadata.default})
+
+
+def _overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors of one storage share elements."""
+    if first.dtype != second.dtype:
+        return True
+    places = [_places(each) for each in (first, second)]
+    return bool(np.isin(*places).any())
+
+
+def _places(tensor: torch.Tensor) -> Any:
+    """Return where in their storage the elements of a tensor are."""
+    places = np.array(tensor.storage_offset())
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        places = places[..., None] + np.arange(size) * stride
+    return places.ravel()
 
 
 @cache
