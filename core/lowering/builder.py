@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import tvm
 from tvm import ir, relax, topi
+from tvm.relax import op
 
 from lowerscope.core.lowering.constants import Constants
-from lowerscope.core.lowering.relax_values import Value
+from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of
 
 _FINAL = frozenset(
     f"relax.{name}"
@@ -48,6 +50,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self._kept: list[Any] = []
         self._stayed: set[str] = set()
         self._legalising = ""
+        self._in_float32 = False
 
     def begin(self) -> None:
         """Start the dataflow block, inside the scope of the function."""
@@ -126,11 +129,23 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
 
     def constant(self, tensor: Any) -> Value:
         """Return one of the model's tensors as a Relax constant."""
-        return self.constants.constant(tensor)
+        constant = self.constants.constant(tensor)
+        if self._in_float32 and dtype_of(constant) in HALF:
+            return self.emit(op.astype(constant, "float32"))
+        return constant
 
     def optional_constant(self, tensor: Any) -> Value:
         """Return a tensor as a Relax constant, or ``None`` for ``None``."""
-        return None if tensor is None else self.constants.constant(tensor)
+        return None if tensor is None else self.constant(tensor)
+
+    @contextmanager
+    def constants_in_float32(self) -> Iterator[None]:
+        """Give constants of half precision as float32 while a rule computes in it."""
+        self._in_float32 = True
+        try:
+            yield
+        finally:
+            self._in_float32 = False
 
     def _legalise(self, expr: Value) -> Value:
         """Return `expr` with every operator call in it legalised; inner calls are bound first."""

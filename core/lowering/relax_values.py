@@ -31,6 +31,9 @@ _TORCH_DTYPES: dict[str, torch.dtype] = {
 }
 
 
+HALF = ("float16", "bfloat16")
+"""The dtypes of half precision."""
+
 _COMPLEX = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _BYTES = frozenset(
     str(getattr(torch, name)).removeprefix("torch.")

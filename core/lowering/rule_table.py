@@ -8,15 +8,17 @@ instead of ignored.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import torch
+from tvm import ir, relax
+from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value
+from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of, is_float, is_tensor
 
 Lower = Callable[..., Value]
 Found = TypeVar("Found")
@@ -43,10 +45,14 @@ class Rule:
         As it is shown.
     lower
         Called with the builder, the module for a ``call_module`` node, and the node's arguments.
+    exact
+        Whether it gives exact results in half precision too, since it moves elements or rounds
+        once. The others compute in float32 there, as torch does, and round at the end.
     """
 
     name: str
     lower: Lower
+    exact: bool = False
 
     def apply(self, builder: NodeBuilder, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Lower one call.
@@ -70,7 +76,53 @@ class Rule:
             signature.bind(builder, *args, **kwargs)
         except TypeError as error:
             raise Refused(f"its arguments are not covered: {error}") from error
-        return self.lower(builder, *args, **kwargs)
+        half = "" if self.exact else _half_dtype((args, kwargs))
+        if not half:
+            return self.lower(builder, *args, **kwargs)
+        args, kwargs = _in_float32(builder, args), _in_float32(builder, kwargs)
+        with builder.constants_in_float32():
+            value = self.lower(builder, *args, **kwargs)
+        asked = any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values()))
+        return value if asked else _rounded(builder, value, half)
+
+
+def _half_dtype(value: Any) -> str:
+    """Return the dtype of half precision that all fractions among arguments have; else empty."""
+    dtypes = {dtype_of(each) for each in _tensors(value) if is_float(dtype_of(each))}
+    only = dtypes.pop() if len(dtypes) == 1 else ""
+    return only if only in HALF else ""
+
+
+def _in_float32(builder: NodeBuilder, value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return type(value)(_in_float32(builder, each) for each in value)
+    if isinstance(value, dict):
+        return {key: _in_float32(builder, each) for key, each in value.items()}
+    if is_tensor(value) and dtype_of(value) in HALF:
+        return builder.emit(op.astype(value, "float32"))
+    return value
+
+
+def _rounded(builder: NodeBuilder, value: Value, half: str) -> Value:
+    """Return what was computed in float32 in half precision."""
+    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+        members = range(len(value.ty.fields))
+        return tuple(_rounded(builder, builder.emit(value[each]), half) for each in members)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_rounded(builder, each, half) for each in value)
+    if is_tensor(value) and dtype_of(value) == "float32":
+        return builder.emit(op.astype(value, half))
+    return value
+
+
+def _tensors(value: Any) -> Iterator[Value]:
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+    elif is_tensor(value):
+        yield value
 
 
 @cache
@@ -123,8 +175,17 @@ _WITHOUT_EFFECT = ("layout", "device", "pin_memory", "memory_format", "requires_
 def rule(*keys: Any, name: str = "") -> Callable[[Lower], Lower]:
     """Enter the decorated function as the rule for each of `keys`."""
 
+    return _entering(keys, name, is_exact=False)
+
+
+def exact(*keys: Any, name: str = "") -> Callable[[Lower], Lower]:
+    """Enter the decorated function as `rule` does; see `Rule.exact`."""
+    return _entering(keys, name, is_exact=True)
+
+
+def _entering(keys: tuple[Any, ...], name: str, *, is_exact: bool) -> Callable[[Lower], Lower]:
     def enter(lower: Lower) -> Lower:
-        entry = Rule(name or lower.__name__.removesuffix("_module"), lower)
+        entry = Rule(name or lower.__name__.removesuffix("_module"), lower, is_exact)
         for key in dict.fromkeys(keys):
             assert key not in RULES, f"two rules for {key}"
             RULES[key] = entry

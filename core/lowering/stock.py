@@ -21,18 +21,15 @@ from lowerscope.core.lowering.rule_table import Refused
 
 _FX: frozenset[Any] = frozenset(
     {
-        torch.isin,
         torch.diagonal,
         "diagonal",
         torch.bucketize,
-        torch.nn.functional.cross_entropy,
     }
 )
 """Functions and methods that `TorchFXImporter` converts rightly."""
 
 _EXPORT: frozenset[str] = frozenset(
     {
-        "isin.Tensor_Tensor",
         "diagonal.default",
         "bucketize.Tensor",
     }

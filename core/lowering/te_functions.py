@@ -18,8 +18,9 @@ def te_matmul(A: te.Tensor, B: te.Tensor) -> te.Tensor:
 
 def te_relu(A: te.Tensor) -> te.Tensor:
     """Return the larger of each element and 0, for any rank."""
+    # In this order NaN stays NaN, as in torch.
     zero = tirx.const(0, A.dtype)
-    return te.compute(A.shape, lambda *i: te.max(A(*i), zero), name="relu")
+    return te.compute(A.shape, lambda *i: te.max(zero, A(*i)), name="relu")
 
 
 def te_dense(A: te.Tensor, W: te.Tensor) -> te.Tensor:

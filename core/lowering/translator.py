@@ -39,7 +39,7 @@ from lowerscope.core.lowering.relax_values import (
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
 from lowerscope.core.lowering.torch_traits import member_index
-from lowerscope.core.lowering.traced_values import as_traced
+from lowerscope.core.lowering.traced_values import as_traced, check_members
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.recipe import Override, Strategy
 
@@ -302,6 +302,7 @@ class _Translation:
     def _as_traced(self, node: fx.Node, value: Value) -> Value:
         info = self._traced.values[node.name]
         if info.shape is None:
+            check_members(value, info)
             return value
         written = node.name in self._traced.mutations
         return as_traced(self._builder, value, info.shape, info.dtype, written=written)

@@ -21,7 +21,7 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, cast, div, mul, sub
 from lowerscope.core.lowering.rules.elementwise import clamp
 from lowerscope.core.lowering.te_functions import te_relu
@@ -29,7 +29,7 @@ from lowerscope.core.lowering.te_functions import te_relu
 aten = torch.ops.aten
 
 
-@rule(F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_", aten.relu.default)
+@exact(F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_", aten.relu.default)
 def relu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return b.emit_te(te_relu, input) if b.te else b.emit(op.nn.relu(input))
 
@@ -116,6 +116,25 @@ def hardtanh(
     b: NodeBuilder, input: Value, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Value:
     return clamp(b, input, min_val, max_val)
+
+
+@rule(F.rrelu, torch.rrelu)
+def rrelu(
+    b: NodeBuilder,
+    input: Value,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Value:
+    if training:
+        raise Refused("it is in training mode")
+    return leaky_relu(b, input, (lower + upper) / 2)
+
+
+@rule(nn.RReLU, name="rrelu")
+def rrelu_module(b: NodeBuilder, module: nn.RReLU, input: Value) -> Value:
+    return rrelu(b, input, module.lower, module.upper, module.training)
 
 
 @rule(F.relu6, aten.relu6.default)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import (
+    HALF,
     Value,
     dtype_name,
     dtype_of,
@@ -21,7 +24,7 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     torch_dtype,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
 
 aten = torch.ops.aten
 
@@ -53,12 +56,27 @@ def to_common_dtype(b: NodeBuilder, *values: Value) -> tuple[Value, ...]:
     return tuple(cast(b, value, dtype) for value in values)
 
 
+def is_nan(b: NodeBuilder, value: Value) -> Value:
+    """Return whether each element is NaN; TVM knows it of no bfloat16."""
+    return b.emit(op.isnan(cast(b, value, "float32") if dtype_of(value) in HALF else value))
+
+
+def differs(b: NodeBuilder, first: Value, second: Value) -> Value:
+    """Return whether two tensors of one dtype differ, NaN from everything.
+
+    TVM's ``not_equal`` is false where a side is NaN.
+    """
+    if not is_float(dtype_of(first)):
+        return b.emit(op.not_equal(first, second))
+    return b.emit(op.logical_not(b.emit(op.equal(first, second))))
+
+
 def to_float(b: NodeBuilder, value: Value) -> Value:
     """Return a tensor as it is if it has fractions, otherwise as float32."""
     return value if is_float(dtype_of(value)) else cast(b, value, "float32")
 
 
-@rule(
+@exact(
     torch.add,
     operator.add,
     operator.iadd,
@@ -71,9 +89,9 @@ def to_float(b: NodeBuilder, value: Value) -> Value:
     aten.add.Scalar,
 )
 def add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
-    first, second = to_common_dtype(b, input, other)
     if alpha != 1:
-        second = b.emit(op.multiply(second, scalar(alpha, dtype_of(second))))
+        return _scaled_sum(b, input, other, alpha)
+    first, second = to_common_dtype(b, input, other)
     if dtype_of(first) == "bool":
         return b.emit(op.logical_or(first, second))
     if b.te and not is_scalar_constant(first) and not is_scalar_constant(second):
@@ -81,7 +99,7 @@ def add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     return b.emit(op.add(first, second))
 
 
-@rule(
+@exact(
     torch.sub,
     torch.subtract,
     operator.sub,
@@ -95,18 +113,17 @@ def add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     aten.sub.Scalar,
 )
 def sub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
-    first, second = to_common_dtype(b, input, other)
     if alpha != 1:
-        second = b.emit(op.multiply(second, scalar(alpha, dtype_of(second))))
-    return b.emit(op.subtract(first, second))
+        return _scaled_sum(b, input, other, -alpha)
+    return b.emit(op.subtract(*to_common_dtype(b, input, other)))
 
 
-@rule(torch.rsub, "rsub", "__rsub__", aten.rsub.Tensor, aten.rsub.Scalar)
+@exact(torch.rsub, "rsub", "__rsub__", aten.rsub.Tensor, aten.rsub.Scalar)
 def rsub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     return sub(b, other, input, alpha)
 
 
-@rule(
+@exact(
     torch.mul,
     torch.multiply,
     operator.mul,
@@ -182,6 +199,7 @@ def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     "__mod__",
     aten.remainder.Tensor,
     aten.remainder.Scalar,
+    aten.remainder.Scalar_Tensor,
 )
 def remainder(b: NodeBuilder, input: Value, other: Value) -> Value:
     return b.emit(op.floor_mod(*to_common_dtype(b, input, other)))
@@ -189,7 +207,13 @@ def remainder(b: NodeBuilder, input: Value, other: Value) -> Value:
 
 @rule(torch.fmod, "fmod", aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return b.emit(op.mod(*to_common_dtype(b, input, other)))
+    first, second = to_common_dtype(b, input, other)
+    dtype = dtype_of(first)
+    if is_float(dtype):
+        return b.emit(op.mod(first, second))
+    # TVM's remainder of integers narrower than 32 bits is of another type than its operands.
+    wide = dtype if dtype in ("int32", "int64") else "int32"
+    return cast(b, b.emit(op.mod(cast(b, first, wide), cast(b, second, wide))), dtype)
 
 
 @rule(
@@ -221,21 +245,82 @@ def reversed_pow(b: NodeBuilder, input: Value, other: Value) -> Value:
     return pow(b, other, input)
 
 
-@rule(torch.maximum, "maximum", aten.maximum.default)
+@exact(torch.maximum, "maximum", aten.maximum.default)
 def maximum(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return b.emit(op.maximum(*to_common_dtype(b, input, other)))
+    return _extremum(b, input, other, op.maximum)
 
 
-@rule(torch.minimum, "minimum", aten.minimum.default)
+@exact(torch.minimum, "minimum", aten.minimum.default)
 def minimum(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return b.emit(op.minimum(*to_common_dtype(b, input, other)))
+    return _extremum(b, input, other, op.minimum)
 
 
-@rule(torch.atan2, "atan2", aten.atan2.default)
+@rule(torch.atan2, torch.arctan2, "atan2", "arctan2", aten.atan2.default)
 def atan2(b: NodeBuilder, input: Value, other: Value) -> Value:
     dtype = common_dtype(input, other)
     dtype = dtype if is_float(dtype) else "float32"
     return b.emit(op.atan2(cast(b, input, dtype), cast(b, other, dtype)))
+
+
+@exact(torch.fmax, "fmax", aten.fmax.default)
+def fmax(b: NodeBuilder, input: Value, other: Value) -> Value:
+    first, second = to_common_dtype(b, input, other)
+    return _but_for_nan(b, first, second, maximum(b, first, second))
+
+
+@exact(torch.fmin, "fmin", aten.fmin.default)
+def fmin(b: NodeBuilder, input: Value, other: Value) -> Value:
+    first, second = to_common_dtype(b, input, other)
+    return _but_for_nan(b, first, second, minimum(b, first, second))
+
+
+@rule(torch.hypot, "hypot", aten.hypot.default)
+def hypot(b: NodeBuilder, input: Value, other: Value) -> Value:
+    first, second = to_common_dtype(b, input, other)
+    return b.emit(op.sqrt(add(b, b.emit(op.square(first)), b.emit(op.square(second)))))
+
+
+@rule(torch.logaddexp2, "logaddexp2", aten.logaddexp2.default)
+def logaddexp2(b: NodeBuilder, input: Value, other: Value) -> Value:
+    first, second = to_common_dtype(b, input, other)
+    factor = math.log(2)
+    return div(b, logaddexp(b, mul(b, first, factor), mul(b, second, factor)), factor)
+
+
+@rule(torch.float_power, "float_power", aten.float_power.Tensor_Scalar)
+def float_power(b: NodeBuilder, input: Value, exponent: Value) -> Value:
+    base = cast(b, input, "float64")
+    return pow(b, base, cast(b, exponent, "float64") if is_tensor(exponent) else exponent)
+
+
+@rule(
+    torch.bitwise_left_shift,
+    operator.lshift,
+    operator.ilshift,
+    "bitwise_left_shift",
+    "__lshift__",
+    aten.bitwise_left_shift.Tensor,
+    aten.bitwise_left_shift.Tensor_Scalar,
+    aten.__lshift__.Tensor,
+    aten.__lshift__.Scalar,
+)
+def left_shift(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return b.emit(op.left_shift(*to_common_dtype(b, input, other)))
+
+
+@rule(
+    torch.bitwise_right_shift,
+    operator.rshift,
+    operator.irshift,
+    "bitwise_right_shift",
+    "__rshift__",
+    aten.bitwise_right_shift.Tensor,
+    aten.bitwise_right_shift.Tensor_Scalar,
+    aten.__rshift__.Tensor,
+    aten.__rshift__.Scalar,
+)
+def right_shift(b: NodeBuilder, input: Value, other: Value) -> Value:
+    return b.emit(op.right_shift(*to_common_dtype(b, input, other)))
 
 
 @rule(torch.logaddexp, "logaddexp", aten.logaddexp.default)
@@ -260,6 +345,39 @@ def addcdiv(
 @rule(torch.lerp, "lerp", aten.lerp.Tensor, aten.lerp.Scalar)
 def lerp(b: NodeBuilder, input: Value, end: Value, weight: Value) -> Value:
     return add(b, input, mul(b, sub(b, end, input), weight))
+
+
+def _scaled_sum(b: NodeBuilder, input: Value, other: Value, alpha: Any) -> Value:
+    """Return ``input + alpha * other``, rounded once."""
+    dtype = common_dtype(input, other)
+    if dtype == "bool":
+        raise Refused("it scales bools")
+    wide = "float32" if dtype in HALF else dtype
+    product = b.emit(op.multiply(cast(b, other, wide), scalar(alpha, wide)))
+    return cast(b, b.emit(op.add(cast(b, input, wide), product)), dtype)
+
+
+def _extremum(b: NodeBuilder, input: Value, other: Value, find: Callable[..., Value]) -> Value:
+    """Return the larger or smaller elements, or NaN where either is, as torch does.
+
+    TVM's extrema of a and b are b where they do not compare, so NaN in the second operand stays.
+    """
+    first, second = to_common_dtype(b, input, other)
+    if is_scalar_constant(second):
+        first, second = second, first
+    value = b.emit(find(first, second))
+    if not is_float(dtype_of(first)) or is_scalar_constant(first):
+        return value
+    return b.emit(op.where(is_nan(b, first), first, value))
+
+
+def _but_for_nan(b: NodeBuilder, first: Value, second: Value, value: Value) -> Value:
+    """Return `value`, but where one tensor is NaN what the other is."""
+    if not is_float(dtype_of(first)):
+        return value
+    for each, other in ((first, second), (second, first)):
+        value = b.emit(op.where(is_nan(b, each), other, value))
+    return value
 
 
 def _integer_power(b: NodeBuilder, base: Value, exponent: Value) -> Value:

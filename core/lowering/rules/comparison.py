@@ -10,9 +10,9 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, dtype_of
-from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import cast, to_common_dtype
+from lowerscope.core.lowering.relax_values import Value, dtype_of, is_tensor, rank_of, scalar
+from lowerscope.core.lowering.rule_table import Refused, exact
+from lowerscope.core.lowering.rules.arithmetic import cast, differs, to_common_dtype
 from lowerscope.core.lowering.rules.elementwise import truth
 
 aten = torch.ops.aten
@@ -41,7 +41,13 @@ _BITWISE: dict[str, tuple[Any, Any, Callable[..., Value], Callable[..., Value]]]
 
 def _comparison(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
     def lower(b: NodeBuilder, input: Value, other: Value) -> Value:
-        return b.emit(relax_operator(*to_common_dtype(b, input, other)))
+        first, second = to_common_dtype(b, input, other)
+        if dtype_of(first) == "bool":
+            # TVM compares no bools.
+            first, second = cast(b, first, "int8"), cast(b, second, "int8")
+        if relax_operator is op.not_equal:
+            return differs(b, first, second)
+        return b.emit(relax_operator(first, second))
 
     return lower
 
@@ -69,22 +75,41 @@ def _enter_all() -> None:
         if long != "equal":
             # torch.equal compares whole tensors and returns a Python bool.
             keys += [getattr(torch, long), long]
-        rule(*keys, packet.Tensor, packet.Scalar, name=short)(_comparison(relax_operator))
+        exact(*keys, packet.Tensor, packet.Scalar, name=short)(_comparison(relax_operator))
     for name, relax_operator in _LOGIC.items():
         keys = [getattr(torch, name), name, getattr(aten, name).default]
-        rule(*keys, name=name)(_logic(relax_operator))
+        exact(*keys, name=name)(_logic(relax_operator))
     for name, (plain, in_place, on_integers, on_bools) in _BITWISE.items():
         packet = getattr(aten, f"bitwise_{name}")
         dunder = getattr(aten, f"__{name}__")
         keys = [getattr(torch, f"bitwise_{name}"), f"bitwise_{name}", f"__{name}__"]
         keys += [plain, in_place, packet.Tensor, packet.Scalar, dunder.Tensor, dunder.Scalar]
-        rule(*keys, name=f"bitwise_{name}")(_bitwise(on_integers, on_bools))
+        exact(*keys, name=f"bitwise_{name}")(_bitwise(on_integers, on_bools))
 
 
 _enter_all()
 
 
-@rule(torch.where, aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf)
+@exact(torch.isin, aten.isin.Tensor_Tensor)
+def isin(
+    b: NodeBuilder,
+    elements: Value,
+    test_elements: Value,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Value:
+    if not is_tensor(elements) or not is_tensor(test_elements):
+        raise Refused("it is given a number")
+    first, second = to_common_dtype(b, elements, test_elements)
+    column = b.emit(op.expand_dims(first, rank_of(first)))
+    same = b.emit(op.equal(column, b.emit(op.reshape(second, (-1,)))))
+    found = b.emit(op.max(b.emit(op.astype(same, "int8")), -1))
+    wanted = scalar(0 if invert else 1, "int8")
+    return b.emit(op.equal(found, wanted))
+
+
+@exact(torch.where, aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf)
 def where(b: NodeBuilder, condition: Value, input: Value = None, other: Value = None) -> Value:
     if input is None or other is None:
         raise Refused("with one argument its shape depends on the data")
@@ -92,12 +117,12 @@ def where(b: NodeBuilder, condition: Value, input: Value = None, other: Value = 
     return b.emit(op.where(truth(b, condition), first, second))
 
 
-@rule("where")
+@exact("where")
 def where_method(b: NodeBuilder, input: Value, condition: Value, other: Value) -> Value:
     return where(b, condition, input, other)
 
 
-@rule(
+@exact(
     torch.masked_fill,
     "masked_fill",
     "masked_fill_",

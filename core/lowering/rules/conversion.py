@@ -8,7 +8,7 @@ import torch
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, dtype_name, dtype_of, is_float, is_tensor
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import cast
 from lowerscope.core.lowering.rules.elementwise import truth
 
@@ -20,7 +20,7 @@ def convert(b: NodeBuilder, value: Value, dtype: torch.dtype) -> Value:
     return truth(b, value) if dtype is torch.bool else cast(b, value, dtype_name(dtype))
 
 
-@rule("to")
+@exact("to")
 def to(
     b: NodeBuilder,
     input: Value,
@@ -38,19 +38,19 @@ def to(
     return input
 
 
-@rule("type")
+@exact("type")
 def type_(b: NodeBuilder, input: Value, dtype: Any = None, non_blocking: bool = False) -> Value:
     if not isinstance(dtype, torch.dtype):
         raise Refused("it is not given a torch.dtype")
     return convert(b, input, dtype)
 
 
-@rule("type_as", aten.type_as.default)
+@exact("type_as", aten.type_as.default)
 def type_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return cast(b, input, dtype_of(other))
 
 
-@rule(aten._to_copy.default, aten.to.dtype, name="to")
+@exact(aten._to_copy.default, aten.to.dtype, name="to")
 def aten_to(
     b: NodeBuilder,
     input: Value,
@@ -61,7 +61,7 @@ def aten_to(
     return input if dtype is None else convert(b, input, dtype)
 
 
-@rule(torch.is_floating_point, "is_floating_point")
+@exact(torch.is_floating_point, "is_floating_point")
 def is_floating_point(b: NodeBuilder, input: Value) -> bool:
     return is_float(dtype_of(input))
 
@@ -70,7 +70,7 @@ def _enter(name: str, dtype: torch.dtype) -> None:
     def lower(b: NodeBuilder, input: Value) -> Value:
         return convert(b, input, dtype)
 
-    rule(name, name=name)(lower)
+    exact(name, name=name)(lower)
 
 
 _METHODS = {

@@ -17,63 +17,63 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import cast
 from lowerscope.core.lowering.rules.shape import broadcast_to, flat
 
 aten = torch.ops.aten
 
 
-@rule(torch.zeros, torch.empty, aten.zeros.default, aten.empty.memory_format)
+@exact(torch.zeros, torch.empty, aten.zeros.default, aten.empty.memory_format)
 def zeros(b: NodeBuilder, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 0, _named(dtype or torch.get_default_dtype()))
 
 
-@rule(torch.ones, aten.ones.default)
+@exact(torch.ones, aten.ones.default)
 def ones(b: NodeBuilder, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 1, _named(dtype or torch.get_default_dtype()))
 
 
-@rule(torch.full, aten.full.default)
+@exact(torch.full, aten.full.default)
 def full(b: NodeBuilder, size: Sequence[int], fill_value: Any, *, dtype: Any = None) -> Value:
     inferred = torch.full((), fill_value).dtype if not is_tensor(fill_value) else None
     name = _named(dtype or inferred) if dtype or inferred else dtype_of(fill_value)
     return _filled(b, flat([size]), fill_value, name)
 
 
-@rule(torch.zeros_like, torch.empty_like, aten.zeros_like.default, aten.empty_like.default)
+@exact(torch.zeros_like, torch.empty_like, aten.zeros_like.default, aten.empty_like.default)
 def zeros_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
     return _filled(b, shape_of(input), 0, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule(torch.ones_like, aten.ones_like.default)
+@exact(torch.ones_like, aten.ones_like.default)
 def ones_like(b: NodeBuilder, input: Value, *, dtype: Any = None) -> Value:
     return _filled(b, shape_of(input), 1, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule(torch.full_like, aten.full_like.default)
+@exact(torch.full_like, aten.full_like.default)
 def full_like(b: NodeBuilder, input: Value, fill_value: Any, *, dtype: Any = None) -> Value:
     return _filled(b, shape_of(input), fill_value, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule("new_zeros", "new_empty", aten.new_zeros.default, aten.new_empty.default)
+@exact("new_zeros", "new_empty", aten.new_zeros.default, aten.new_empty.default)
 def new_zeros(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 0, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule("new_ones", aten.new_ones.default)
+@exact("new_ones", aten.new_ones.default)
 def new_ones(b: NodeBuilder, input: Value, *size: Any, dtype: Any = None) -> Value:
     return _filled(b, flat(size), 1, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule("new_full", aten.new_full.default)
+@exact("new_full", aten.new_full.default)
 def new_full(
     b: NodeBuilder, input: Value, size: Any, fill_value: Any, *, dtype: Any = None
 ) -> Value:
     return _filled(b, flat([size]), fill_value, _named(dtype) if dtype else dtype_of(input))
 
 
-@rule(torch.arange, aten.arange.default, aten.arange.start, aten.arange.start_step)
+@exact(torch.arange, aten.arange.default, aten.arange.start, aten.arange.start_step)
 def arange(
     b: NodeBuilder,
     *bounds: Any,
@@ -85,8 +85,9 @@ def arange(
     named = {"start": start, "end": end}
     first, last, stride = _bounds(bounds, named, step)
     numbers = torch.arange(first, last, stride, dtype=dtype)
-    if numbers.dtype.is_floating_point:
-        # The k-th number is start + k·step in torch; TVM adds up, and may stop one off.
+    if numbers.dtype.is_floating_point or stride < 0:
+        # The k-th number is start + k·step in torch; TVM adds up, and may stop one off. It counts
+        # the numbers of a negative step wrongly.
         return b.constant(numbers)
     return b.emit(op.arange(first, last, stride, dtype_name(numbers.dtype)))
 
@@ -112,7 +113,7 @@ for _function in (
     aten.eye.m,
     aten.scalar_tensor.default,
 ):
-    rule(_function, name="constant")(_of_numbers(_function))
+    exact(_function, name="constant")(_of_numbers(_function))
 
 
 def _bounds(positional: Sequence[Any], named: dict[str, Any], step: Any) -> tuple[Any, Any, Any]:

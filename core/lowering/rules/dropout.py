@@ -10,14 +10,14 @@ from torch import nn
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value
-from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rule_table import Missing, Refused, exact
 
 aten = torch.ops.aten
 
 _TRAINING = "it is in training mode"
 
 
-@rule(
+@exact(
     F.dropout,
     F.dropout1d,
     F.dropout2d,
@@ -37,17 +37,17 @@ def dropout(
     return input
 
 
-@rule(torch.dropout, aten.dropout.default, name="dropout")
+@exact(torch.dropout, aten.dropout.default, name="dropout")
 def aten_dropout(b: NodeBuilder, input: Value, p: float, train: bool) -> Value:
     return dropout(b, input, p, train)
 
 
-@rule(aten.native_dropout.default, name="dropout")
+@exact(aten.native_dropout.default, name="dropout")
 def aten_native_dropout(b: NodeBuilder, input: Value, p: float, train: bool | None) -> Value:
     return dropout(b, input, p, bool(train)), Missing("it belongs to training")
 
 
-@rule(
+@exact(
     nn.Dropout,
     nn.Dropout1d,
     nn.Dropout2d,
@@ -60,7 +60,7 @@ def dropout_module(b: NodeBuilder, module: Any, input: Value) -> Value:
     return dropout(b, input, module.p, module.training)
 
 
-@rule(
+@exact(
     torch._assert,
     aten._assert_scalar.default,
     aten._assert_tensor_metadata.default,

@@ -11,9 +11,26 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, dtype_of, is_float, is_tensor, scalar
-from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, sub, to_float
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    dtype_of,
+    is_float,
+    is_tensor,
+    scalar,
+    torch_dtype,
+)
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import (
+    add,
+    differs,
+    div,
+    is_nan,
+    maximum,
+    minimum,
+    mul,
+    sub,
+    to_float,
+)
 
 aten = torch.ops.aten
 
@@ -63,6 +80,7 @@ _TESTS: dict[str, Callable[..., Value]] = {
 _OTHER_NAMES: dict[str, tuple[Any, ...]] = {
     "abs": (operator.abs, torch.absolute, "__abs__", "absolute"),
     "neg": (operator.neg, torch.negative, "__neg__", "negative"),
+    "sign": (torch.sgn, "sgn", aten.sgn.default),
     "sigmoid": (torch.nn.functional.sigmoid, torch.special.expit, torch.nn.Sigmoid),
     "tanh": (torch.nn.functional.tanh, torch.nn.Tanh),
     "trunc": (torch.fix, "fix"),
@@ -180,11 +198,11 @@ def reciprocal(b: NodeBuilder, input: Value) -> Value:
     return div(b, 1, input)
 
 
-@rule(torch.logit, "logit")
+@rule(torch.logit, torch.special.logit, "logit", aten.logit.default)
 def logit(b: NodeBuilder, input: Value, eps: float | None = None) -> Value:
-    if eps is not None:
-        raise Refused("it has an eps")
     value = to_float(b, input)
+    if eps is not None:
+        value = clamp(b, value, eps, 1 - eps)
     return b.emit(op.log(div(b, value, sub(b, 1, value))))
 
 
@@ -198,9 +216,6 @@ def logit(b: NodeBuilder, input: Value, eps: float | None = None) -> Value:
     aten.clamp.Tensor,
 )
 def clamp(b: NodeBuilder, input: Value, min: Value = None, max: Value = None) -> Value:
-    both_numbers = not is_tensor(min) and not is_tensor(max)
-    if both_numbers and min is not None and max is not None and is_float(dtype_of(input)):
-        return b.emit(op.clip(input, float(min), float(max)))
     value = input
     if min is not None:
         value = maximum(b, value, min)
@@ -217,6 +232,54 @@ def clamp_min(b: NodeBuilder, input: Value, min: Value) -> Value:
 @rule(torch.clamp_max, "clamp_max", "clamp_max_", aten.clamp_max.default)
 def clamp_max(b: NodeBuilder, input: Value, max: Value) -> Value:
     return clamp(b, input, max=max)
+
+
+@rule(torch.frac, "frac", aten.frac.default)
+def frac(b: NodeBuilder, input: Value) -> Value:
+    return sub(b, input, b.emit(op.trunc(input)))
+
+
+@rule(torch.deg2rad, "deg2rad", aten.deg2rad.default)
+def deg2rad(b: NodeBuilder, input: Value) -> Value:
+    return mul(b, to_float(b, input), math.pi / 180)
+
+
+@rule(torch.rad2deg, "rad2deg", aten.rad2deg.default)
+def rad2deg(b: NodeBuilder, input: Value) -> Value:
+    return mul(b, to_float(b, input), 180 / math.pi)
+
+
+@rule(torch.isposinf, "isposinf", aten.isposinf.default)
+def isposinf(b: NodeBuilder, input: Value) -> Value:
+    value = to_float(b, input)
+    return b.emit(op.equal(value, scalar(math.inf, dtype_of(value))))
+
+
+@rule(torch.isneginf, "isneginf", aten.isneginf.default)
+def isneginf(b: NodeBuilder, input: Value) -> Value:
+    value = to_float(b, input)
+    return b.emit(op.equal(value, scalar(-math.inf, dtype_of(value))))
+
+
+@exact(torch.nan_to_num, "nan_to_num", "nan_to_num_", aten.nan_to_num.default)
+def nan_to_num(
+    b: NodeBuilder,
+    input: Value,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Value:
+    dtype = dtype_of(input)
+    if not is_float(dtype):
+        return input
+    limits = torch.finfo(torch_dtype(dtype))
+    highest = limits.max if posinf is None else posinf
+    lowest = limits.min if neginf is None else neginf
+    value = b.emit(op.where(is_nan(b, input), scalar(nan or 0.0, dtype), input))
+    for limit, instead in ((math.inf, highest), (-math.inf, lowest)):
+        infinite = b.emit(op.equal(value, scalar(limit, dtype)))
+        value = b.emit(op.where(infinite, scalar(instead, dtype), value))
+    return value
 
 
 @rule(torch.logical_not, "logical_not", aten.logical_not.default)
@@ -237,4 +300,4 @@ def truth(b: NodeBuilder, value: Value) -> Value:
         return scalar(bool(value), "bool")
     if dtype_of(value) == "bool":
         return value
-    return b.emit(op.not_equal(value, scalar(0, dtype_of(value))))
+    return differs(b, value, scalar(0, dtype_of(value)))

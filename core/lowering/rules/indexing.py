@@ -23,14 +23,14 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rule_table import Missing, Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 
 aten = torch.ops.aten
 
 
-@rule(operator.getitem, "__getitem__")
+@exact(operator.getitem, "__getitem__")
 def getitem(b: NodeBuilder, input: Any, index: Any) -> Any:
     if isinstance(input, ir.Expr) and isinstance(input.ty, relax.TupleType):
         count = len(input.ty.fields)
@@ -45,13 +45,13 @@ def getitem(b: NodeBuilder, input: Any, index: Any) -> Any:
     return _index(b, input, index if isinstance(index, tuple) else (index,))
 
 
-@rule(torch.select, "select", aten.select.int)
+@exact(torch.select, "select", aten.select.int)
 def select(b: NodeBuilder, input: Value, dim: int, index: int) -> Value:
     axis = axis_of(dim, rank_of(input))
     return take_one(b, input, axis, index)
 
 
-@rule(aten.slice.Tensor, name="slice")
+@exact(aten.slice.Tensor, name="slice")
 def aten_slice(
     b: NodeBuilder,
     input: Value,
@@ -64,24 +64,24 @@ def aten_slice(
     return _slice(b, input, {axis: slice(start, end, step)})
 
 
-@rule(torch.narrow, "narrow", aten.narrow.default)
+@exact(torch.narrow, "narrow", aten.narrow.default)
 def narrow(b: NodeBuilder, input: Value, dim: int, start: int, length: int) -> Value:
     axis = axis_of(dim, rank_of(input))
     first = start + shape_of(input)[axis] if start < 0 else start
     return _slice(b, input, {axis: slice(first, first + length)})
 
 
-@rule(torch.index_select, "index_select", aten.index_select.default)
+@exact(torch.index_select, "index_select", aten.index_select.default)
 def index_select(b: NodeBuilder, input: Value, dim: int, index: Value) -> Value:
     return b.emit(op.take(input, index, axis_of(dim, rank_of(input)), mode="clip"))
 
 
-@rule(torch.take, "take", aten.take.default)
+@exact(torch.take, "take", aten.take.default)
 def take(b: NodeBuilder, input: Value, index: Value) -> Value:
     return b.emit(op.take(reshape_to(b, input, [-1]), index, 0, mode="wrap"))
 
 
-@rule(torch.gather, "gather", aten.gather.default)
+@exact(torch.gather, "gather", aten.gather.default)
 def gather(
     b: NodeBuilder, input: Value, dim: int, index: Value, *, sparse_grad: bool = False
 ) -> Value:
@@ -92,13 +92,27 @@ def gather(
     return b.emit(op.gather_elements(input, index, axis))
 
 
-@rule(aten.index.Tensor, name="getitem")
+@exact(torch.take_along_dim, "take_along_dim")
+def take_along_dim(b: NodeBuilder, input: Value, indices: Value, dim: int | None = None) -> Value:
+    if dim is None:
+        return take_along_dim(b, reshape_to(b, input, [-1]), reshape_to(b, indices, [-1]), 0)
+    axis = axis_of(dim, rank_of(input))
+    if any(
+        own != wanted
+        for each, (own, wanted) in enumerate(zip(shape_of(input), shape_of(indices), strict=True))
+        if each != axis
+    ):
+        raise Refused("its input and its indices broadcast")
+    return gather(b, input, dim, counted_from_front(b, indices, shape_of(input)[axis]))
+
+
+@exact(aten.index.Tensor, name="getitem")
 def aten_index(b: NodeBuilder, input: Value, indices: Sequence[Value]) -> Value:
     index = [slice(None) if each is None else each for each in indices]
     return _index(b, input, tuple(index))
 
 
-@rule(torch.embedding, aten.embedding.default, name="embedding")
+@exact(torch.embedding, aten.embedding.default, name="embedding")
 def aten_embedding(
     b: NodeBuilder,
     weight: Value,
@@ -110,7 +124,7 @@ def aten_embedding(
     return embedding(b, indices, weight)
 
 
-@rule(F.embedding)
+@exact(F.embedding)
 def embedding(
     b: NodeBuilder,
     input: Value,
@@ -126,12 +140,12 @@ def embedding(
     return b.emit(op.take(weight, input, 0, mode="clip"))
 
 
-@rule(nn.Embedding)
+@exact(nn.Embedding)
 def embedding_module(b: NodeBuilder, module: nn.Embedding, input: Value) -> Value:
     return embedding(b, input, b.constant(module.weight), max_norm=module.max_norm)
 
 
-@rule(F.one_hot, aten.one_hot.default)
+@exact(F.one_hot, aten.one_hot.default)
 def one_hot(b: NodeBuilder, input: Value, num_classes: int = -1) -> Value:
     if num_classes < 1:
         raise Refused("without num_classes its shape depends on the data")

@@ -45,6 +45,7 @@ def linear_module(b: NodeBuilder, module: nn.Linear, input: Value) -> Value:
     torch.bmm,
     torch.mv,
     torch.dot,
+    torch.vdot,
     operator.matmul,
     "matmul",
     "mm",
@@ -84,7 +85,29 @@ def baddbmm(
     return addmm(b, input, batch1, batch2, beta=beta, alpha=alpha)
 
 
-@rule(torch.outer, "outer", aten.outer.default)
+@rule(torch.addmv, "addmv", aten.addmv.default)
+def addmv(
+    b: NodeBuilder, input: Value, mat: Value, vec: Value, *, beta: Any = 1, alpha: Any = 1
+) -> Value:
+    return addmm(b, input, mat, vec, beta=beta, alpha=alpha)
+
+
+@rule(torch.addbmm, "addbmm", aten.addbmm.default)
+def addbmm(
+    b: NodeBuilder, input: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1
+) -> Value:
+    product = scaled(b, b.emit(op.sum(matmul(b, batch1, batch2), [0])), alpha)
+    return product if beta == 0 else b.emit(op.add(scaled(b, input, beta), product))
+
+
+@rule(torch.inner, "inner")
+def inner(b: NodeBuilder, input: Value, other: Value) -> Value:
+    if rank_of(other) < 2:
+        return matmul(b, input, other)
+    return b.emit(op.matmul(input, b.emit(op.permute_dims(other))))
+
+
+@rule(torch.outer, torch.ger, "outer", "ger", aten.outer.default)
 def outer(b: NodeBuilder, input: Value, vec2: Value) -> Value:
     first, second = to_common_dtype(b, input, vec2)
     return b.emit(op.outer(first, second))

@@ -14,14 +14,12 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import (
     Value,
-    axis_of,
     dtype_of,
     rank_of,
-    scalar,
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add, cast, div, mul, sub
+from lowerscope.core.lowering.rules.arithmetic import add, cast, mul, sub
 
 aten = torch.ops.aten
 
@@ -272,18 +270,6 @@ def instance_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
         use_input_stats=module.training or not module.track_running_stats,
         eps=module.eps,
     )
-
-
-@rule(F.normalize)
-def normalize(
-    b: NodeBuilder, input: Value, p: float = 2.0, dim: int = 1, eps: float = 1e-12
-) -> Value:
-    if p != 2:
-        raise Refused("its p is not 2")
-    axis = axis_of(dim, rank_of(input))
-    total = b.emit(op.sum(b.emit(op.square(input)), axis, keepdims=True))
-    norm = b.emit(op.sqrt(total))
-    return div(b, input, b.emit(op.maximum(norm, scalar(eps, dtype_of(input)))))
 
 
 def _normalise(

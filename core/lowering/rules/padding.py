@@ -11,13 +11,14 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
-from lowerscope.core.lowering.rule_table import rule
+from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, shape_of
+from lowerscope.core.lowering.rule_table import exact
+from lowerscope.core.lowering.rules.arithmetic import cast
 
 aten = torch.ops.aten
 
 
-@rule(F.pad, aten.pad.default)
+@exact(F.pad, aten.pad.default)
 def pad(
     b: NodeBuilder,
     input: Value,
@@ -42,10 +43,14 @@ def pad_by(
     grown = [max(width, 0) for pair in widths for width in pair]
     if not any(grown):
         return cropped
+    if dtype_of(cropped) == "bool":
+        # TVM pads no bools.
+        numbers = b.emit(op.nn.pad(cast(b, cropped, "int8"), grown, mode, value_of_pads))
+        return b.emit(op.astype(numbers, "bool"))
     return b.emit(op.nn.pad(cropped, grown, mode, value_of_pads))
 
 
-@rule(aten.constant_pad_nd.default, name="pad")
+@exact(aten.constant_pad_nd.default, name="pad")
 def constant_pad(b: NodeBuilder, input: Value, pad: Sequence[int], value: float = 0) -> Value:
     return pad_by(b, input, pad, "constant", value)
 
@@ -79,4 +84,4 @@ def _of_module(mode: str) -> Any:
 
 
 for _mode, _types in _MODES.items():
-    rule(*_types, name="pad")(_of_module(_mode))
+    exact(*_types, name="pad")(_of_module(_mode))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import mul
 
 aten = torch.ops.aten
 
@@ -93,7 +95,11 @@ def _avg_pool(
     strides = _each(stride, dimensions) if stride else kernel
     widths = _each(padding, dimensions)
     if divisor_override is not None:
-        raise Refused("it has a divisor_override")
+        if ceil_mode:
+            raise Refused("it has a divisor_override and rounds up")
+        plain = (kernel_size, stride, padding, False, True)
+        mean = _avg_pool(b, dimensions, input, *plain)
+        return mul(b, mean, math.prod(kernel) / divisor_override)
     if ceil_mode and count_include_pad and not _divides(input, kernel, strides, widths):
         raise Refused("with ceil_mode TVM divides the last windows by another count than torch")
 

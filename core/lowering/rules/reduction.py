@@ -25,6 +25,7 @@ from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import (
     add,
     cast,
+    is_nan,
     maximum,
     minimum,
     mul,
@@ -111,6 +112,42 @@ def var_mean(
     return variance, mean(b, input, None if isinstance(dim, bool) else dim, keepdim)
 
 
+@rule(torch.std_mean, aten.std_mean.correction)
+def std_mean(
+    b: NodeBuilder,
+    input: Value,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> Value:
+    variance, average = var_mean(b, input, dim, unbiased, keepdim, correction=correction)
+    return b.emit(op.sqrt(variance)), average
+
+
+@rule(torch.nansum, "nansum", aten.nansum.default)
+def nansum(
+    b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:
+    if not is_float(dtype_of(input)):
+        return sum(b, input, dim, keepdim, dtype=dtype)
+    kept = b.emit(op.where(is_nan(b, input), scalar(0, dtype_of(input)), input))
+    return sum(b, kept, dim, keepdim, dtype=dtype)
+
+
+@rule(torch.aminmax, "aminmax", aten.aminmax.default)
+def aminmax(
+    b: NodeBuilder, input: Value, *, dim: int | None = None, keepdim: bool = False
+) -> Value:
+    return amin(b, input, dim, keepdim), amax(b, input, dim, keepdim)
+
+
+@rule(torch.count_nonzero, "count_nonzero", aten.count_nonzero.default)
+def count_nonzero(b: NodeBuilder, input: Value, dim: Axes = None) -> Value:
+    return sum(b, truth(b, input), dim)
+
+
 @rule(torch.amax, "amax", aten.amax.default)
 def amax(b: NodeBuilder, input: Value, dim: Axes = (), keepdim: bool = False) -> Value:
     return b.emit(op.max(input, axes_of(input, dim), keepdims=keepdim))
@@ -169,6 +206,9 @@ def any(b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False) -
 def logsumexp(b: NodeBuilder, input: Value, dim: Axes, keepdim: bool = False) -> Value:
     axes = axes_of(input, dim)
     largest = b.emit(op.max(input, axes, keepdims=True))
+    # Where all are infinite, the difference of infinities would be NaN.
+    infinite = b.emit(op.equal(b.emit(op.abs(largest)), scalar(math.inf, dtype_of(largest))))
+    largest = b.emit(op.where(infinite, scalar(0, dtype_of(largest)), largest))
     total = sum(b, b.emit(op.exp(sub(b, input, largest))), axes, keepdim)
     kept = largest if keepdim else b.emit(op.squeeze(largest, axes))
     return add(b, b.emit(op.log(total)), kept)
@@ -186,6 +226,36 @@ def norm(
     if isinstance(p, str) and p != "fro":
         raise Refused(f"it is the {p} norm")
     return vector_norm(b, input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)
+
+
+@rule(torch.linalg.norm)
+def linalg_norm(
+    b: NodeBuilder,
+    input: Value,
+    ord: Any = None,
+    dim: Axes = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Value:
+    if ord is not None and not isinstance(dim, int):
+        raise Refused("it is a norm of matrices")
+    return vector_norm(b, input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@rule(torch.linalg.matrix_norm)
+def matrix_norm(
+    b: NodeBuilder,
+    input: Value,
+    ord: Any = "fro",
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Value:
+    if ord != "fro":
+        raise Refused(f"it is the {ord} norm of a matrix")
+    return vector_norm(b, input, 2, dim, keepdim, dtype=dtype)
 
 
 @rule(torch.linalg.vector_norm, aten.linalg_vector_norm.default)
@@ -235,6 +305,10 @@ def topk(
 def argsort(
     b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Value:
+    dtype = dtype_of(input)
+    if dtype not in ("float32", "float64", "int32", "int64"):
+        # TVM sorts no other numbers.
+        input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
     return b.emit(op.argsort(input, axis_of(dim, rank_of(input)), descending, "int64"))
 
 
@@ -264,6 +338,8 @@ def axes_of(value: Value, dim: Axes) -> list[int]:
     rank = rank_of(value)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return list(range(rank))
+    if rank == 0:
+        return []
     named = [dim] if isinstance(dim, int) else list(dim)
     return [axis_of(axis, rank) for axis in named]
 

@@ -21,8 +21,8 @@ from lowerscope.core.lowering.relax_values import (
     rank_of,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import RULES, Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import to_common_dtype
+from lowerscope.core.lowering.rule_table import RULES, Refused, exact
+from lowerscope.core.lowering.rules.arithmetic import cast, common_dtype, to_common_dtype
 
 aten = torch.ops.aten
 
@@ -49,24 +49,27 @@ def reshape_to(b: NodeBuilder, value: Value, sizes: Sequence[int]) -> Value:
     return b.emit(op.reshape(value, target))
 
 
-@rule("view", "reshape", "unsafe_view", aten.view.default, aten.reshape.default)
-def reshape(b: NodeBuilder, input: Value, *sizes: Any, shape: Any = None) -> Value:
+@exact("view", "reshape", "unsafe_view", aten.view.default, aten.reshape.default)
+def reshape(
+    b: NodeBuilder, input: Value, *sizes: Any, shape: Any = None, size: Any = None
+) -> Value:
+    shape = size if shape is None else shape
     if sizes and isinstance(sizes[0], torch.dtype):
         raise Refused("it reads the bits as another dtype")
     return reshape_to(b, input, flat(sizes) if shape is None else flat([shape]))
 
 
-@rule(aten._unsafe_view.default, torch.reshape, name="reshape")
+@exact(aten._unsafe_view.default, torch.reshape, name="reshape")
 def reshape_function(b: NodeBuilder, input: Value, shape: Sequence[int]) -> Value:
     return reshape_to(b, input, flat([shape]))
 
 
-@rule("view_as", "reshape_as")
+@exact("view_as", "reshape_as")
 def reshape_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return reshape_to(b, input, shape_of(other))
 
 
-@rule(torch.flatten, "flatten", aten.flatten.using_ints)
+@exact(torch.flatten, "flatten", aten.flatten.using_ints)
 def flatten(b: NodeBuilder, input: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
     shape = shape_of(input) or (1,)
     start, end = axis_of(start_dim, len(shape)), axis_of(end_dim, len(shape))
@@ -74,17 +77,17 @@ def flatten(b: NodeBuilder, input: Value, start_dim: int = 0, end_dim: int = -1)
     return reshape_to(b, input, [*shape[:start], merged, *shape[end + 1 :]])
 
 
-@rule("ravel", torch.ravel)
+@exact("ravel", torch.ravel)
 def ravel(b: NodeBuilder, input: Value) -> Value:
     return flatten(b, input)
 
 
-@rule(nn.Flatten)
+@exact(nn.Flatten)
 def flatten_module(b: NodeBuilder, module: nn.Flatten, input: Value) -> Value:
     return flatten(b, input, module.start_dim, module.end_dim)
 
 
-@rule(torch.unflatten, "unflatten", aten.unflatten.int)
+@exact(torch.unflatten, "unflatten", aten.unflatten.int)
 def unflatten(b: NodeBuilder, input: Value, dim: int, sizes: Sequence[int]) -> Value:
     shape = shape_of(input)
     axis = axis_of(dim, len(shape))
@@ -95,14 +98,14 @@ def unflatten(b: NodeBuilder, input: Value, dim: int, sizes: Sequence[int]) -> V
     return reshape_to(b, input, [*shape[:axis], *inner, *shape[axis + 1 :]])
 
 
-@rule(nn.Unflatten)
+@exact(nn.Unflatten)
 def unflatten_module(b: NodeBuilder, module: nn.Unflatten, input: Value) -> Value:
     if not isinstance(module.dim, int):
         raise Refused("it names its axes")
     return unflatten(b, input, module.dim, list(module.unflattened_size))
 
 
-@rule(
+@exact(
     torch.squeeze,
     "squeeze",
     aten.squeeze.default,
@@ -116,12 +119,12 @@ def squeeze(b: NodeBuilder, input: Value, dim: int | Sequence[int] | None = None
     return b.emit(op.squeeze(input, axes)) if axes else input
 
 
-@rule(torch.unsqueeze, "unsqueeze", aten.unsqueeze.default)
+@exact(torch.unsqueeze, "unsqueeze", aten.unsqueeze.default)
 def unsqueeze(b: NodeBuilder, input: Value, dim: int) -> Value:
     return b.emit(op.expand_dims(input, axis_of(dim, rank_of(input) + 1)))
 
 
-@rule(
+@exact(
     torch.transpose,
     torch.swapaxes,
     torch.swapdims,
@@ -137,17 +140,17 @@ def transpose(b: NodeBuilder, input: Value, dim0: int, dim1: int) -> Value:
     return permute_to(b, input, order)
 
 
-@rule(torch.t, "t", aten.t.default)
+@exact(torch.t, "t", aten.t.default)
 def t(b: NodeBuilder, input: Value) -> Value:
     return transpose(b, input, 0, 1) if rank_of(input) == 2 else input
 
 
-@rule(torch.permute, "permute", aten.permute.default)
+@exact(torch.permute, "permute", aten.permute.default)
 def permute(b: NodeBuilder, input: Value, *dims: Any) -> Value:
     return permute_to(b, input, [axis_of(axis, rank_of(input)) for axis in flat(dims)])
 
 
-@rule(torch.movedim, torch.moveaxis, "movedim", "moveaxis")
+@exact(torch.movedim, torch.moveaxis, "movedim", "moveaxis")
 def movedim(b: NodeBuilder, input: Value, source: Any, destination: Any) -> Value:
     rank = rank_of(input)
     sources, targets = _axes(source, rank), _axes(destination, rank)
@@ -164,7 +167,7 @@ def permute_to(b: NodeBuilder, value: Value, order: Sequence[int]) -> Value:
     return b.emit(op.permute_dims(value, list(order)))
 
 
-@rule("expand", torch.broadcast_to, "broadcast_to", aten.expand.default)
+@exact("expand", torch.broadcast_to, "broadcast_to", aten.expand.default)
 def expand(b: NodeBuilder, input: Value, *sizes: Any, implicit: bool = False) -> Value:
     target = flat(sizes)
     shape = (1,) * (len(target) - rank_of(input)) + shape_of(input)
@@ -172,7 +175,7 @@ def expand(b: NodeBuilder, input: Value, *sizes: Any, implicit: bool = False) ->
     return broadcast_to(b, input, extents)
 
 
-@rule("expand_as")
+@exact("expand_as")
 def expand_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return broadcast_to(b, input, shape_of(other))
 
@@ -184,17 +187,17 @@ def broadcast_to(b: NodeBuilder, value: Value, sizes: Sequence[int]) -> Value:
     return b.emit(op.broadcast_to(value, list(sizes)))
 
 
-@rule("repeat", aten.repeat.default)
+@exact("repeat", aten.repeat.default)
 def repeat(b: NodeBuilder, input: Value, *repeats: Any) -> Value:
     return b.emit(op.tile(input, flat(repeats)))
 
 
-@rule(torch.tile, "tile", aten.tile.default)
+@exact(torch.tile, "tile", aten.tile.default)
 def tile(b: NodeBuilder, input: Value, *dims: Any) -> Value:
     return b.emit(op.tile(input, flat(dims)))
 
 
-@rule(torch.repeat_interleave, "repeat_interleave", aten.repeat_interleave.self_int)
+@exact(torch.repeat_interleave, "repeat_interleave", aten.repeat_interleave.self_int)
 def repeat_interleave(
     b: NodeBuilder, input: Value, repeats: Any, dim: int | None = None, output_size: Any = None
 ) -> Value:
@@ -204,34 +207,80 @@ def repeat_interleave(
     return b.emit(op.repeat(value, repeats, axis_of(dim or 0, rank_of(value))))
 
 
-@rule(torch.cat, torch.concat, torch.concatenate, aten.cat.default)
+@exact(torch.cat, torch.concat, torch.concatenate, aten.cat.default)
 def cat(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
-    # torch skips the empty tensors of old, of shape (0,).
+    # torch skips the empty tensors of old, of shape (0,), but for their dtype.
+    dtype = common_dtype(*tensors)
     kept = [value for value in tensors if shape_of(value) != (0,)] or list(tensors[:1])
-    values = to_common_dtype(b, *kept)
+    values = [cast(b, value, dtype) for value in kept]
     if len(values) == 1:
         return values[0]
     return b.emit(op.concat(list(values), axis_of(dim, rank_of(values[0]))))
 
 
-@rule(torch.stack, aten.stack.default)
+@exact(torch.stack, aten.stack.default)
 def stack(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
     values = to_common_dtype(b, *tensors)
     return b.emit(op.stack(list(values), axis_of(dim, rank_of(values[0]) + 1)))
 
 
-@rule(torch.hstack)
+@exact(torch.hstack)
 def hstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
     return cat(b, tensors, 0 if rank_of(tensors[0]) < 2 else 1)
 
 
-@rule(torch.vstack)
+@exact(torch.vstack)
 def vstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
     rows = [unsqueeze(b, value, 0) if rank_of(value) == 1 else value for value in tensors]
     return cat(b, rows, 0)
 
 
-@rule(torch.flip, "flip", aten.flip.default)
+@exact(torch.dstack)
+def dstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
+    return cat(b, [_with_rank(b, value, 3) for value in tensors], 2)
+
+
+def _with_rank(b: NodeBuilder, value: Value, rank: int) -> Value:
+    """Return `value` with axes of 1 as ``torch.atleast_3d`` and its kin add them."""
+    shape = shape_of(value)
+    if len(shape) >= rank:
+        return value
+    if rank == 3 and len(shape) == 2:
+        return reshape_to(b, value, [*shape, 1])
+    return reshape_to(b, value, [1, *shape, 1] if rank == 3 and shape else [1] * rank)
+
+
+@exact(torch.column_stack)
+def column_stack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
+    columns = [unsqueeze(b, value, 1) if rank_of(value) == 1 else value for value in tensors]
+    return cat(b, columns, 1)
+
+
+@exact(torch.fliplr, "fliplr")
+def fliplr(b: NodeBuilder, input: Value) -> Value:
+    return flip(b, input, 1)
+
+
+@exact(torch.flipud, "flipud")
+def flipud(b: NodeBuilder, input: Value) -> Value:
+    return flip(b, input, 0)
+
+
+@exact(torch.rot90, "rot90", aten.rot90.default)
+def rot90(b: NodeBuilder, input: Value, k: int = 1, dims: Sequence[int] = (0, 1)) -> Value:
+    first, second = dims
+    match k % 4:
+        case 1:
+            return transpose(b, flip(b, input, second), first, second)
+        case 2:
+            return flip(b, input, first, second)
+        case 3:
+            return flip(b, transpose(b, input, first, second), second)
+        case _:
+            return input
+
+
+@exact(torch.flip, "flip", aten.flip.default)
 def flip(b: NodeBuilder, input: Value, *dims: Any) -> Value:
     value = input
     for axis in flat(dims):
@@ -239,7 +288,7 @@ def flip(b: NodeBuilder, input: Value, *dims: Any) -> Value:
     return value
 
 
-@rule(torch.roll, "roll", aten.roll.default)
+@exact(torch.roll, "roll", aten.roll.default)
 def roll(b: NodeBuilder, input: Value, shifts: Any, dims: Any = ()) -> Value:
     steps, axes = _sequence(shifts), _sequence(dims if dims is not None else ())
     if not axes:
@@ -255,7 +304,7 @@ def roll(b: NodeBuilder, input: Value, shifts: Any, dims: Any = ()) -> Value:
     return value
 
 
-@rule(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
+@exact(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
 def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
     # Relax has this operator, but its legalisation calls what topi does not have.
     r = upscale_factor
@@ -267,7 +316,7 @@ def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
     return reshape_to(b, interleaved, [*batch, channels // (r * r), height * r, width * r])
 
 
-@rule(F.pixel_unshuffle, torch.pixel_unshuffle, aten.pixel_unshuffle.default)
+@exact(F.pixel_unshuffle, torch.pixel_unshuffle, aten.pixel_unshuffle.default)
 def pixel_unshuffle(b: NodeBuilder, input: Value, downscale_factor: int) -> Value:
     r = downscale_factor
     *batch, channels, height, width = shape_of(input)
@@ -277,7 +326,7 @@ def pixel_unshuffle(b: NodeBuilder, input: Value, downscale_factor: int) -> Valu
     return reshape_to(b, gathered, [*batch, channels * r * r, height // r, width // r])
 
 
-@rule(F.channel_shuffle, torch.channel_shuffle)
+@exact(F.channel_shuffle, torch.channel_shuffle)
 def channel_shuffle(b: NodeBuilder, input: Value, groups: int) -> Value:
     batch, channels, *spatial = shape_of(input)
     split = reshape_to(b, input, [batch, groups, channels // groups, *spatial])
@@ -285,47 +334,47 @@ def channel_shuffle(b: NodeBuilder, input: Value, groups: int) -> Value:
     return reshape_to(b, swapped, shape_of(input))
 
 
-@rule(nn.PixelShuffle)
+@exact(nn.PixelShuffle)
 def pixel_shuffle_module(b: NodeBuilder, module: nn.PixelShuffle, input: Value) -> Value:
     return pixel_shuffle(b, input, module.upscale_factor)
 
 
-@rule(nn.PixelUnshuffle)
+@exact(nn.PixelUnshuffle)
 def pixel_unshuffle_module(b: NodeBuilder, module: nn.PixelUnshuffle, input: Value) -> Value:
     return pixel_unshuffle(b, input, module.downscale_factor)
 
 
-@rule(nn.ChannelShuffle)
+@exact(nn.ChannelShuffle)
 def channel_shuffle_module(b: NodeBuilder, module: nn.ChannelShuffle, input: Value) -> Value:
     return channel_shuffle(b, input, module.groups)
 
 
-@rule(torch.tril, "tril", aten.tril.default)
+@exact(torch.tril, "tril", aten.tril.default)
 def tril(b: NodeBuilder, input: Value, diagonal: int = 0) -> Value:
     return b.emit(op.tril(input, diagonal))
 
 
-@rule(torch.triu, "triu", aten.triu.default)
+@exact(torch.triu, "triu", aten.triu.default)
 def triu(b: NodeBuilder, input: Value, diagonal: int = 0) -> Value:
     return b.emit(op.triu(input, diagonal))
 
 
-@rule("size", aten.sym_size.int)
+@exact("size", aten.sym_size.int)
 def size(b: NodeBuilder, input: Value, dim: int | None = None) -> Any:
     return shape_of(input) if dim is None else shape_of(input)[dim]
 
 
-@rule("dim", "ndimension")
+@exact("dim", "ndimension")
 def dim(b: NodeBuilder, input: Value) -> int:
     return rank_of(input)
 
 
-@rule("numel", "nelement", torch.numel, aten.sym_numel.default)
+@exact("numel", "nelement", torch.numel, aten.sym_numel.default)
 def numel(b: NodeBuilder, input: Value) -> int:
     return math.prod(shape_of(input))
 
 
-@rule(getattr, name="attribute")
+@exact(getattr, name="attribute")
 def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
     if not is_tensor(input):
         if name in _RESULTS:
@@ -350,7 +399,7 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
             raise Refused(f"a tensor's attribute {name} is not covered")
 
 
-@rule(
+@exact(
     "contiguous",
     "clone",
     "detach",
@@ -360,6 +409,8 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
     torch.clone,
     torch.detach,
     torch.positive,
+    "positive",
+    torch.ops.prims.copy_strided.default,
     torch.Tensor.contiguous,
     aten.clone.default,
     aten.detach.default,
@@ -372,7 +423,7 @@ def identity(b: NodeBuilder, input: Value, *args: Any) -> Value:
     return input
 
 
-@rule(nn.Identity, name="identity")
+@exact(nn.Identity, name="identity")
 def identity_module(b: NodeBuilder, module: nn.Identity, input: Value) -> Value:
     return input
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, axis_of, rank_of, shape_of
-from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.relax_values import Value, axis_of, is_tensor, rank_of, shape_of
+from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to
 
 aten = torch.ops.aten
+
+
+def cut(b: NodeBuilder, value: Value, axis: int, first: int, last: int) -> Value:
+    """Return the elements of `axis` from `first` to `last`, as Python's slices count them."""
+    start, stop, _ = slice(first, last).indices(shape_of(value)[axis])
+    return b.emit(op.strided_slice(value, [axis], [start], [max(start, stop)]))
 
 
 def split_into(b: NodeBuilder, value: Value, sizes: Sequence[int], axis: int) -> Value:
@@ -25,7 +31,7 @@ def split_into(b: NodeBuilder, value: Value, sizes: Sequence[int], axis: int) ->
     return b.emit(op.split(value, list(accumulate(sizes))[:-1], axis))
 
 
-@rule(
+@exact(
     torch.split,
     "split",
     aten.split.Tensor,
@@ -40,24 +46,27 @@ def split(b: NodeBuilder, input: Value, split_size_or_sections: Any, dim: int = 
     return split_into(b, input, _pieces(shape_of(input)[axis], split_size_or_sections), axis)
 
 
-@rule(torch.chunk, "chunk", aten.chunk.default)
+@exact(torch.chunk, "chunk", aten.chunk.default)
 def chunk(b: NodeBuilder, input: Value, chunks: int, dim: int = 0) -> Value:
     axis = axis_of(dim, rank_of(input))
     extent = shape_of(input)[axis]
     return split_into(b, input, _pieces(extent, -(-extent // chunks)), axis)
 
 
-@rule(torch.tensor_split, "tensor_split")
+@exact(torch.tensor_split, "tensor_split")
 def tensor_split(b: NodeBuilder, input: Value, indices_or_sections: Any, dim: int = 0) -> Value:
     axis = axis_of(dim, rank_of(input))
+    if is_tensor(indices_or_sections):
+        raise Refused("it is split at indices that are a tensor")
     if not isinstance(indices_or_sections, int):
-        raise Refused("it is split at indices")
+        places = [0, *indices_or_sections, shape_of(input)[axis]]
+        return tuple(cut(b, input, axis, first, last) for first, last in pairwise(places))
     size, rest = divmod(shape_of(input)[axis], indices_or_sections)
     sizes = [size + (index < rest) for index in range(indices_or_sections)]
     return split_into(b, input, sizes, axis)
 
 
-@rule(torch.unbind, "unbind", aten.unbind.int)
+@exact(torch.unbind, "unbind", aten.unbind.int)
 def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
     axis = axis_of(dim, rank_of(input))
     extent = shape_of(input)[axis]
@@ -65,7 +74,7 @@ def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
     return tuple(b.emit(op.squeeze(_member(b, parts, index), [axis])) for index in range(extent))
 
 
-@rule(torch.meshgrid)
+@exact(torch.meshgrid, torch._VF.meshgrid, aten.meshgrid.indexing)
 def meshgrid(b: NodeBuilder, *tensors: Any, indexing: str | None = None) -> Value:
     lists = tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors
     order = list(range(len(lists)))

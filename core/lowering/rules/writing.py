@@ -11,30 +11,30 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, axis_of, dtype_of, rank_of, shape_of
-from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import cast
+from lowerscope.core.lowering.rule_table import Refused, exact
+from lowerscope.core.lowering.rules.arithmetic import cast, mul
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
-from lowerscope.core.lowering.rules.shape import broadcast_to, cat, unsqueeze
+from lowerscope.core.lowering.rules.shape import broadcast_to, cat, reshape_to, unsqueeze
 
 aten = torch.ops.aten
 
 
-@rule("copy_", aten.copy.default, aten.copy_.default, name="copy")
+@exact("copy_", aten.copy.default, aten.copy_.default, name="copy")
 def copy(b: NodeBuilder, input: Value, src: Value, non_blocking: bool = False) -> Value:
     return broadcast_to(b, cast(b, src, dtype_of(input)), shape_of(input))
 
 
-@rule("fill_", aten.fill.Scalar, aten.fill_.Scalar, aten.fill.Tensor, name="fill")
+@exact("fill_", aten.fill.Scalar, aten.fill_.Scalar, aten.fill.Tensor, name="fill")
 def fill(b: NodeBuilder, input: Value, value: Any) -> Value:
     return broadcast_to(b, cast(b, value, dtype_of(input)), shape_of(input))
 
 
-@rule("zero_")
+@exact("zero_")
 def zero(b: NodeBuilder, input: Value) -> Value:
     return fill(b, input, 0)
 
 
-@rule(torch.slice_scatter, aten.slice_scatter.default)
+@exact(torch.slice_scatter, "slice_scatter", aten.slice_scatter.default)
 def slice_scatter(
     b: NodeBuilder,
     input: Value,
@@ -56,14 +56,14 @@ def slice_scatter(
     return b.emit(op.slice_scatter(input, cast(b, src, dtype_of(input)), *bounds, axis=axis))
 
 
-@rule(torch.select_scatter, aten.select_scatter.default)
+@exact(torch.select_scatter, "select_scatter", aten.select_scatter.default)
 def select_scatter(b: NodeBuilder, input: Value, src: Value, dim: int, index: int) -> Value:
     axis = axis_of(dim, rank_of(input))
     place = index + shape_of(input)[axis] if index < 0 else index
     return slice_scatter(b, input, unsqueeze(b, src, axis), axis, place, place + 1)
 
 
-@rule(torch.scatter, "scatter", aten.scatter.src, aten.scatter.value)
+@exact(torch.scatter, "scatter", aten.scatter.src, aten.scatter.value)
 def scatter(
     b: NodeBuilder, input: Value, dim: int, index: Value, src: Value = None, value: Any = None
 ) -> Value:
@@ -71,20 +71,119 @@ def scatter(
     updates = cast(b, source, dtype_of(input))
     if rank_of(updates) == 0:
         updates = broadcast_to(b, updates, shape_of(index))
-    if shape_of(updates) != shape_of(index):
-        raise Refused("its source is larger than its index")
+    updates = as_large_as(b, updates, index)
     return b.emit(op.scatter_elements(input, index, updates, axis_of(dim, rank_of(input))))
 
 
-@rule(torch.scatter_add, "scatter_add", aten.scatter_add.default)
+@exact(torch.scatter_add, "scatter_add", "scatter_add_", aten.scatter_add.default)
 def scatter_add(b: NodeBuilder, input: Value, dim: int, index: Value, src: Value) -> Value:
-    if shape_of(src) != shape_of(index):
-        raise Refused("its source is larger than its index")
+    return scatter_reduce(b, input, dim, index, src, "sum")
+
+
+_REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+@exact(
+    torch.scatter_reduce,
+    "scatter_reduce",
+    "scatter_reduce_",
+    aten.scatter_reduce.two,
+)
+def scatter_reduce(
+    b: NodeBuilder,
+    input: Value,
+    dim: int,
+    index: Value,
+    src: Value,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Value:
+    if reduce not in _REDUCTIONS:
+        raise Refused(f"it reduces by the {reduce}")
+    if not include_self:
+        raise Refused("it leaves out what was there")
     axis = axis_of(dim, rank_of(input))
-    return b.emit(op.scatter_elements(input, index, src, axis, reduction="add"))
+    updates = as_large_as(b, src, index)
+    return b.emit(op.scatter_elements(input, index, updates, axis, reduction=_REDUCTIONS[reduce]))
 
 
-@rule(aten.index_put.default)
+@exact(torch.index_add, "index_add", "index_add_", aten.index_add.default)
+def index_add(
+    b: NodeBuilder, input: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1
+) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    updates = source if alpha == 1 else mul(b, source, alpha)
+    return scatter_reduce(b, input, axis, _along(b, index, axis, source), updates, "sum")
+
+
+@exact(torch.index_copy, "index_copy", "index_copy_", aten.index_copy.default)
+def index_copy(b: NodeBuilder, input: Value, dim: int, index: Value, source: Value) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    return scatter(b, input, axis, _along(b, index, axis, source), source)
+
+
+@exact(
+    torch.index_fill,
+    "index_fill",
+    "index_fill_",
+    aten.index_fill.int_Scalar,
+)
+def index_fill(b: NodeBuilder, input: Value, dim: int, index: Value, value: Any) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    extents = list(shape_of(input))
+    extents[axis] = shape_of(index)[0]
+    updates = broadcast_to(b, cast(b, value, dtype_of(input)), extents)
+    return scatter(b, input, axis, _along(b, index, axis, updates), updates)
+
+
+def as_large_as(b: NodeBuilder, source: Value, index: Value) -> Value:
+    """Return the part of `source` that an index of another size reads."""
+    for axis, (own, wanted) in enumerate(zip(shape_of(source), shape_of(index), strict=True)):
+        if own != wanted:
+            source = aten_slice(b, source, axis, 0, wanted)
+    return source
+
+
+def _along(b: NodeBuilder, index: Value, axis: int, source: Value) -> Value:
+    """Return a vector of places along an axis as an index of the shape of `source`."""
+    extents = [1] * rank_of(source)
+    extents[axis] = -1
+    return broadcast_to(b, reshape_to(b, index, extents), shape_of(source))
+
+
+def _put_along(
+    b: NodeBuilder, input: Value, axis: int, index: Value, values: Value, accumulate: bool
+) -> Value:
+    """Put what lies at each place of one axis, by a vector of places."""
+    if dtype_of(index) == "bool":
+        raise Refused("its index is a mask")
+    extents = list(shape_of(input))
+    place = counted_from_front(b, index, extents[axis])
+    extents[axis] = shape_of(index)[0]
+    update = broadcast_to(b, cast(b, values, dtype_of(input)), extents)
+    places = _along(b, place, axis, update)
+    if accumulate:
+        return scatter_reduce(b, input, axis, places, update, "sum")
+    return scatter(b, input, axis, places, update)
+
+
+def _rows_put(
+    b: NodeBuilder, input: Value, indices: Sequence[Value], update: Value, accumulate: bool
+) -> Value:
+    """Put whole slices, at one index into the first axis."""
+    if len(indices) > 1:
+        raise Refused("its indices leave axes out")
+    place = counted_from_front(b, indices[0], shape_of(input)[0])
+    shape = (*shape_of(place), *shape_of(input)[1:])
+    rows = reshape_to(b, broadcast_to(b, update, shape), [-1, *shape_of(input)[1:]])
+    index = _along(b, reshape_to(b, place, [-1]), 0, rows)
+    if accumulate:
+        return scatter_reduce(b, input, 0, index, rows, "sum")
+    return scatter(b, input, 0, index, rows)
+
+
+@exact(torch.index_put, "index_put", "index_put_", aten.index_put.default)
 def index_put(
     b: NodeBuilder,
     input: Value,
@@ -92,9 +191,14 @@ def index_put(
     values: Value,
     accumulate: bool = False,
 ) -> Value:
+    *leading, last = indices
+    if last is not None and all(each is None for each in leading) and rank_of(last) == 1:
+        return _put_along(b, input, len(leading), last, values, accumulate)
     if any(each is None or dtype_of(each) == "bool" for each in indices):
         raise Refused("its indices are not integer tensors for the first axes")
     update = cast(b, values, dtype_of(input))
+    if len(indices) < rank_of(input):
+        return _rows_put(b, input, indices, update, accumulate)
     places = [
         counted_from_front(b, index, extent)
         for index, extent in zip(indices, shape_of(input), strict=False)

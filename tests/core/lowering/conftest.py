@@ -89,7 +89,7 @@ def run_all_the_way(
         reference = model(*(value.clone() for value in inputs))
     expected = [torch.as_tensor(leaf) for leaf in pytree.tree_leaves(reference) if leaf is not None]
     counts = (
-        [len(pytree.tree_leaves(each)) for each in reference] if isinstance(model, Group) else []
+        [len(pytree.tree_leaves(each)) for each in reference] if isinstance(reference, list) else []
     )
     return Outcome(traced, lowered, expected, actual, counts)
 
@@ -110,6 +110,7 @@ class Bench:
     """Runs models and groups of cases, each combination once."""
 
     lower = staticmethod(lower_model)
+    run = staticmethod(run_all_the_way)
     assert_close = staticmethod(assert_close)
 
     def __init__(self) -> None:

@@ -1,0 +1,190 @@
+"""Runs the forms of an entry all the way and compares them with torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from torch import nn
+
+from tests.core.lowering.operator_table.entries import (
+    Drawn,
+    Entry,
+    Form,
+    compile_form,
+    is_tensor,
+)
+
+STRATEGIES = ("high-level", "te", "library")
+
+
+class Batch(nn.Module):
+    """All forms of an entry on several examples as one model, so that they are compiled together.
+
+    Each form is called inside a module of its own, by which its nodes are known.
+    """
+
+    def __init__(self, entry: Entry, examples: Sequence[Drawn]) -> None:
+        super().__init__()
+        self.calls = nn.ModuleList()
+        self.inputs: list[torch.Tensor] = []
+        names = tuple(entry.arguments)
+        for drawn in examples:
+            first = len(self.inputs)
+            self.inputs += [each for each in drawn.values() if is_tensor(each)]
+            for text in entry.all_forms:
+                form = compile_form(text, names, drawn)
+                self.calls.append(FormCall(form, drawn, first))
+
+    def forward(self, *inputs: torch.Tensor) -> list[Any]:
+        return [call(*inputs) for call in self.calls]
+
+
+class FormCall(nn.Module):
+    """One form on one example, whose tensors begin at an index among the inputs."""
+
+    def __init__(self, form: Form, drawn: Drawn, first: int) -> None:
+        super().__init__()
+        self.form = form
+        self.drawn = drawn
+        self.first = first
+        if form.module is not None:
+            # Half precision and double modules have parameters of their own dtype.
+            tensors = [each for each in drawn.values() if is_tensor(each)]
+            floats = [each.dtype for each in tensors if each.is_floating_point()]
+            self.module = with_state(form.module).to(floats[0] if floats else torch.float32)
+        else:
+            self.module = None
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        place = self.first
+        arguments = dict(self.drawn)
+        for name, each in self.drawn.items():
+            if is_tensor(each):
+                arguments[name] = inputs[place]
+                place += 1
+        return self.form.call(self.module, **arguments)
+
+    def describe(self) -> str:
+        """Return the form and what it is called with, in one line."""
+        parts = []
+        for name, each in self.drawn.items():
+            if is_tensor(each):
+                each = f"{str(each.dtype)[6:]}{list(each.shape)} strides {each.stride()}"
+            parts.append(f"{name}={each}")
+        return f"{self.form.text} with {', '.join(parts)}"
+
+
+def with_state(module: nn.Module) -> nn.Module:
+    """Give parameters and statistics values that are not the defaults."""
+    generator = torch.Generator().manual_seed(1)
+    for name, tensor in [*module.named_buffers(), *module.named_parameters()]:
+        if tensor.is_floating_point():
+            random = torch.rand(tensor.shape, generator=generator)
+            tensor.data.copy_(random + 0.5 if "var" in name else random - 0.5)
+    return module
+
+
+def batches(entry: Entry, count: int, size: int) -> Iterator[list[Drawn]]:
+    """Yield `count` examples, the same in each run, `size` at a time."""
+    found: list[Drawn] = []
+
+    # The first examples that hypothesis tries are the plainest.
+    @settings(
+        max_examples=count + 2,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(entry.examples())
+    def collect(drawn: Drawn) -> None:
+        found.append(drawn)
+
+    collect()
+    chosen = found[-count:]
+    for start in range(0, len(chosen), size):
+        yield chosen[start : start + size]
+
+
+def check_batch(
+    bench: Any, entry: Entry, examples: Sequence[Drawn], tracer: str, strategy: str
+) -> None:
+    """Assert that every form gives what torch does, by the strategy that was asked for."""
+    model = Batch(entry, examples).eval()
+    for call in model.calls:
+        if "trained(" in call.form.text and call.module is not None:
+            call.module.train()
+    told = f"{entry.name} ({tracer}, {strategy}): " + "; ".join(
+        call.describe() for call in model.calls
+    )
+    try:
+        outcome = bench.run(model, tuple(model.inputs), tracer, strategy)
+    except Exception as error:
+        raise AssertionError(f"{told}: {type(error).__name__}: {error}") from error
+    start = 0
+    for call, count in zip(model.calls, outcome.counts, strict=True):
+        for index in range(start, start + count):
+            actual, expected = outcome.actual[index], outcome.expected[index]
+            problem = difference(actual, expected, entry)
+            if problem:
+                pytest.fail(f"{entry.name} ({tracer}, {strategy}): {call.describe()}: {problem}")
+        start += count
+    assert start == len(outcome.actual), told
+    for number, call in enumerate(model.calls):
+        check_strategy(entry, call, f"calls.{number}", outcome, tracer, strategy)
+
+
+def check_strategy(
+    entry: Entry, call: FormCall, path: str, outcome: Any, tracer: str, strategy: str
+) -> None:
+    """Assert that the nodes of a form were lowered as the entry says."""
+    where = f"{entry.name} ({tracer}, {strategy}): {call.describe()}"
+    names = [
+        name
+        for name, module in outcome.traced.modules.items()
+        if module == path or module.startswith(f"{path}.")
+    ]
+    nodes = [outcome.lowered.nodes[name] for name in names if name in outcome.lowered.nodes]
+    made = [node for node in nodes if node.strategy]
+    if strategy == "library":
+        assert {node.strategy for node in made} <= {"library"}, where
+        return
+    reason = entry.in_torch.get(call.form.text)
+    if reason is None:
+        others = [f"{node.node}: {node.reason}" for node in made if node.strategy != strategy]
+        assert not others, f"{where}: {others}"
+        if strategy == "te" and not entry.operators_stay:
+            stayed = [
+                note.text for note in outcome.lowered.notes if "stays an operator" in note.text
+            ]
+            assert not stayed, f"{where}: {stayed}"
+    elif tracer == "fx":
+        reasons = [node.reason for node in made if node.strategy == "library"]
+        assert any(reason in each for each in reasons), f"{where}: runs by {strategy}: {reasons}"
+    if entry.random:
+        assert any(node.random for node in made), where
+
+
+def difference(actual: torch.Tensor, expected: torch.Tensor, entry: Entry) -> str:
+    """Return how a value differs from torch's; empty where it matches."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        ours, theirs = (f"{str(each.dtype)[6:]}{list(each.shape)}" for each in (actual, expected))
+        return f"{ours} instead of {theirs}"
+    if entry.random:
+        return ""
+    tolerance = entry.tolerance
+    if expected.dtype in (torch.float16, torch.bfloat16):
+        tolerance = max(4 * torch.finfo(expected.dtype).eps, tolerance)
+    elif not expected.dtype.is_floating_point:
+        tolerance = 0.0
+    half = expected.dtype in (torch.float16, torch.bfloat16)
+    near = tolerance if half else tolerance / 10
+    same = torch.isclose(actual, expected, rtol=tolerance, atol=near, equal_nan=True)
+    if bool(same.all()):
+        return ""
+    return f"{actual[~same].flatten()[:4].tolist()} instead of {expected[~same].flatten()[:4].tolist()}"

@@ -1,0 +1,390 @@
+"""Reductions, orders and scans."""
+
+from tests.core.lowering.operator_table.drawing import (
+    ALL,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    SIGNED,
+    WIDE_FLOATS,
+    Tensors,
+    axes,
+    axis,
+    flag,
+)
+from tests.core.lowering.operator_table.entries import Entry
+
+_NUMBERS = {"x": Tensors(NUMBERS, rank=(1, 4)), "dim": axis(), "dims": axes(), "keep": flag()}
+_FLOATS = {**_NUMBERS, "x": Tensors(FLOATS, rank=(1, 4))}
+_SEVERAL = {**_FLOATS, "x": Tensors(FLOATS, rank=(1, 4), extents=(2, 4))}
+_TRUTH = {**_NUMBERS, "x": Tensors(ALL, rank=(1, 4), low=-1, high=1)}
+_ORDERED = {
+    **_NUMBERS,
+    "x": Tensors(("float32", "float64", *SIGNED), rank=(1, 3), low=-90, high=90),
+}
+
+
+def _extremum(name: str) -> Entry:
+    return Entry(
+        name,
+        _NUMBERS,
+        (
+            f"torch.{name}(x)",
+            f"x.{name}()",
+            f"torch.{name}(x, dim)[0]",
+            f"x.{name}(dim=dim, keepdim=keep)[0]",
+            f"x.{name}(dim).values",
+            f"aten.{name}.default(x)",
+            f"aten.{name}.dim(x, dim, keep)[0]",
+        ),
+    )
+
+
+ENTRIES = (
+    Entry(
+        "sum",
+        {**_NUMBERS, "x": Tensors(ALL, rank=(1, 4))},
+        (
+            "x.sum()",
+            "torch.sum(x, dim)",
+            "x.sum(dims, keepdim=keep)",
+            "x.sum(axis=dim, keepdims=keep)",
+            "torch.sum(x, dim=dim, keepdim=keep, dtype=torch.float64)",
+            "x.sum(dtype=torch.int32)",
+            "aten.sum.default(x)",
+            "aten.sum.dim_IntList(x, dims, keep)",
+        ),
+    ),
+    Entry("sum of a scalar", {"x": Tensors(ALL, ())}, ("x.sum()", "x.sum(0)", "x.sum(-1)")),
+    Entry(
+        "nansum",
+        {"x": Tensors(WIDE_FLOATS, rank=(1, 3))},
+        ("torch.nansum(torch.sqrt(x))", "torch.sqrt(x).nansum(-1)"),
+    ),
+    Entry(
+        "mean",
+        _FLOATS,
+        (
+            "x.mean()",
+            "torch.mean(x, dim)",
+            "x.mean(dims, keepdim=keep)",
+            "x.mean(dim=dim, keepdim=keep)",
+            "x.mean(axis=dim)",
+            "x.mean(dim, dtype=torch.float64)",
+            "aten.mean.default(x)",
+            "aten.mean.dim(x, dims, keep)",
+        ),
+    ),
+    Entry(
+        "mean of integers",
+        {"x": Tensors(INTEGERS, rank=(1, 3))},
+        ("x.mean(dtype=torch.float32)", "x.float().mean(0)"),
+    ),
+    Entry(
+        "prod",
+        {
+            "x": Tensors((*FLOATS, *SIGNED), rank=(1, 3), low=-2, high=2),
+            "dim": axis(),
+            "keep": flag(),
+        },
+        (
+            "x.prod()",
+            "torch.prod(x, dim)",
+            "x.prod(dim, keepdim=keep)",
+            "x.prod(dtype=torch.float64)",
+            "aten.prod.dim_int(x, dim, keep)",
+        ),
+    ),
+    Entry(
+        "var",
+        _SEVERAL,
+        (
+            "x.var()",
+            "torch.var(x, dim)",
+            "x.var(dims, keepdim=keep)",
+            "x.var(dim, unbiased=False)",
+            "torch.var(x, dim, correction=0, keepdim=keep)",
+            "x.var(unbiased=False)",
+            "aten.var.correction(x, dims, correction=1, keepdim=keep)",
+        ),
+    ),
+    Entry(
+        "std",
+        _SEVERAL,
+        (
+            "x.std()",
+            "torch.std(x, dim)",
+            "x.std(dims, keepdim=keep)",
+            "torch.std(x, dim, correction=0)",
+            "x.std(False)",
+            "aten.std.correction(x, dims)",
+        ),
+    ),
+    Entry(
+        "var_mean",
+        _SEVERAL,
+        (
+            "torch.var_mean(x, dim)",
+            "torch.var_mean(x, dim, correction=0, keepdim=keep)",
+            "torch.var_mean(x)",
+            "torch.std_mean(x, dim)",
+        ),
+    ),
+    Entry(
+        "var of one element",
+        {"x": Tensors(("float32",), (1,))},
+        in_torch={"x.var()": "too few elements"},
+    ),
+    Entry(
+        "amax",
+        _NUMBERS,
+        (
+            "x.amax()",
+            "torch.amax(x, dim)",
+            "x.amax(dims, keepdim=keep)",
+            "aten.amax.default(x, dims, keep)",
+        ),
+    ),
+    Entry(
+        "amin",
+        _NUMBERS,
+        (
+            "x.amin()",
+            "torch.amin(x, dim)",
+            "x.amin(dims, keepdim=keep)",
+            "aten.amin.default(x, dims, keep)",
+        ),
+    ),
+    Entry("aminmax", _NUMBERS, ("torch.aminmax(x)", "x.aminmax(dim=dim, keepdim=keep)")),
+    _extremum("max"),
+    _extremum("min"),
+    Entry(
+        "max with indices",
+        {
+            "x": Tensors(("float32", "float64", "int64"), rank=(1, 3), low=-9999, high=9999),
+            "dim": axis(),
+            "keep": flag(),
+        },
+        ("torch.max(x, dim)", "x.min(dim, keepdim=keep)", "x.max(dim).indices"),
+    ),
+    *(
+        Entry(
+            name,
+            {
+                "x": Tensors(
+                    ("float32", "float64", "int64", "int32"), rank=(1, 4), low=-9999, high=9999
+                ),
+                "dim": axis(),
+                "keep": flag(),
+            },
+            (
+                f"torch.{name}(x)",
+                f"x.{name}(dim)",
+                f"x.{name}(dim=dim, keepdim=keep)",
+                f"torch.{name}(x, dim, keep)",
+                f"aten.{name}.default(x, dim, keep)",
+                f"x.{name}(keepdim=True)",
+            ),
+        )
+        for name in ("argmax", "argmin")
+    ),
+    Entry(
+        "argmax of equal elements",
+        {"x": Tensors(("float32", "int64"), rank=(1, 3), low=0, high=1), "dim": axis()},
+        ("torch.floor(x).argmax(dim)", "x.floor().argmin()", "x.floor().max(dim)"),
+    ),
+    Entry(
+        "all",
+        _TRUTH,
+        (
+            "x.all()",
+            "torch.all(x, dim)",
+            "x.all(dim, keepdim=keep)",
+            "torch.all(x, dims)",
+            "aten.all.dim(x, dim, keep)",
+        ),
+    ),
+    Entry(
+        "any",
+        _TRUTH,
+        (
+            "x.any()",
+            "torch.any(x, dim)",
+            "x.any(dim, keepdim=keep)",
+            "torch.any(x, dims)",
+            "aten.any.default(x)",
+        ),
+    ),
+    Entry(
+        "count_nonzero",
+        _TRUTH,
+        ("torch.count_nonzero(x)", "x.count_nonzero(dim)", "torch.count_nonzero(x, dims)"),
+    ),
+    Entry(
+        "logsumexp",
+        _FLOATS,
+        (
+            "torch.logsumexp(x, dim)",
+            "x.logsumexp(dims, keepdim=keep)",
+            "torch.logsumexp(x.masked_fill(x > -9, float('-inf')), dim)",
+            "aten.logsumexp.default(x, dims, keep)",
+        ),
+    ),
+    Entry(
+        "norm",
+        _FLOATS,
+        (
+            "x.norm()",
+            "torch.norm(x, dim=dim)",
+            "x.norm(p=1, dim=dim, keepdim=keep)",
+            "x.norm(3, dim)",
+            "torch.norm(x, p=2, dim=dims)",
+        ),
+    ),
+    Entry(
+        "linalg.vector_norm",
+        _FLOATS,
+        (
+            "torch.linalg.vector_norm(x, dim=dim)",
+            "torch.linalg.vector_norm(x, math.inf)",
+            "torch.linalg.vector_norm(x, 0, dim)",
+            "torch.linalg.norm(x, dim=dim)",
+            "aten.linalg_vector_norm.default(x, 2, dims, keep)",
+        ),
+    ),
+    Entry(
+        "linalg.matrix_norm",
+        {"x": Tensors(WIDE_FLOATS, rank=(2, 3))},
+        ("torch.linalg.matrix_norm(x)", "torch.norm(x, 'fro', dim=(-2, -1))"),
+        {"torch.linalg.matrix_norm(x, 'nuc')": "nuc"},
+    ),
+    Entry(
+        "cumsum",
+        {"x": Tensors(ALL, rank=(1, 4)), "dim": axis()},
+        (
+            "x.cumsum(dim)",
+            "torch.cumsum(x, dim)",
+            "torch.cumsum(x, dim=dim, dtype=torch.float64)",
+            "aten.cumsum.default(x, dim)",
+        ),
+        operators_stay=True,
+    ),
+    Entry(
+        "cumprod",
+        {"x": Tensors((*WIDE_FLOATS, *SIGNED), rank=(1, 3), low=-2, high=2), "dim": axis()},
+        (
+            "x.cumprod(dim)",
+            "torch.cumprod(x, dim)",
+            "torch.cumprod(x, dim=dim, dtype=torch.float64)",
+        ),
+        operators_stay=True,
+    ),
+    Entry(
+        "cummax",
+        {"x": Tensors(("float32", "int64"), rank=(1, 3)), "dim": axis()},
+        in_torch={
+            "torch.cummax(x, dim)": "no relax operator for cummax",
+            "x.cummin(dim)[0]": "no relax operator for cummin",
+        },
+    ),
+    Entry(
+        "logcumsumexp",
+        {"x": Tensors(("float32",), rank=(1, 3)), "dim": axis()},
+        in_torch={"torch.logcumsumexp(x, dim)": "no relax operator for logcumsumexp"},
+    ),
+    Entry(
+        "topk",
+        {
+            **_ORDERED,
+            "x": Tensors(
+                WIDE_FLOATS,
+                rank=(1, 3),
+                low=-90,
+                high=90,
+                extents=(2, 5),
+                layouts=("contiguous", "transposed", "sliced"),
+            ),
+        },
+        (
+            "torch.topk(x, 2, dim)",
+            "x.topk(1)",
+            "x.topk(2, dim=dim, largest=False)",
+            "torch.topk(x, k=2)[0]",
+            "x.topk(2).indices",
+            "aten.topk.default(x, 2, dim)",
+        ),
+        operators_stay=True,
+    ),
+    Entry(
+        "argsort",
+        {
+            **_ORDERED,
+            "x": Tensors(
+                WIDE_FLOATS,
+                rank=(1, 3),
+                low=-90,
+                high=90,
+                layouts=("contiguous", "transposed", "sliced"),
+            ),
+        },
+        (
+            "torch.argsort(x, dim)",
+            "x.argsort(dim=dim, descending=True)",
+            "torch.argsort(x, dim=dim, stable=True)",
+            "aten.argsort.default(x, dim)",
+        ),
+        operators_stay=True,
+    ),
+    Entry(
+        "sort",
+        _ORDERED,
+        (
+            "torch.sort(x, dim)[0]",
+            "x.sort(dim=dim, descending=True)[0]",
+            "torch.sort(x, dim=dim, stable=True)",
+            "aten.sort.default(x, dim)[0]",
+        ),
+        operators_stay=True,
+    ),
+    Entry(
+        "median",
+        {
+            "x": Tensors(("float32", "float64"), rank=(1, 3), low=-90, high=90),
+            "dim": axis(),
+            "keep": flag(),
+        },
+        (
+            "x.median()",
+            "torch.median(x, dim)[0]",
+            "x.median(dim, keepdim=keep)[0]",
+            "x.median(dim).values",
+            "aten.median.dim(x, dim, keep)[0]",
+        ),
+        operators_stay=True,
+    ),
+    Entry(
+        "kthvalue",
+        {"x": Tensors(("float32",), rank=(1, 3), low=-90, high=90), "dim": axis()},
+        in_torch={"torch.kthvalue(x, 1, dim)[0]": "no relax operator for kthvalue"},
+    ),
+    Entry(
+        "mode",
+        {"x": Tensors(("int64",), rank=(1, 2)), "dim": axis()},
+        in_torch={"torch.mode(x, dim)[0]": "no relax operator for mode"},
+    ),
+    Entry(
+        "quantile",
+        {"x": Tensors(("float32",), rank=(1, 2))},
+        in_torch={"torch.quantile(x, 0.4)": "no relax operator for quantile"},
+    ),
+    Entry(
+        "histc",
+        {"x": Tensors(("float32",), (9,))},
+        in_torch={"torch.histc(x, 4, -4, 4)": "no relax operator for histc"},
+    ),
+    Entry(
+        "diff",
+        {"x": Tensors(NUMBERS, rank=(1, 3), extents=(2, 4)), "dim": axis()},
+        in_torch={"torch.diff(x, dim=dim)": "no relax operator for diff"},
+    ),
+)

@@ -1,0 +1,30 @@
+"""The whole table, family by family."""
+
+from types import ModuleType
+
+from tests.core.lowering.operator_table import (
+    activations,
+    arithmetic,
+    elementwise,
+    indexing,
+    networks,
+    reductions,
+    shapes,
+)
+from tests.core.lowering.operator_table.entries import Entry
+
+FAMILIES: dict[str, ModuleType] = {
+    "Elementwise functions and conversions": elementwise,
+    "Activations": activations,
+    "Arithmetic, comparison and logic": arithmetic,
+    "Reductions, orders and scans": reductions,
+    "Indexing and writing": indexing,
+    "Shapes and creation": shapes,
+    "Networks": networks,
+}
+
+ENTRIES: dict[str, Entry] = {}
+for _family in FAMILIES.values():
+    for _entry in _family.ENTRIES:
+        assert _entry.name not in ENTRIES, f"two entries for {_entry.name}"
+        ENTRIES[_entry.name] = _entry

@@ -1,0 +1,28 @@
+"""Every operator in every strategy that it has, against torch: the table of `operator_table`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.lowering.operator_table.checking import STRATEGIES, batches, check_batch
+from tests.core.lowering.operator_table.table import ENTRIES
+
+EXAMPLES = 3
+"""Of each entry, in one model; `tests/soak` runs many more."""
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_operator_gives_what_torch_does(bench: Any, name: str) -> None:
+    entry = ENTRIES[name]
+    (examples,) = batches(entry, EXAMPLES, EXAMPLES)
+    if "fx" in entry.tracers:
+        for strategy in STRATEGIES:
+            check_batch(bench, entry, examples, "fx", strategy)
+    if "export" in entry.tracers:
+        check_batch(bench, entry, examples[-1:], "export", "te")
+
+
+def test_the_table_is_large() -> None:
+    assert len(ENTRIES) >= 150
