@@ -186,6 +186,8 @@ def reversed_div(b: NodeBuilder, input: Value, other: Value) -> Value:
     "floor_divide",
     "__floordiv__",
     aten.floor_divide.default,
+    aten.floor_divide.Scalar,
+    aten.floor_divide_.Tensor,
 )
 def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     return b.emit(op.floor_divide(*to_common_dtype(b, input, other)))

@@ -32,7 +32,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 """By ATen's numbers."""
 
 
-@rule(F.mse_loss, aten.mse_loss.default)
+@rule(F.mse_loss)
 def mse_loss(
     b: NodeBuilder,
     input: Value,
@@ -218,11 +218,45 @@ def cross_entropy(
     return _reduced(b, loss, reduction)
 
 
+_ATEN: dict[str, tuple[Callable[..., Value], tuple[str, ...]]] = {
+    "mse_loss": (mse_loss, ("reduction",)),
+    "l1_loss": (l1_loss, ("reduction",)),
+    "smooth_l1_loss": (smooth_l1_loss, ("reduction", "beta")),
+    "huber_loss": (huber_loss, ("reduction", "delta")),
+    "kl_div": (kl_div, ("reduction", "log_target")),
+    "binary_cross_entropy": (binary_cross_entropy, ("weight", "reduction")),
+    "binary_cross_entropy_with_logits": (
+        binary_cross_entropy_with_logits,
+        ("weight", "pos_weight", "reduction"),
+    ),
+    "nll_loss_nd": (nll_loss, ("weight", "reduction", "ignore_index")),
+    "cross_entropy_loss": (
+        cross_entropy,
+        ("weight", "reduction", "ignore_index", "label_smoothing"),
+    ),
+}
+"""ATen's operators with the order of their options; a reduction is a number there."""
+
+
+def _of_aten(lower: Callable[..., Value], names: tuple[str, ...]) -> Callable[..., Value]:
+    def lower_aten(b: NodeBuilder, input: Value, target: Value, *args: Any, **kwargs: Any) -> Value:
+        options = {**dict(zip(names, args, strict=False)), **kwargs}
+        options["reduction"] = _REDUCTIONS[options.get("reduction", 1)]
+        return lower(b, input, target, **options)
+
+    return lower_aten
+
+
+for _name, (_lower, _names) in _ATEN.items():
+    _packet = getattr(aten, _name, None)
+    if _packet is not None:
+        rule(_packet.default, name=_lower.__name__)(_of_aten(_lower, _names))
+
+
 def _reduced(b: NodeBuilder, loss: Value, reduction: Any) -> Value:
-    name = _REDUCTIONS[reduction] if isinstance(reduction, int) else reduction
-    if name == "none":
+    if reduction == "none":
         return loss
-    return mean(b, loss) if name == "mean" else sum(b, loss)
+    return mean(b, loss) if reduction == "mean" else sum(b, loss)
 
 
 def _refuse_old(size_average: Any, reduce: Any) -> None:

@@ -42,6 +42,8 @@ def interpolate(
         raise Refused("TVM has no antialiased resampling")
     extents = shape_of(input)[2:]
     sizes = _sizes(extents, size, scale_factor, bool(recompute_scale_factor))
+    if align_corners and (len(extents) == 1 or 1 in sizes):
+        raise Refused("TVM divides by zero where corners are aligned on an axis of 1")
     if mode == "area":
         return adaptive_avg_pool(b, len(extents), input, sizes)
     if mode not in _METHODS:

@@ -51,6 +51,16 @@ class Group(nn.Module):
         return [function(*inputs) for function in self.functions.values()]
 
 
+_LAST: list[tuple[nn.Module, str, TracedModel]] = []
+
+
+def _traced(model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: str) -> TracedModel:
+    """Trace a model; the next strategy of the same model needs no other graph."""
+    if not _LAST or _LAST[0][0] is not model or _LAST[0][1] != tracer:
+        _LAST[:] = [(model, tracer, trace(model, inputs, tracer))]  # type: ignore[arg-type]
+    return _LAST[0][2]
+
+
 def lower_model(
     model: nn.Module,
     inputs: tuple[torch.Tensor, ...],
@@ -58,7 +68,7 @@ def lower_model(
     strategy: str,
     overrides: tuple[Override, ...] = (),
 ) -> tuple[TracedModel, LoweredModel]:
-    traced = trace(model, inputs, tracer)  # type: ignore[arg-type]
+    traced = _traced(model, inputs, tracer)
     specs = [
         (f"input_{index}", tuple(value.shape), str(value.dtype).removeprefix("torch."))
         for index, value in enumerate(inputs)

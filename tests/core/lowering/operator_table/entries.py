@@ -40,6 +40,8 @@ class Entry:
         Expressions that have the library strategy alone, with a part of the reason for it.
     operators_stay
         Whether TE leaves Relax operators, which have no TensorIR form.
+    loose_export
+        Whether some operators that ``torch.export`` makes of the forms run in torch.
     random
         Whether the values are drawn anew, so that only shape and dtype are compared.
     tracers
@@ -53,6 +55,7 @@ class Entry:
     forms: tuple[str, ...] = ()
     in_torch: Mapping[str, str] = field(default_factory=dict)
     operators_stay: bool = False
+    loose_export: bool = False
     random: bool = False
     tracers: tuple[str, ...] = ("fx", "export")
     tolerance: float = 1e-4
