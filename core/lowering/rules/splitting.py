@@ -16,6 +16,7 @@ from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to
 
 aten = torch.ops.aten
+_functions: Any = torch._VF
 
 
 def cut(b: NodeBuilder, value: Value, axis: int, first: int, last: int) -> Value:
@@ -74,7 +75,7 @@ def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
     return tuple(b.emit(op.squeeze(_member(b, parts, index), [axis])) for index in range(extent))
 
 
-@exact(torch.meshgrid, torch._VF.meshgrid, aten.meshgrid.indexing)
+@exact(torch.meshgrid, _functions.meshgrid, aten.meshgrid.indexing)
 def meshgrid(b: NodeBuilder, *tensors: Any, indexing: str | None = None) -> Value:
     lists = tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors
     order = list(range(len(lists)))
