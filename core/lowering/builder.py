@@ -76,7 +76,8 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
 
     def keep(self) -> list[Any]:
         """Return what is bound for the current node; `discard_node` leaves it from now on."""
-        self._kept += self._end_block().bindings
+        # `+=` would leave it to TVM's array, which copies both sides into an array each time.
+        self._kept.extend(self._end_block().bindings)
         self._begin_dataflow_block()
         return self._kept
 

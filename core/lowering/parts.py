@@ -128,7 +128,7 @@ class Parts:
             else:
                 env[part], rule = self._lower_part(part, env)
                 bound, emitted = self._builder.end_node()
-                bindings += bound
+                bindings.extend(bound)
                 if part.target is not operator.getitem or bound:
                     parts.append(_record(part, rule, emitted, bound, names))
         raise AssertionError("a graph without an output")

@@ -137,7 +137,7 @@ class _Translation:
                 else:
                     self._env[node] = self._translate(node)
                 bound, emitted = builder.end_node()
-                bindings += bound
+                bindings.extend(bound)
                 nodes[node.name] = self._provenance(node, bound, emitted)
             if self._uncovered:
                 builder.abandon()
