@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] in ("samples", "show", "run", "export", "rule"):
+    if given and given[0] in ("samples", "show", "run", "export", "rule", "course"):
         from lowerscope.core import cli
 
         return cli.main(given)

@@ -34,7 +34,7 @@ from lowerscope.core.sources.spec import check_readable, parse_spec, source_path
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
-COMMANDS = ("samples", "show", "run", "export", "rule")
+COMMANDS = ("samples", "show", "run", "export", "rule", "course")
 
 WHOLE = {
     "fx": "FX graph",
@@ -203,6 +203,8 @@ def main(arguments: Sequence[str]) -> int:
         options = _parser().parse_args(arguments)
         if options.command == "samples":
             return _samples()
+        if options.command == "course":
+            return _course(options)
         recipe = recipe_from(options)
         # Before torch and TVM are imported, which takes seconds.
         check_readable(source_path(recipe.source.spec), "source")
@@ -286,6 +288,10 @@ def _parser() -> argparse.ArgumentParser:
         "--output", required=True, metavar="FILE.py", help="a new file, or one to add the rule to"
     )
     add_recipe_options(rule)
+
+    course = commands.add_parser("course", help="write the example files of the course's page")
+    course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
+    course.add_argument("--force", action="store_true", help="overwrite files that are there")
     return parser
 
 
@@ -294,6 +300,16 @@ def _samples() -> int:
     width = max(len(sample.name) for sample in listed)
     for sample in listed:
         print(f"{sample.name:<{width}}  {sample.description}")
+    return MATCH
+
+
+def _course(options: argparse.Namespace) -> int:
+    from lowerscope.core.export.course import write_course
+    from lowerscope.resources import HELP
+
+    for path in write_course(Path(options.output), force=options.force):
+        print(path)
+    print(f"The page that goes with them: {HELP / 'course.md'}")
     return MATCH
 
 

@@ -14,7 +14,7 @@ from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.comparing import judge
 from lowerscope.core.execution.numpy_reference import NumpyReference, in_dtype_of
 from lowerscope.core.execution.prediction import predict
-from lowerscope.core.execution.running import Execution, Reference, measure
+from lowerscope.core.execution.running import REPEATS, Execution, Reference, measure
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
@@ -199,7 +199,9 @@ class Pipeline:
             random = () if lowered is None else lowered.random
             verdict = judge(actual, expected, recipe.tolerances, random, names)
             progress.report("Measuring")
-            times = measure(execution, reference, progress.check)
+            # What a function prints or counts, it does once a call.
+            most = REPEATS if module["main"].is_pure else 0
+            times = measure(execution, reference, progress.check, most)
         return RunRecord(
             verdict=verdict.verdict,
             reason=verdict.reason,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
-from tvm import IRModule, ir, relax
+from tvm import IRModule, ir, relax, tirx
 
 _NOT_IN_NAMES = re.compile(r"\W")
 
@@ -69,12 +69,24 @@ def binding_ids(module: IRModule) -> tuple[Bound, ...]:
 def entity_of(callee: Any, module: IRModule) -> str:
     """Return the id of a function that is called: ``relax:…``, ``tir:…`` or ``ext:…``."""
     if isinstance(callee, relax.ExternFunc):
-        return f"ext:{callee.global_symbol}"
+        own = own_function(module, str(callee.global_symbol))
+        return f"ext:{callee.global_symbol}" if own is None else f"tir:{own.name_hint}"
     function = module.functions.get(callee)
     if isinstance(function, relax.ExternFunc):
         return f"ext:{function.global_symbol}"
     kind = "relax" if isinstance(function, relax.Function) else "tir"
     return f"{kind}:{callee.name_hint}"
+
+
+def own_function(module: IRModule, symbol: str) -> Any | None:
+    """Return the variable of the TensorIR function that code outside knows as `symbol`, if any.
+
+    The virtual machine looks for functions that are called by name among these first.
+    """
+    for variable, function in module.functions_items():
+        if isinstance(function, tirx.PrimFunc) and function.attrs.get("global_symbol") == symbol:
+            return variable
+    return None
 
 
 def callee_of(value: Any) -> Any | None:

@@ -8,7 +8,7 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.relax_bindings import bound_in, relax_functions
+from lowerscope.core.relax_bindings import bound_in, own_function, relax_functions
 
 MISSING = "missing-function"
 """The code of the problem that a function is not registered."""
@@ -46,6 +46,8 @@ def missing_functions(
 ) -> dict[str, tuple[str, ...]]:
     """Return the functions that `module` calls and nothing is registered for, with the callers.
 
+    It may call its own TensorIR functions by name, as well as those outside.
+
     Parameters
     ----------
     known
@@ -54,7 +56,7 @@ def missing_functions(
     return {
         name: callers
         for name, callers in external_functions(module).items()
-        if name not in known and not is_registered(name)
+        if name not in known and not is_registered(name) and own_function(module, name) is None
     }
 
 

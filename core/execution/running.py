@@ -216,7 +216,12 @@ def _in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
         return model
 
 
-def measure(execution: Execution, reference: Reference | None, check: Callable[[], None]) -> Times:
+def measure(
+    execution: Execution,
+    reference: Reference | None,
+    check: Callable[[], None],
+    most: int = REPEATS,
+) -> Times:
     """Time both sides, alternately, so that a busy moment of the machine hits both.
 
     Each side runs once unmeasured. The number of repeats follows from the first times and
@@ -226,6 +231,8 @@ def measure(execution: Execution, reference: Reference | None, check: Callable[[
     ----------
     check
         Called between calls; may raise to cancel.
+    most
+        Repeats at most, if three or more: few for a function with side effects.
     """
     sides: list[tuple[Callable[[], Any], Callable[[], None]]] = [(execution.call, lambda: None)]
     if reference is not None:
@@ -235,7 +242,7 @@ def measure(execution: Execution, reference: Reference | None, check: Callable[[
         side()
         check()
     once = sum(_seconds(side, before) for side, before in sides)
-    repeats = max(3, min(REPEATS, int(BUDGET / max(once, 1e-6))))
+    repeats = max(3, min(most, int(BUDGET / max(once, 1e-6))))
     times: list[list[float]] = [[] for _ in sides]
     for _ in range(repeats):
         for (side, before), taken in zip(sides, times, strict=True):

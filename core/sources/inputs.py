@@ -98,7 +98,7 @@ def gather(
         for leaf in arguments[name].names:
             places.append(Place(len(values)))
             if leaf in by_name:
-                values.append(_given(by_name[leaf], leaf, found.get(leaf), seed))
+                values.append(_given(by_name[leaf], leaf, found.get(leaf), signature, seed))
             else:
                 values.append(fixed[leaf] if leaf in fixed else found[leaf])
         filled[name] = _renumbered(arguments[name], places)
@@ -164,10 +164,19 @@ def _example_arguments(
 
 def _drawn(signature: Signature, given: set[str]) -> dict[str, InputSpec]:
     """Return inputs to draw at random: of numbers whose shape and dtype the source itself says."""
+    shapes = _known_shapes(signature)
     return {
-        each.name: InputSpec(name=each.name, shape=shape, dtype=each.dtype)
+        each.name: InputSpec(name=each.name, shape=shapes[each.name], dtype=each.dtype)
         for each in signature.parameters
-        if each.name not in given and each.required and each.dtype in FLOATS
+        if each.name not in given and each.name in shapes and each.dtype in FLOATS
+    }
+
+
+def _known_shapes(signature: Signature) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the inputs for which the source says every extent."""
+    return {
+        each.name: shape
+        for each in signature.parameters
         if (shape := tuple(e for e in each.shape if isinstance(e, int))) == each.shape and shape
     }
 
@@ -235,10 +244,14 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
         arguments[name] = _Argument((name,), Place(0))
 
 
-def _given(spec: InputSpec, name: str, example: ExampleInput | None, seed: int) -> ExampleInput:
+def _given(
+    spec: InputSpec, name: str, example: ExampleInput | None, signature: Signature, seed: int
+) -> ExampleInput:
     if not spec.file:
         return ExampleInput(name, *draw(spec, seed))
-    like = None if example is None else tuple(example.value.shape)
+    like = _known_shapes(signature).get(name)
+    if example is not None:
+        like = tuple(example.value.shape)
     return ExampleInput(name, *read(spec, name, like))
 
 

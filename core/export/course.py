@@ -1,0 +1,64 @@
+"""The example files of the walk through the course, as files of the user's own to change."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.resources import HELP, SAMPLES
+
+PARAMETERS = "mlp_params.pkl"
+"""The trained perceptron, as the course has its own: a pickle of ``w0``, ``b0``, ``w1``, ``b1``."""
+
+PICTURE = "boot.png"
+"""A picture of the last class, which was not trained on."""
+
+_NAMES = {
+    "w0": "linear0.weight",
+    "b0": "linear0.bias",
+    "w1": "linear1.weight",
+    "b1": "linear1.bias",
+}
+
+
+def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
+    """Write the files of `resources/help/course` to a folder, with parameters and a picture.
+
+    Parameters
+    ----------
+    force
+        Overwrite files that are there.
+
+    Raises
+    ------
+    LowerscopeError
+        If a file is there and `force` is not given, or the folder cannot be written.
+    """
+    sources = sorted((HELP / "course").glob("*.py"))
+    names = (*(source.name for source in sources), PARAMETERS, PICTURE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            if not force and (folder / name).exists():
+                raise LowerscopeError(
+                    "the file is there already",
+                    where=str(folder / name),
+                    todo="Choose another folder, or add --force to overwrite it",
+                )
+        for source in sources:
+            (folder / source.name).write_bytes(source.read_bytes())
+        with np.load(SAMPLES / "fashion_mlp.npz") as trained:
+            arrays = {name: trained[title] for name, title in _NAMES.items()}
+            (folder / PARAMETERS).write_bytes(pickle.dumps(arrays))
+            Image.fromarray(trained["pictures"][-1]).save(folder / PICTURE)
+    except OSError as error:
+        raise LowerscopeError(
+            f"it cannot be written: {error.strerror or error}",
+            where=str(error.filename or folder),
+            todo="Choose a folder that you may write to",
+        ) from error
+    return tuple(folder / name for name in names)
