@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lowerscope.app.extensions import Extensions
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
+    from lowerscope.app.views.course_window import CourseWindow
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
     from lowerscope.app.widgets.banner import Banner
@@ -62,6 +63,8 @@ class MainWindow(QMainWindow):
         Rule and library files.
     tool_bar, banner, status
         The bar below the menus, the line for news, the line at the bottom.
+    course
+        The page on the course, once it has been asked for.
     """
 
     painted = Signal()
@@ -89,6 +92,7 @@ class MainWindow(QMainWindow):
         if not welcome:
             self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
         self._panes: Panes | None = None
+        self.course: CourseWindow | None = None
         self._column = QVBoxLayout(middle)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -259,6 +263,19 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Put every pane where it stands by default."""
         self.panes.arrange()
+
+    def show_course(self) -> None:
+        """Show the page that goes through the course, beside the window."""
+        from lowerscope.app.views.course_window import CourseWindow
+
+        if self.course is None:
+            self.course = CourseWindow(self._open_recipe, self.workspace.report, self)
+        self.course.show()
+        self.course.raise_()
+
+    def _open_recipe(self, recipe: Recipe) -> None:
+        self.workspace.open(recipe)
+        self.show_panes()
 
     def show_welcome(self) -> None:
         """Show the welcome page; what is open stays open behind it."""

@@ -178,6 +178,22 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     return with_bound_params(recipe, True) if options.bind_params else recipe
 
 
+def recipe_of_command(arguments: Sequence[str]) -> Recipe:
+    """Return the recipe that a command of `COMMANDS`, such as ``run FILE …``, is about.
+
+    Raises
+    ------
+    LowerscopeError
+        If it cannot be read, or is about no source.
+    """
+    options = _parser().parse_args(arguments)
+    if "source" not in options:
+        raise LowerscopeError(
+            f"{options.command} is about no source", where=" ".join(arguments), todo="Try another"
+        )
+    return recipe_from(options)
+
+
 def parse_override(text: str) -> Override:
     """Read ``PATTERN=STRATEGY``.
 
