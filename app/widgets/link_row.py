@@ -47,13 +47,12 @@ class LinkRow(QPushButton):
     def _fit(self) -> None:
         room = self.width() - 2 * PADDING
         for line, text in zip(self._lines, self._texts, strict=True):
+            # Qt's own eliding takes an argument of its namespace, which is slow to make.
             metrics = QFontMetricsF(line.font())
-            if metrics.horizontalAdvance(text) > room:
-                from PySide6.QtCore import Qt
-
-                line.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
-            else:
-                line.setText(text)
+            shown = text
+            while len(shown) > 1 and metrics.horizontalAdvance(shown) > room:
+                shown = f"{shown.rstrip('…')[:-1]}…"
+            line.setText(shown)
 
 
 def _line(text: str, role: str, parent: QWidget) -> QLabel:
