@@ -54,7 +54,7 @@ def make_window(recipe: Recipe | None = None) -> tuple[QApplication, MainWindow]
     from lowerscope.app.settings import Settings
     from lowerscope.app.window import MainWindow
 
-    application = QApplication(["lowerscope"])
+    application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
     theme.start(application, Settings().scheme())
     window = MainWindow(welcome=recipe is None)

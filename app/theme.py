@@ -7,8 +7,8 @@ What stands before the first paint does not touch PySide6's ``Qt``: making that 
 hundred enumerations takes as long as a tenth of the whole start.
 """
 
-from dataclasses import asdict, dataclass
 from functools import cache
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
@@ -22,6 +22,7 @@ __all__ = [
     "DARK",
     "LIGHT",
     "SCHEMES",
+    "STYLE",
     "Theme",
     "ThemeNotifier",
     "apply",
@@ -36,12 +37,14 @@ __all__ = [
     "ui_font",
 ]
 
+#: Arguments of the application: the style that ours is made for. ``setStyle`` takes 4 ms more.
+STYLE = ("-style", "Fusion")
+
 #: What the user may choose: follow the system, or one of ours.
 SCHEMES = ("system", "light", "dark")
 
 
-@dataclass(frozen=True)
-class Theme:
+class Theme(NamedTuple):
     """The colours of a look, each as ``#rrggbb``.
 
     Attributes
@@ -215,13 +218,12 @@ def start(app: QApplication, chosen: str = "system") -> None:
     Parameters
     ----------
     app : QApplication
-        The application.
+        The application, made with `STYLE` among its arguments.
     chosen : str
         One of ``SCHEMES``.
     """
     assert chosen in SCHEMES, chosen
     typefaces.load()
-    app.setStyle("Fusion")
     app.setFont(ui_font())
     notifier().scheme = chosen
     dark = app.palette().window().color().lightness() < 128
@@ -266,7 +268,7 @@ def apply(app: QApplication, theme: Theme) -> None:
     palette = _palette(theme)
     app.setPalette(palette)
     QToolTip.setPalette(palette)
-    app.setStyleSheet(stylesheet(asdict(theme)))
+    app.setStyleSheet(stylesheet(theme._asdict()))
     notice.changed.emit(theme)
 
 

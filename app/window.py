@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QPaintEvent
-from PySide6.QtWidgets import QInputDialog, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.settings import Settings
@@ -14,6 +13,8 @@ from lowerscope.app.views.welcome_page import WelcomePage
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
+
     from lowerscope.app.actions import Commands
     from lowerscope.app.extensions import Extensions
     from lowerscope.app.opening import Opening
@@ -114,6 +115,8 @@ class MainWindow(QMainWindow):
             self.show_panes()
 
     def _complete(self) -> None:
+        from PySide6.QtGui import QIcon
+
         from lowerscope.app.actions import Commands
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.menus import add_commands, fill_menus
@@ -235,6 +238,8 @@ class MainWindow(QMainWindow):
         recipe = self.workspace.wanted
         if recipe is None:
             return
+        from PySide6.QtWidgets import QInputDialog
+
         text, accepted = QInputDialog.getText(
             self,
             self.tr("Target"),

@@ -20,3 +20,11 @@ def _own_settings() -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", folder)
         yield
         patch.undo()
+
+
+@pytest.fixture(scope="session")
+def qapp_args() -> list[str]:
+    """Return the arguments of the tests' application, which has the style of the real one."""
+    from lowerscope.app import theme
+
+    return ["tests", *theme.STYLE]

@@ -6,8 +6,13 @@ window's first paint, see `lowerscope.app.theme`.
 
 from __future__ import annotations
 
-from PySide6.QtGui import QEnterEvent, QFontMetricsF, QResizeEvent
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QEnterEvent, QResizeEvent
 
 PADDING = 12
 HEIGHT = 46
