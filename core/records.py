@@ -249,6 +249,16 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     label_at: tuple[float, float] | None = None
 
 
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A frame around boxes that belong together, such as those of a data-flow block."""
+
+    title: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
 class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A graph with its layout, in pixels; the top left corner is at 0, 0."""
 
@@ -256,6 +266,7 @@ class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
     edges: tuple[Edge, ...]
     width: float
     height: float
+    regions: tuple[Region, ...] = ()
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from lowerscope.app.views.formats import STRATEGY_LETTERS
-from lowerscope.app.widgets.graph_canvas import CanvasEdge, CanvasGraph, CanvasNode
+from lowerscope.app.widgets.graph_canvas import (
+    CanvasEdge,
+    CanvasGraph,
+    CanvasNode,
+    CanvasRegion,
+)
 from lowerscope.core.records import GraphRecord
 
 
@@ -37,4 +42,8 @@ def canvas_graph(record: GraphRecord) -> CanvasGraph:
         ),
         width=record.width,
         height=record.height,
+        regions=tuple(
+            CanvasRegion(region.title, region.x, region.y, region.width, region.height)
+            for region in record.regions
+        ),
     )

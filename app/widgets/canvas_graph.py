@@ -67,6 +67,17 @@ class CanvasEdge:
 
 
 @dataclass(frozen=True)
+class CanvasRegion:
+    """A frame around nodes that belong together, with a title in its bottom left corner."""
+
+    title: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
 class CanvasGraph:
     """Nodes and edges in a drawing of this width and height, in pixels at 100 %."""
 
@@ -74,6 +85,7 @@ class CanvasGraph:
     edges: tuple[CanvasEdge, ...] = ()
     width: float = 0.0
     height: float = 0.0
+    regions: tuple[CanvasRegion, ...] = ()
 
 
 class GraphIndex:

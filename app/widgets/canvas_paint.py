@@ -23,6 +23,8 @@ _TITLE_PIXELS = 13.0
 _SUBTITLE_PIXELS = 11.0
 _BADGE_PIXELS = 10.5
 _TITLE_STEP = 14.0
+_REGION_LEFT = 12.0
+_REGION_BASE = 8.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class GraphPainter:
     def paint(self, painter: QPainter, view: View) -> None:
         """Paint what is seen; the painter's coordinates are the graph's."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_regions(painter, view)
         self._paint_edges(painter, view)
         names = self._index.inside(view.area)
         if view.zoom < TEXT_SCALE:
@@ -69,6 +72,27 @@ class GraphPainter:
         """Whether some of a node's words do not fit."""
         node = self._index.nodes[name]
         return self._words_of(node) != (node.title, node.subtitle)
+
+    # Regions
+
+    def _paint_regions(self, painter: QPainter, view: View) -> None:
+        theme = current()
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setFont(self._subtitle)
+        for region in self._index.graph.regions:
+            frame = QRectF(
+                round(region.x), round(region.y), round(region.width), round(region.height)
+            )
+            if not frame.intersects(view.area):
+                continue
+            pen = QPen(QColor(theme.faint), max(1.0, 1 / view.zoom))
+            pen.setDashPattern([4.0, 3.0])
+            painter.setPen(pen)
+            painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS + 3, RADIUS + 3)
+            if view.zoom >= TEXT_SCALE:
+                painter.setPen(QColor(theme.quiet))
+                at = QPointF(frame.left() + _REGION_LEFT, frame.bottom() - _REGION_BASE)
+                painter.drawText(at, region.title)
 
     # Edges
 

@@ -20,6 +20,7 @@ from lowerscope.app.widgets.canvas_graph import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,
+    CanvasRegion,
     GraphIndex,
     strategies,
 )
@@ -28,7 +29,7 @@ from lowerscope.app.widgets.canvas_paint import GraphPainter, View
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.panning_area import PanningArea
 
-__all__ = ["CanvasEdge", "CanvasGraph", "CanvasNode", "GraphCanvas"]
+__all__ = ["CanvasEdge", "CanvasGraph", "CanvasNode", "CanvasRegion", "GraphCanvas"]
 
 # A press that moves less than this many pixels is a click.
 _DRAG = 4

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.records import Box, Edge, GraphRecord
+from lowerscope.core.records import Box, Edge, GraphRecord, Region
+from lowerscope.core.rendering.bands import Bands
 from lowerscope.core.rendering.layout import NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics
 
@@ -18,6 +19,9 @@ _WIDEST_SUBTITLE = 240.0
 _LEFT = 14.0
 _RIGHT = 12.0
 _STRATEGY = 32.0
+_BESIDE = 12.0
+_FRAME_ABOVE = 12.0
+_FRAME_BELOW = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +44,28 @@ class Flow:
     label: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Which boxes belong together, and what stands above what.
+
+    Attributes
+    ----------
+    bands
+        The band of each box; all of a band stands below those of lower ones.
+    titles
+        Of the bands that have a frame.
+    """
+
+    bands: Sequence[int]
+    titles: Mapping[int, str]
+
+
 def graph_record(
     boxes: Sequence[BoxText],
     flows: Sequence[Flow],
     metrics: TextMetrics,
     check: Callable[[], None],
+    frames: Frames | None = None,
 ) -> GraphRecord:
     """Lay out boxes and the values that flow between them.
 
@@ -58,6 +79,8 @@ def graph_record(
         Widths of text in the fonts of the graph.
     check
         Called often; may raise to give up.
+    frames
+        The bands of the boxes, and those with a frame around them.
     """
     boxes = [_cut(box, metrics) for box in boxes]
     flows = list({(flow.source, flow.target): flow for flow in flows}.values())
@@ -65,35 +88,61 @@ def graph_record(
         [NodeSize(box.id, _width(box, metrics), HEIGHT) for box in boxes],
         [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in flows],
         check,
+        None if frames is None else Bands(frames.bands, frozenset(frames.titles)),
+    )
+    drawn = tuple(
+        Box(
+            id=box.id,
+            title=box.title,
+            subtitle=box.subtitle,
+            kind=box.kind,
+            strategy=box.strategy,
+            x=placed.corners[box.id][0],
+            y=placed.corners[box.id][1],
+            width=_width(box, metrics),
+            height=HEIGHT,
+        )
+        for box in boxes
+    )
+    edges = tuple(
+        Edge(
+            source=flow.source,
+            target=flow.target,
+            label=flow.label,
+            points=path.points,
+            label_at=path.label_at,
+        )
+        for flow, path in zip(flows, placed.edges, strict=True)
     )
     return GraphRecord(
-        boxes=tuple(
-            Box(
-                id=box.id,
-                title=box.title,
-                subtitle=box.subtitle,
-                kind=box.kind,
-                strategy=box.strategy,
-                x=placed.corners[box.id][0],
-                y=placed.corners[box.id][1],
-                width=_width(box, metrics),
-                height=HEIGHT,
-            )
-            for box in boxes
-        ),
-        edges=tuple(
-            Edge(
-                source=flow.source,
-                target=flow.target,
-                label=flow.label,
-                points=path.points,
-                label_at=path.label_at,
-            )
-            for flow, path in zip(flows, placed.edges, strict=True)
-        ),
+        boxes=drawn,
+        edges=edges,
         width=placed.width,
         height=placed.height,
+        regions=() if frames is None else tuple(_regions(drawn, edges, frames, metrics)),
     )
+
+
+def _regions(
+    boxes: Sequence[Box], edges: Sequence[Edge], frames: Frames, metrics: TextMetrics
+) -> Iterator[Region]:
+    """Yield the frames, around the boxes and the labels below them, where the title is as well."""
+    for band, title in frames.titles.items():
+        inside = {box.id: box for box, of in zip(boxes, frames.bands, strict=True) if of == band}
+        if not inside:
+            continue
+        rights = [box.x + box.width for box in inside.values()]
+        rights += [
+            edge.label_at[0] + metrics.quiet_width(edge.label)
+            for edge in edges
+            if edge.source in inside and edge.label_at is not None
+        ]
+        left = min(box.x for box in inside.values()) - _BESIDE
+        top = min(box.y for box in inside.values()) - _FRAME_ABOVE
+        bottom = max(box.y + box.height for box in inside.values()) + _FRAME_BELOW
+        wanted = metrics.quiet_width(title) + 2 * _BESIDE
+        width = max(max(rights) + _BESIDE - left, wanted)
+        yield Region(title=title, x=left, y=top, width=width, height=bottom - top)
 
 
 def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:

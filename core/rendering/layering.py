@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lowerscope.core.rendering.bands import Bands, banded_layers
+
 Pair = tuple[int, int]
 
 _WORTH_SLIDING = 4
@@ -42,11 +44,13 @@ class Layering:
     height: list[int]
 
 
-def layering(count: int, edges: Sequence[Pair], check: Callable[[], None]) -> Layering:
+def layering(
+    count: int, edges: Sequence[Pair], check: Callable[[], None], bands: Bands | None = None
+) -> Layering:
     """Assign the vertices ``0 … count - 1`` to layers; `edges` must have no cycle.
 
     A vertex is put just below the lowest of its predecessors. What only feeds one place, such
-    as a constant, is drawn down to that place.
+    as a constant, is drawn down to that place. With `bands`, each of these has layers of its own.
     """
     successors: list[list[int]] = [[] for _ in range(count)]
     predecessors: list[list[int]] = [[] for _ in range(count)]
@@ -63,7 +67,11 @@ def layering(count: int, edges: Sequence[Pair], check: Callable[[], None]) -> La
     for vertex in reversed(order):
         for target in successors[vertex]:
             height[vertex] = max(height[vertex], height[target] + 1)
-    layers = _drawn_down(order, successors, predecessors, depth)
+    layers = (
+        _drawn_down(order, successors, predecessors, depth)
+        if bands is None
+        else banded_layers(order, successors, predecessors, bands)
+    )
     check()
     return _with_chains(layers, successors, depth, height)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from lowerscope.core.rendering.bands import Bands
 from lowerscope.core.rendering.layering import Pair, without_cycles
 from lowerscope.core.rendering.part_layout import PartEdge, PartLayout, lay_out_part
 
@@ -77,6 +78,7 @@ def layout(
     nodes: Sequence[NodeSize],
     edges: Sequence[tuple[str, str, float]],
     check: Callable[[], None] = _never,
+    bands: Bands | None = None,
 ) -> Layout:
     """Lay out a graph from top to bottom; equal graphs get equal layouts.
 
@@ -91,11 +93,13 @@ def layout(
         Source id, target id, and the width of the label in pixels, 0 for none.
     check
         Called often; may raise to give up.
+    bands
+        What has to stand above what; parts that are not connected then stand in one picture.
     """
     number = {node.id: index for index, node in enumerate(nodes)}
     assert len(number) == len(nodes), "two nodes have the same id"
     pairs = [(number[source], number[target]) for source, target, _ in edges]
-    parts = _parts(len(nodes), pairs)
+    parts = _parts(len(nodes), pairs) if bands is None else [list(range(len(nodes)))]
     part_of = [0] * len(nodes)
     place = [0] * len(nodes)
     for index, part in enumerate(parts):
@@ -114,6 +118,7 @@ def layout(
                 [(nodes[vertex].width, nodes[vertex].height) for vertex in part],
                 _part_edges(len(part), inner, [edges[index][2] for index in numbers]),
                 check,
+                bands,
             )
         )
     return _joined(nodes, parts, edges_of, drawn)

@@ -6,9 +6,10 @@ labels can stand beside them; in the lower one they change sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lowerscope.core.rendering.bands import Bands
 from lowerscope.core.rendering.coordinates import coordinates
 from lowerscope.core.rendering.layering import Layering, layering
 from lowerscope.core.rendering.ordering import order
@@ -61,12 +62,15 @@ class _Rows:
 
 
 def lay_out_part(
-    sizes: Sequence[tuple[float, float]], edges: Sequence[PartEdge], check: Callable[[], None]
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[PartEdge],
+    check: Callable[[], None],
+    bands: Bands | None = None,
 ) -> PartLayout:
     """Lay out the boxes of these widths and heights, which `edges` connect; no margin."""
     loops = {edge.source for edge in edges if edge.source == edge.target}
     forward = [(edge.source, edge.target) for edge in edges if edge.source != edge.target]
-    graph = layering(len(sizes), forward, check)
+    graph = layering(len(sizes), forward, check, bands)
     layers = order(graph, check)
 
     left = [0.0] * len(graph.layer_of)
@@ -82,7 +86,8 @@ def lay_out_part(
     x = coordinates(graph, layers, left, right, check)
     offset = min(x[vertex] - left[vertex] for vertex in range(len(x)))
     x = [value - offset for value in x]
-    rows = _rows(graph, layers, x, [height for _, height in sizes])
+    room = {} if bands is None else bands.room_above(graph.layer_of)
+    rows = _rows(graph, layers, x, [height for _, height in sizes], room)
     check()
 
     corners = [
@@ -117,13 +122,18 @@ def _labelled(edges: Sequence[PartEdge]) -> dict[int, int]:
 
 
 def _rows(
-    graph: Layering, layers: list[list[int]], x: list[float], box_heights: list[float]
+    graph: Layering,
+    layers: list[list[int]],
+    x: list[float],
+    box_heights: list[float],
+    room: Mapping[int, float],
 ) -> _Rows:
     tops: list[float] = []
     heights: list[float] = []
     turns: list[float] = []
     y = 0.0
-    for layer in layers:
+    for number, layer in enumerate(layers):
+        y += room.get(number, 0.0)
         height = max((box_heights[vertex] for vertex in layer if vertex < graph.real), default=0.0)
         widest = max(
             (abs(x[vertex] - x[other]) for vertex in layer for other in graph.down[vertex]),

@@ -16,7 +16,7 @@ from lowerscope.core.relax_bindings import (
     entity_of,
     relax_functions,
 )
-from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
+from lowerscope.core.rendering.boxes import BoxText, Flow, Frames, graph_record
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import tensor_label
 
@@ -33,7 +33,8 @@ def relax_graph(
     """Lay out the data flow of a Relax function; the id of a box is that of its binding.
 
     A binding that only names what is returned is the box of the result; otherwise that box is
-    ``relax:FUNCTION/return``. A branch is one box, with all that happens in it.
+    ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is
+    more than one block, or a binding outside of one, each data-flow block is a region.
 
     Parameters
     ----------
@@ -66,6 +67,9 @@ class _FunctionGraph:
         inner = _inner_bindings(function)
         returned = function.body.body if isinstance(function.body, relax.SeqExpr) else function.body
         result = f"relax:{name}/return"
+        self._block_of = _blocks(function)
+        # The number of its block, and whether that is a data-flow block, for a binding's box.
+        self._blocks_of_boxes: dict[str, tuple[int, bool]] = {}
         for parameter in function.params:
             self._add_parameter(parameter)
         for bound in bound_in(name, function):
@@ -83,7 +87,27 @@ class _FunctionGraph:
         self._add_result(result, returned)
 
     def record(self, metrics: TextMetrics, check: Callable[[], None]) -> GraphRecord:
-        return graph_record(self._boxes, self._flows, metrics, check)
+        return graph_record(self._boxes, self._flows, metrics, check, self._frames())
+
+    def _frames(self) -> Frames | None:
+        """Return the frames of data-flow blocks, where there is something outside of one."""
+        blocks = {of for box in self._boxes if (of := self._blocks_of_boxes.get(box.id))}
+        if len(blocks) < 2:
+            return None
+        # An input stands above the first block that reads it, in a band between the blocks'.
+        last = 2 * max(number for number, _ in blocks) + 2
+        band = {box: 2 * number + 1 for box, (number, _) in self._blocks_of_boxes.items()}
+        for flow in reversed(self._flows):
+            if flow.source not in self._blocks_of_boxes:
+                before = band.get(flow.target, last) // 2 * 2
+                band[flow.source] = min(band.get(flow.source, last), before)
+        kinds = {2 * number + 1: dataflow for number, dataflow in sorted(blocks)}
+        framed = [each for each, dataflow in kinds.items() if dataflow]
+        unread = {box.id for box in self._boxes if box.kind == "input"} - band.keys()
+        return Frames(
+            bands=[band.get(box.id, 0 if box.id in unread else last) for box in self._boxes],
+            titles={each: f"dataflow {index + 1}" for index, each in enumerate(framed)},
+        )
 
     def _add_parameter(self, parameter: Any) -> None:
         entity = f"relax:{self._name}/{parameter.name}"
@@ -105,6 +129,7 @@ class _FunctionGraph:
                 strategy=self._strategy(value),
             )
         )
+        self._blocks_of_boxes[bound.id] = self._block_of[bound.binding]
         self._add_flows(sources, bound.id)
         before = {_dtype(each.ty) for each in sources}
         dtype = _dtype(variable.ty)
@@ -190,6 +215,15 @@ def _used_in(value: Any) -> tuple[list[Any], list[Any]]:
     if value is not None:
         relax.analysis.post_order_visit(value, visit)
     return list(variables), list(constants)
+
+
+def _blocks(function: Any) -> dict[Any, tuple[int, bool]]:
+    """Return, for each binding, the number of its block, and whether that is a data-flow block."""
+    return {
+        binding: (number, isinstance(block, relax.DataflowBlock))
+        for number, block in enumerate(getattr(function.body, "blocks", ()))
+        for binding in block.bindings
+    }
 
 
 def _inner_bindings(function: Any) -> set[Any]:

@@ -16,7 +16,7 @@ class TwoBlocks:
             gv0 = R.nn.relu(lv0)
             R.output(gv0)
 
-        _: R.Tuple = R.print(gv0, format="after the first block: {}")
+        printed: R.Tuple = R.print(gv0, format="after the first block: {}")
 
         with R.dataflow():
             lv1 = R.add(gv0, gv0)

@@ -14,6 +14,7 @@ from lowerscope.app.widgets.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,
+    CanvasRegion,
     GraphCanvas,
 )
 
@@ -246,3 +247,16 @@ def test_every_scale_can_be_painted(canvas: GraphCanvas, zoom: float) -> None:
     canvas.set_selection({"n2"})
     canvas.set_zoom(zoom)
     assert not canvas.grab().isNull()
+
+
+def test_a_region_is_a_frame_around_its_nodes(canvas: GraphCanvas) -> None:
+    region = CanvasRegion("dataflow 1", 12, 90, 204, 80)
+    canvas.set_graph(replace(chain(20), regions=(region,)))
+    corner = canvas.node_rect("n1").topLeft().toPoint() - QPoint(12, 14)
+    for scheme, colours in (("light", theme.LIGHT), ("dark", theme.DARK)):
+        theme.set_scheme(scheme)
+        picture = canvas.viewport().grab().toImage()
+        top = {picture.pixelColor(corner + QPoint(x, 0)).name() for x in range(20, 60)}
+        assert top == {colours.faint, colours.panel}
+        inner = picture.pixelColor(corner + QPoint(6, 20)).name()
+        assert inner == colours.panel

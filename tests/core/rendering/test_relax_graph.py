@@ -6,7 +6,7 @@ import networkx
 import pytest
 import tvm
 
-from lowerscope.core.records import GraphRecord
+from lowerscope.core.records import GraphRecord, Region
 from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.relax_graph import relax_graph
@@ -110,3 +110,73 @@ def test_a_module_without_relax_functions_has_an_empty_graph(
     module = relax_modules["mlp legalised"]
     alone = tvm.IRModule({"matmul": module["matmul"]})
     assert picture_of(alone).boxes == ()
+
+
+BLOCKS = """
+# from tvm.script import ir as I, relax as R
+@I.ir_module
+class Module:
+    @R.function(pure=False)
+    def main(x: R.Tensor((2, 8), "float32"), w: R.Tensor((8, 4), "float32"),
+             b: R.Tensor((4,), "float32"), unread: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            lv0 = R.matmul(x, w)
+            alone = R.exp(b)
+            gv0 = R.nn.relu(lv0)
+            R.output(gv0, alone)
+        printed: R.Tuple = R.print(gv0, format="{}")
+        with R.dataflow():
+            lv1 = R.add(gv0, b)
+            lv2 = R.multiply(lv1, R.const(2.0, "float32"))
+            out = R.add(lv2, alone)
+            R.output(out)
+        again: R.Tuple = R.print(out, format="{}")
+        return out
+"""
+
+
+def test_data_flow_blocks_with_a_side_effect_between_them_are_regions() -> None:
+    graph = picture_of(tvm.script.from_source(BLOCKS))
+    places = {box.title: box for box in graph.boxes}
+    first, second = graph.regions
+    assert [region.title for region in graph.regions] == ["dataflow 1", "dataflow 2"]
+
+    def inside(name: str, region: Region) -> bool:
+        box = places[name]
+        across = region.x < box.x and box.x + box.width < region.x + region.width
+        down = region.y < box.y and box.y + box.height < region.y + region.height
+        return across and down
+
+    def beside(name: str, region: Region) -> bool:
+        box = places[name]
+        return box.y + box.height <= region.y or region.y + region.height <= box.y
+
+    members = {"lv0": first, "alone": first, "gv0": first}
+    members |= {"lv1": second, "lv2": second, "out": second}
+    for name in places:
+        for region in graph.regions:
+            if members.get(name) == region:
+                assert inside(name, region), name
+            else:
+                assert beside(name, region), name
+    assert first.y + first.height < places["printed"].y < second.y
+    assert second.y + second.height < places["again"].y
+    assert min(region.x for region in graph.regions) > 0
+    assert max(region.x + region.width for region in graph.regions) < graph.width
+    assert max(region.y + region.height for region in graph.regions) < graph.height
+    for edge in graph.edges:
+        assert [y for _, y in edge.points] == sorted(y for _, y in edge.points)
+
+
+def test_a_function_of_one_block_has_no_regions(relax_modules: dict[str, tvm.IRModule]) -> None:
+    assert picture_of(relax_modules["mlp high-level"]).regions == ()
+
+
+def test_an_input_stands_above_the_block_that_reads_it_first() -> None:
+    graph = picture_of(
+        tvm.script.from_source(BLOCKS.replace("R.add(gv0, b)", "R.add(gv0, unread)"))
+    )
+    places = {box.title: box for box in graph.boxes}
+    first, second = graph.regions
+    assert first.y + first.height <= places["unread"].y
+    assert places["unread"].y + places["unread"].height <= second.y
