@@ -89,7 +89,7 @@ class Opening(QObject):
             # While the form was open, another change may have come about.
             recipe = self._workspace.wanted or recipe
             self._workspace.change(
-                msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.seed.value())
+                msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.chosen_seed())
             )
 
     def trace_by(self, tracer: TracerName) -> None:
@@ -165,7 +165,7 @@ class Opening(QObject):
 
         dialog, refused = self.sender(), self._workspace.refused
         if refused is not None and isinstance(dialog, InputsDialog):
-            inputs, seed = dialog.specs(), dialog.seed.value()
+            inputs, seed = dialog.specs(), dialog.chosen_seed()
             self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))
 
 

@@ -56,9 +56,10 @@ class Settings:
         return self._bytes(f"layout-{LAYOUT_VERSION}")
 
     def save(self, geometry: QByteArray, layout: QByteArray) -> None:
-        """Remember place, size and docks."""
+        """Remember place, size and docks; of docks that were not shown, what was known before."""
         self._store.setValue("geometry", geometry)
-        self._store.setValue(f"layout-{LAYOUT_VERSION}", layout)
+        if not layout.isEmpty():
+            self._store.setValue(f"layout-{LAYOUT_VERSION}", layout)
         self._store.sync()
 
     def _bytes(self, key: str) -> QByteArray:

@@ -206,6 +206,8 @@ class MainWindow(QMainWindow):
         recipe = self.workspace.wanted
         if recipe is not None:
             self.workspace.change(msgspec.structs.replace(recipe, **fields))
+            # A command that chose what is chosen already has switched its mark off.
+            self._show_recipe()
 
     def lower_selection(self, strategy: Strategy | None) -> None:
         """Lower the selected nodes in a way of their own, or as the default says."""

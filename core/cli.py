@@ -17,6 +17,7 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import (
+    SEEDS,
     STRATEGIES,
     TRACERS,
     Extension,
@@ -45,9 +46,6 @@ WHOLE = {
 """Stages that are shown whole, with what they are in words."""
 
 STAGES = ("fx", "relax", "builder", "tensorir", "numpy", "te", "library", "parameters")
-
-SEEDS = 2**32
-"""Number of seeds that torch, NumPy and Python all take."""
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 

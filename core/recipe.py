@@ -12,6 +12,9 @@ import msgspec
 
 VERSION = 1
 
+SEEDS = 2**32
+"""Number of seeds that torch, NumPy and Python all take."""
+
 Strategy = Literal["high-level", "te", "library"]
 TracerName = Literal["auto", "fx", "export"]
 

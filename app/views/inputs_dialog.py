@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
+    QDoubleSpinBox,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.views.formats import shape_text
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.recipe import SEEDS, InputSpec
 from lowerscope.core.records import InputRecord
-from lowerscope.core.sources.input_option import DTYPES, parse_input
+from lowerscope.core.sources.input_option import DTYPES, IMAGES, parse_input
 
 FILES = "*.npy *.npz *.pt *.png *.jpg *.jpeg *.bmp"
 
@@ -87,13 +89,16 @@ class InputsDialog(QDialog):
             label.setProperty("role", "quiet")
             grid.addWidget(label, 0, column)
         by_name = {record.name: record for record in known}
-        said = {spec.name or name: spec for name, spec in zip(names, specs, strict=False)}
-        said.update({spec.name: spec for spec in specs if spec.name})
+        said = {spec.name: spec for spec in specs if spec.name}
+        free = [name for name in names if name not in said]
+        said |= zip(free, [spec for spec in specs if not spec.name], strict=False)
         for index, name in enumerate(names, start=1):
             self._add_row(grid, index, name, by_name.get(name), said.get(name))
         grid.setColumnStretch(5, 1)
-        self.seed = QSpinBox()
-        self.seed.setRange(0, 2**31 - 1)
+        # A spin box of whole numbers ends at half of the seeds.
+        self.seed = QDoubleSpinBox()
+        self.seed.setDecimals(0)
+        self.seed.setRange(0, SEEDS - 1)
         self.seed.setValue(seed)
         self.seed.setAccessibleName(self.tr("Seed"))
         self.error = QLabel()
@@ -133,6 +138,10 @@ class InputsDialog(QDialog):
     def specs(self) -> tuple[InputSpec, ...]:
         """Return what was filled in, once the dialog is accepted; empty for the file's own."""
         return self._specs
+
+    def chosen_seed(self) -> int:
+        """Return the seed that was filled in."""
+        return round(self.seed.value())
 
     def _add_row(
         self,
@@ -230,6 +239,11 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
     file = row.file.text().strip()
     if file:
+        picture = Path(file).suffix.lower() in IMAGES
+        if shape and (picture or row.shape.text().strip() != row.before[0]):
+            # A picture is made to fit; of other files, this is what the user says that they hold.
+            spec = parse_input(f"{row.name}={shape}")
+            return msgspec.structs.replace(spec, file=file)
         return InputSpec(name=row.name, file=file)
     if not shape and not row.known:
         raise LowerscopeError(

@@ -13,7 +13,7 @@ import torch
 from lowerscope.core.calling import Calling, Place, Places
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.recipe import SEEDS, InputSpec
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -117,9 +117,11 @@ def seed_all(seed: int) -> None:
     """
     import random
 
-    if not 0 <= seed < 2**32:
+    if not 0 <= seed < SEEDS:
         raise LowerscopeError(
-            f"the seed {seed} is out of range", where="--seed", todo="Give one from 0 to 4294967295"
+            f"the seed {seed} is out of range",
+            where="--seed",
+            todo=f"Give one from 0 to {SEEDS - 1}",
         )
     torch.manual_seed(seed)
     np.random.seed(seed)

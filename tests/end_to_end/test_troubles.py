@@ -413,6 +413,9 @@ def test_a_target_that_tvm_does_not_know_is_refused_when_it_is_chosen(
     assert "gpu9000" in wait_for_problem(qtbot, window)
     assert window.workspace.recipe is not None
     assert window.workspace.recipe.target == "llvm"
+    chosen = window.commands.action("target-llvm")
+    chosen.trigger()
+    assert chosen.isChecked(), "what is chosen once more stays marked"
 
 
 def test_undo_brings_the_verdict_back(qtbot: QtBot, open_window: OpenWindow) -> None:
