@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records import ExtensionRecord, SourceLine
@@ -50,6 +51,10 @@ class ExtensionsDialog(QDialog):
         self.list.setHeaderLabels([self.tr("file"), self.tr("kind"), self.tr("holds")])
         self.list.setColumnWidth(0, 220)
         self.list.setColumnWidth(1, 70)
+        self.empty = EmptyState(
+            self.tr("No files yet"),
+            self.tr("Add one, or let a node's menu in the FX graph write a rule for it."),
+        )
         hint = QLabel(
             self.tr(
                 "Rules go before the built-in ones; library files register functions that a module "
@@ -76,6 +81,7 @@ class ExtensionsDialog(QDialog):
         column.setContentsMargins(16, 16, 16, 12)
         column.setSpacing(12)
         column.addWidget(hint)
+        column.addWidget(self.empty, 1)
         column.addWidget(self.list, 1)
         column.addLayout(row)
         self.resize(640, 300)
@@ -97,6 +103,8 @@ class ExtensionsDialog(QDialog):
         return () if recipe is None else recipe.extensions
 
     def _show_recipe(self) -> None:
+        self.list.setVisible(bool(self._files()))
+        self.empty.setVisible(not self._files())
         place = self._place()
         self.list.blockSignals(True)
         self.list.clear()

@@ -116,7 +116,8 @@ class ResultView(QWidget):
         if record.torch_ms is not None:
             parts.append(f"{record.reference} {milliseconds_text(record.torch_ms)}")
         parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
-        parts.append(self.tr("{0} functions").format(count_text(record.functions)))
+        functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
+        parts.append(functions.format(count_text(record.functions)))
         if record.max_abs_error is not None:
             tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
             parts.append(self.tr("tolerance {0}").format(tolerance))
