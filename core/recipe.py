@@ -32,7 +32,8 @@ class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
     name
         Name of the input; empty stands for the next one in order.
     shape
-        Extents, or ``None`` to take them from the file.
+        Extents, or ``None`` to take them from the file. A name stands for any size of a
+        `Dimension`; the same name stands for the same size.
     dtype
         ``"float32"``, ``"int64"``, …; ``None`` to take it from the file, or float32.
     file
@@ -42,11 +43,31 @@ class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str = ""
-    shape: tuple[int, ...] | None = None
+    shape: tuple[int | str, ...] | None = None
     dtype: str | None = None
     file: str = ""
     low: int | None = None
     high: int | None = None
+
+
+class Dimension(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes that a name in the shapes of inputs may stand for.
+
+    Attributes
+    ----------
+    name
+        As it stands in `InputSpec.shape`.
+    low, high
+        The smallest and the largest size, both included.
+    sizes
+        Those that a run tries, one after the other; a single one is that of every run. Empty for
+        the size that the model is traced at and the ends of the range.
+    """
+
+    name: str
+    low: int = 1
+    high: int = 1024
+    sizes: tuple[int, ...] = ()
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +156,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         Set before the entry is called, and before inputs are drawn.
     inputs
         What the user said of the inputs; empty to take the file's example inputs.
+    dimensions
+        The ranges of names in the shapes of `inputs`; a name that is not among them has the range
+        that a `Dimension` has by itself.
     tracer
         ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
         and export for what fx cannot trace.
@@ -162,6 +186,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     seed: int = 0
     inputs: tuple[InputSpec, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
     tracer: TracerName = "auto"
     lowering: Strategy = "high-level"
     overrides: tuple[Override, ...] = ()

@@ -27,6 +27,7 @@ import torch
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import leaves, path_text
+from lowerscope.core.recipe import InputSpec
 from lowerscope.core.sources.input_option import DTYPES
 from lowerscope.core.sources.input_values import from_array
 from lowerscope.core.sources.signatures import Signature
@@ -48,11 +49,21 @@ class ExampleInput:
         On the CPU, contiguous.
     origin
         ``"random, seed 0"``, ``"example_inputs of fashion_mlp.py"``, ``"x.npy"``.
+    drawn
+        What its random value was drawn for, with the names of dimensions that have several sizes;
+        ``None`` for other values.
     """
 
     name: str
     value: torch.Tensor
     origin: str
+    drawn: InputSpec | None = None
+
+    @property
+    def shape(self) -> tuple[int | str, ...]:
+        """Its extents, with the names of dimensions that have several sizes."""
+        named = None if self.drawn is None else self.drawn.shape
+        return tuple(self.value.shape) if named is None else named
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 ========================================  =====================================================
 ``x=1,784:float32``                       random normal values; the dtype may be left out
+``x=batch,784:float32``                   the same, for any size of the dimension ``batch``
 ``tokens=1,7:int64[0,50)``                random integers, 0 included and 50 excluded
 ``mask=1,7:bool``                         random truth values
 ``scale=():float32``                      a scalar
@@ -13,6 +14,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 from pathlib import Path
@@ -31,11 +33,16 @@ DEFAULT_RANGE = (0, 10)
 ARRAYS = (".npy", ".npz", ".pt")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
+EXTENT = re.compile(r"[^\W\d]\w*")
+"""The name of a dimension."""
+
 FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
 
 _NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 _LAYOUT = re.compile(
-    r"(?P<shape>\(\s*\)|\(?\s*[-+]?\d+\s*(,\s*[-+]?\d+\s*)*,?\s*\)?)?"
+    # A name alone is a file rather than a shape: x=batch is x=batch, with a comma.
+    r"(?P<shape>\(\s*\)|\(?\s*(?![^\W\d]\w*\s*$)(?:[-+]?\d+|[^\W\d]\w*)\s*"
+    r"(,\s*(?:[-+]?\d+|[^\W\d]\w*)\s*)*,?\s*\)?)?"
     r"\s*(:\s*(?P<dtype>[A-Za-z]\w*)\s*(\[\s*(?P<low>-?\d+)\s*,\s*(?P<high>-?\d+)\s*\))?)?\s*"
 )
 
@@ -61,7 +68,7 @@ def parse_input(text: str) -> InputSpec:
         name=name,
         shape=None
         if shape is None
-        else tuple(int(extent) for extent in re.findall(r"[-+]?\d+", shape)),
+        else tuple(map(_extent, re.findall(r"[-+]?\w+", shape))),
         dtype=dtype,
         file=file,
         low=None if low is None else int(low),
@@ -69,6 +76,10 @@ def parse_input(text: str) -> InputSpec:
     )
     check_input(spec, option(text))
     return spec
+
+
+def _extent(text: str) -> int | str:
+    return text if EXTENT.fullmatch(text) else int(text)
 
 
 def option(text: str) -> str:
@@ -105,9 +116,10 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
         return f"there is no dtype called {spec.dtype!r}", f"The dtypes are {', '.join(DTYPES)}"
     if spec.shape is None and not spec.file:
         return "the shape is missing", f"Write {FORMS}"
-    if spec.shape is not None and any(extent < 1 for extent in spec.shape):
-        extents = ", ".join(map(str, spec.shape))
-        return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
+    if spec.shape is not None:
+        problem = _problem_of_shape(spec.shape, spec.file)
+        if problem is not None:
+            return problem
     if spec.low is None and spec.high is None:
         return None
     if spec.file:
@@ -123,6 +135,22 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
         return (
             f"[{low},{high}) is not a range of {spec.dtype}",
             f"Give one from {least} up, with the first number below the second",
+        )
+    return None
+
+
+def _problem_of_shape(shape: tuple[int | str, ...], file: str) -> tuple[str, str] | None:
+    if any(isinstance(extent, int) and extent < 1 for extent in shape):
+        extents = ", ".join(map(str, shape))
+        return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
+    names = [extent for extent in shape if isinstance(extent, str)]
+    for name in names:
+        if not EXTENT.fullmatch(name) or keyword.iskeyword(name):
+            return f"{name!r} cannot be the name of a dimension", "Choose another name"
+    if names and file:
+        return (
+            f"the dimension {names[0]} has any size, and a file has one",
+            "Write numbers for the shape of a file, or leave the file out",
         )
     return None
 

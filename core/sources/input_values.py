@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from PIL import Image, UnidentifiedImageError
 
+from lowerscope.core.dimensions import Sizes, at_sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec
 from lowerscope.core.sources.input_option import (
@@ -26,10 +27,15 @@ from lowerscope.core.sources.spec import check_readable, user_path
 Shape = tuple[int, ...]
 
 
-def draw(spec: InputSpec, seed: int) -> tuple[torch.Tensor, str]:
+def draw(spec: InputSpec, seed: int, sizes: Sizes) -> tuple[torch.Tensor, str]:
     """Draw a random value from torch's global generator; return it and where it comes from.
 
     Floats are normally distributed, integers uniform in their range, truth values even.
+
+    Parameters
+    ----------
+    sizes
+        Of the dimensions that the shape names.
 
     Raises
     ------
@@ -37,12 +43,13 @@ def draw(spec: InputSpec, seed: int) -> tuple[torch.Tensor, str]:
         If there is not enough memory for it.
     """
     assert spec.shape is not None
+    shape = at_sizes(spec.shape, sizes)
     try:
-        return _drawn(spec, spec.shape, seed)
+        return _drawn(spec, shape, seed)
     except (RuntimeError, TypeError, OverflowError):
         # The shape and the dtype are known to be right: what is left is the size.
         raise LowerscopeError(
-            f"a value of the shape {_text(spec.shape)} does not fit into memory",
+            f"a value of the shape {_text(shape)} does not fit into memory",
             where=f"--input {spec.name}",
             todo="Give a smaller shape",
         ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from lowerscope.core.calling import Calling, Place, Places
+from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
 from lowerscope.core.recipe import SEEDS, InputSpec
@@ -53,6 +54,7 @@ def gather(
     fixed: Mapping[str, ExampleInput],
     seed: int,
     path: Path,
+    sizes: Sizes,
 ) -> Inputs:
     """Return the inputs of a model.
 
@@ -70,6 +72,8 @@ def gather(
         Set before the first value is drawn.
     path
         The source.
+    sizes
+        Of the dimensions that `specs` name.
 
     Raises
     ------
@@ -98,7 +102,8 @@ def gather(
         for leaf in arguments[name].names:
             places.append(Place(len(values)))
             if leaf in by_name:
-                values.append(_given(by_name[leaf], leaf, found.get(leaf), signature, seed))
+                spec, example = by_name[leaf], found.get(leaf)
+                values.append(_given(spec, leaf, example, signature, seed, sizes))
             else:
                 values.append(fixed[leaf] if leaf in fixed else found[leaf])
         filled[name] = _renumbered(arguments[name], places)
@@ -246,11 +251,25 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
         arguments[name] = _Argument((name,), Place(0))
 
 
+def drawn_at(inputs: Sequence[ExampleInput], sizes: Sizes, seed: int) -> tuple[ExampleInput, ...]:
+    """Return `inputs` at other sizes: the random values are drawn anew, the others stay."""
+    seed_all(seed)
+    return tuple(
+        each if each.drawn is None else ExampleInput(each.name, *draw(each.drawn, seed, sizes))
+        for each in inputs
+    )
+
+
 def _given(
-    spec: InputSpec, name: str, example: ExampleInput | None, signature: Signature, seed: int
+    spec: InputSpec,
+    name: str,
+    example: ExampleInput | None,
+    signature: Signature,
+    seed: int,
+    sizes: Sizes,
 ) -> ExampleInput:
     if not spec.file:
-        return ExampleInput(name, *draw(spec, seed))
+        return ExampleInput(name, *draw(spec, seed, sizes), drawn=spec)
     like = _known_shapes(signature).get(name)
     if example is not None:
         like = tuple(example.value.shape)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from lowerscope.core.calling import Calling
+from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.records import SourceLine
@@ -115,7 +116,9 @@ class LoadedModel:
         return self.home is not None and self.home.spent
 
 
-def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedModel:
+def load(
+    source: Source, inputs: tuple[InputSpec, ...], seed: int, sizes: Sizes | None = None
+) -> LoadedModel:
     """Open a source.
 
     Parameters
@@ -126,6 +129,8 @@ def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedMode
         What the user said of the inputs; the file's example inputs are taken for the rest.
     seed
         Set before the file is run, before its entry is called, and before inputs are drawn.
+    sizes
+        Of the dimensions that `inputs` name.
 
     Raises
     ------
@@ -137,17 +142,21 @@ def load(source: Source, inputs: tuple[InputSpec, ...], seed: int) -> LoadedMode
     if source.params:
         check_readable(user_path(source.params), "parameters")
     if kind == "exported":
-        result = _load_exported(source, path, inputs, seed)
+        result = _load_exported(source, path, inputs, seed, sizes or {})
     else:
         environment = Environment(path)
         with environment.loading():
-            result = _load_python(source, environment, inputs, seed)
+            result = _load_python(source, environment, inputs, seed, sizes or {})
     files = dict.fromkeys((*source_files(source, inputs), *result.files))
     return replace(result, files=tuple(files))
 
 
 def _load_python(
-    source: Source, environment: Environment, specs: tuple[InputSpec, ...], seed: int
+    source: Source,
+    environment: Environment,
+    specs: tuple[InputSpec, ...],
+    seed: int,
+    sizes: Sizes,
 ) -> LoadedModel:
     path = environment.path
     arguments = parse_arguments(source.args)
@@ -173,7 +182,8 @@ def _load_python(
         signature = signature_of_model(built, str(path))
         load_into(built, arrays, source.params)
         register_package_types()
-    gathered = gather(specs, signature, _examples(entry, built, file, path), fixed, seed, path)
+    examples = _examples(entry, built, file, path)
+    gathered = gather(specs, signature, examples, fixed, seed, path, sizes)
     return LoadedModel(
         title=_title(source, name),
         path=path,
@@ -192,7 +202,7 @@ def _load_python(
 
 
 def _load_exported(
-    source: Source, path: Path, specs: tuple[InputSpec, ...], seed: int
+    source: Source, path: Path, specs: tuple[InputSpec, ...], seed: int, sizes: Sizes
 ) -> LoadedModel:
     for option, given in (("the entry", source.entry), ("--params", source.params)):
         if given:
@@ -209,7 +219,7 @@ def _load_exported(
     program, model = load_exported(path, trust=source.trust)
     signature = signature_of_model(model, str(path))
     examples = Examples(program.example_inputs, f"example inputs of {path.name}")
-    gathered = gather(specs, signature, examples, {}, seed, path)
+    gathered = gather(specs, signature, examples, {}, seed, path, sizes)
     return LoadedModel(
         title=path.name,
         path=path,

@@ -6,7 +6,7 @@ import inspect
 import io
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
@@ -14,12 +14,21 @@ import torch
 from torch import fx
 
 from lowerscope.core.calling import Calling
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
 from lowerscope.core.tracing.running_once import writes_statistics
+from lowerscope.core.tracing.running_symbolically import find_demand
 from lowerscope.core.tracing.source_lines import line_of_stack
+from lowerscope.core.tracing.symbols import (
+    NamedInputs,
+    extent_text,
+    fixed_dimension,
+    named_text,
+    symbol_of,
+)
 
 
 def export(
@@ -28,6 +37,7 @@ def export(
     calling: Calling,
     *,
     plain_output: bool = True,
+    named: NamedInputs | None = None,
 ) -> torch.export.ExportedProgram:
     """Export `model` with the shapes of `inputs`.
 
@@ -38,6 +48,8 @@ def export(
     plain_output
         Whether what it returns is made of tuples, lists and dicts alone. Other types are brought
         into that form, since torch.export has to know the types that it meets.
+    named
+        The dimensions that are to take any size of a range; ``None`` for none.
 
     Raises
     ------
@@ -50,9 +62,28 @@ def export(
             _without_dumps(),
             _taking_tensors(model, calling, plain_output=plain_output),
         ):
-            return torch.export.export(model, tuple(value.clone() for value in inputs))
+            values = tuple(value.clone() for value in inputs)
+            shapes = None if named is None else _dynamic_shapes(model, values, named)
+            return torch.export.export(model, values, dynamic_shapes=shapes)
     except (Exception, SystemExit) as error:
-        raise cannot_export(error) from error
+        demand = None if named is None else find_demand(model, inputs, calling, named)
+        raise demand or cannot_export(error) from error
+
+
+def _dynamic_shapes(
+    model: torch.nn.Module, values: tuple[torch.Tensor, ...], named: NamedInputs
+) -> dict[str, Any]:
+    """Return which axes of the arguments of ``forward`` are dynamic, by parameter."""
+    dimensions = {
+        name: torch.export.Dim(name, min=low, max=high)
+        for name, (low, high) in named.ranges.items()
+    }
+    axes = [
+        {axis: dimensions[each] for axis, each in enumerate(shape) if isinstance(each, str)}
+        for shape in named.shapes
+    ]
+    # The axes stand where their tensors do.
+    return inspect.signature(model.forward).bind(*axes).arguments
 
 
 @contextmanager
@@ -185,15 +216,58 @@ def changes_in_place(node: fx.Node) -> bool:
     return mutable or writes_statistics(node)
 
 
-def described_values(graph_module: fx.GraphModule) -> dict[str, NodeInfo]:
-    """Return what each node's value is, by node name, as ``torch.export`` wrote it down."""
+def described_values(
+    graph_module: fx.GraphModule, names: Mapping[Any, Any] | None = None
+) -> dict[str, NodeInfo]:
+    """Return what each node's value is, by node name, as ``torch.export`` wrote it down.
+
+    Parameters
+    ----------
+    names
+        Of its symbols, to write symbolic extents with.
+    """
     values: dict[str, NodeInfo] = {}
+
+    def written(extent: Any) -> str:
+        return named_text(extent, names or {})
+
     for node in graph_module.graph.nodes:
         if node.op == "output":
-            values[node.name] = describe(fx.node.map_arg(node.args[0], _value_of))
-        else:
-            values[node.name] = describe(node.meta["val"])
+            values[node.name] = describe(fx.node.map_arg(node.args[0], _value_of), written)
+        elif "val" in node.meta:
+            values[node.name] = describe(node.meta["val"], written)
     return values
+
+
+def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[Any, Any]:
+    """Return the names of the symbols that an exported graph has for dimensions of its inputs.
+
+    Raises
+    ------
+    LowerscopeError
+        If it has a number for a dimension that has a name, or a symbol for one that has none.
+    """
+    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    names: dict[Any, Any] = {}
+    for node, shape in zip(placeholders, named.shapes, strict=True):
+        for axis, (extent, name) in enumerate(zip(node.meta["val"].shape, shape, strict=True)):
+            if isinstance(extent, int) and isinstance(name, str):
+                raise fixed_dimension(f"{name} == {extent}", named, None, node.name)
+            if isinstance(extent, int):
+                continue
+            expression = extent.node.expr
+            if isinstance(name, int):
+                raise LowerscopeError(
+                    f"axis {axis} of {node.name} has any size in this program, and {name} is given",
+                    where=f"--input {node.name}",
+                    todo="give a name to each axis that has any size, or to none",
+                )
+            symbol = symbol_of(name)
+            if names.setdefault(expression, symbol) != symbol or not expression.is_Symbol:
+                raise fixed_dimension(
+                    f"{name} == {extent_text(expression.xreplace(names))}", named, None, node.name
+                )
+    return names
 
 
 def _value_of(node: fx.Node) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,20 +31,26 @@ class NodeInfo:
     items: tuple[NodeInfo, ...] = ()
 
 
-def describe(value: Any) -> NodeInfo:
-    """Return what `value`, a tensor, a number or a nest of them, is."""
+def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
+    """Return what `value`, a tensor, a number or a nest of them, is.
+
+    Parameters
+    ----------
+    written
+        How a symbolic extent is written.
+    """
     if isinstance(value, torch.Tensor):
-        shape = tuple(_extent(size) for size in value.shape)
+        shape = tuple(size if isinstance(size, int) else written(size) for size in value.shape)
         dtype = str(value.dtype).removeprefix("torch.")
-        extents = "×".join(str(size) for size in shape) if shape else "scalar"
-        return NodeInfo(shape, dtype, f"{extents} {dtype}")
+        return NodeInfo(shape, dtype, f"{_product(shape) if shape else 'scalar'} {dtype}")
     if isinstance(value, torch.Size):
-        return NodeInfo(None, "", f"shape {'×'.join(str(size) for size in value)}")
+        shape = tuple(size if isinstance(size, int) else written(size) for size in value)
+        return NodeInfo(None, "", f"shape {_product(shape)}")
     if isinstance(value, (tuple, list)):
-        items = tuple(describe(item) for item in value)
+        items = tuple(describe(item, written) for item in value)
         return NodeInfo(None, "", f"({', '.join(item.text for item in items)})", items)
     if isinstance(value, dict):
-        named = {str(key): describe(item) for key, item in value.items()}
+        named = {str(key): describe(item, written) for key, item in value.items()}
         text = ", ".join(f"{key}: {item.text}" for key, item in named.items())
         return NodeInfo(None, "", f"{{{text}}}", tuple(named.values()))
     if isinstance(value, torch.SymInt):
@@ -60,5 +67,6 @@ def is_static(value: Any) -> bool:
     return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
-def _extent(size: Any) -> int | str:
-    return size if isinstance(size, int) else str(size)
+def _product(shape: tuple[int | str, ...]) -> str:
+    """Return ``batch×784``, sums in parentheses."""
+    return "×".join(f"({size})" if " " in str(size) else str(size) for size in shape)

@@ -17,6 +17,8 @@ from lowerscope.core.tracing.failures import made_functional, neither_traces, to
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.node_info import NodeInfo
 from lowerscope.core.tracing.running_once import run_eagerly, run_once
+from lowerscope.core.tracing.running_symbolically import run_symbolically
+from lowerscope.core.tracing.symbols import CONSTRAINT, NamedInputs
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from lowerscope.core.recipe import TracerName
 
-__all__ = ["NodeInfo", "TracedModel", "trace"]
+__all__ = ["NamedInputs", "NodeInfo", "TracedModel", "trace"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def trace(
     tracer: TracerName,
     exported: torch.export.ExportedProgram | None = None,
     calling: Calling | None = None,
+    named: NamedInputs | None = None,
 ) -> TracedModel:
     """Trace `model` on example `inputs`.
 
@@ -83,12 +86,15 @@ def trace(
         The program of a ``.pt2`` file; the export tracer takes it as it is.
     calling
         How the model is called with these tensors; ``None`` for by position.
+    named
+        The dimensions that take any size of a range, beyond the one of `inputs`; the values of
+        nodes are then said with their names. ``None`` for none.
 
     Raises
     ------
     LowerscopeError
-        If the model fails on these inputs, or the tracer cannot trace it (codes
-        ``try-export`` and ``try-fx`` where the other tracer may).
+        If the model fails on these inputs, does not take all sizes (code ``fixed-dimension``), or
+        the tracer cannot trace it (codes ``try-export`` and ``try-fx`` where the other tracer may).
     """
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
@@ -96,23 +102,29 @@ def trace(
         # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
         warnings.simplefilter("ignore")
         if tracer == "fx":
-            return _trace_fx(model, inputs, calling)
+            return _trace_fx(model, inputs, calling, named)
         if tracer == "auto" and exported is None:
-            return _trace_by_either(model, inputs, calling)
-        return _trace_export(model, inputs, calling, exported)
+            return _trace_by_either(model, inputs, calling, named)
+        return _trace_export(model, inputs, calling, exported, named)
 
 
 def _trace_by_either(
-    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
+    named: NamedInputs | None,
 ) -> TracedModel:
     try:
-        return _trace_fx(model, inputs, calling)
+        return _trace_fx(model, inputs, calling, named)
     except LowerscopeError as error:
         by_fx = error.problem
+        if by_fx.code == CONSTRAINT:
+            # It is the model's, whichever the tracer.
+            raise
         if by_fx.code != "try-export" and _fails(model, inputs, calling):
             raise
     try:
-        traced = _trace_export(model, inputs, calling, None)
+        traced = _trace_export(model, inputs, calling, None, named)
     except LowerscopeError as error:
         if error.problem.code != "try-fx":
             raise
@@ -131,10 +143,15 @@ def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Ca
 
 
 def _trace_fx(
-    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
+    named: NamedInputs | None,
 ) -> TracedModel:
     graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling)
     values, mutations = run_once(graph_module, inputs, lines)
+    if named is not None:
+        values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
     return TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
 
@@ -144,26 +161,32 @@ def _trace_export(
     inputs: tuple[torch.Tensor, ...],
     calling: Calling,
     exported: torch.export.ExportedProgram | None,
+    named: NamedInputs | None,
 ) -> TracedModel:
     # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
     with unchanged(model):
         outputs = run_eagerly(model, inputs, calling)
     program = exported
     if program is None:
-        program = exporting.export(model, inputs, calling, plain_output=is_plain(outputs))
+        program = exporting.export(
+            model, inputs, calling, plain_output=is_plain(outputs), named=named
+        )
     try:
-        return _described(exporting.whole_graph(program), inputs)
+        return _described(exporting.whole_graph(program), inputs, named)
     except LowerscopeError as error:
         if error.problem.code != "try-export":
             raise
-        traced = _described(exporting.functional_graph(program), inputs)
+        traced = _described(exporting.functional_graph(program), inputs, named)
         # A change of the model's own state is told better by what became of it.
         notes = traced.notes or (made_functional(error.problem),)
         return replace(traced, notes=notes)
 
 
-def _described(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -> TracedModel:
+def _described(
+    graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], named: NamedInputs | None
+) -> TracedModel:
     """Return an exported graph with what is known of its nodes."""
+    names = {} if named is None else exporting.names_of_symbols(graph_module, named)
     notes = exporting.drop_what_is_not_read(graph_module)
     lines = exporting.source_lines(graph_module)
     if exporting.is_described(graph_module):
@@ -171,5 +194,7 @@ def _described(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -
         mutations: dict[str, tuple[str, ...]] = {}
     else:
         values, mutations = run_once(graph_module, inputs, lines)
+        if named is not None:
+            values |= exporting.described_values(graph_module, names)
     modules = exporting.module_paths(graph_module)
     return TracedModel(graph_module, values, lines, modules, mutations, "export", notes)

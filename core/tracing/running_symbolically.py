@@ -1,0 +1,137 @@
+"""A run of a traced graph, or of the model itself, on tensors with symbolic extents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import ShapeGuard
+from torch.overrides import TorchFunctionMode
+
+from lowerscope.core.calling import Calling
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
+from lowerscope.core.tracing.failures import first_line, where_of
+from lowerscope.core.tracing.node_info import NodeInfo, describe
+from lowerscope.core.tracing.source_lines import is_users_file, line_of_frame, source_line
+from lowerscope.core.tracing.symbols import NamedInputs, Symbols, fixed_dimension, named_text
+
+
+def run_symbolically(
+    graph_module: fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    named: NamedInputs,
+    lines: Mapping[str, SourceLine],
+) -> dict[str, NodeInfo]:
+    """Return what each node's value is, by node name, with the names of dimensions in it.
+
+    Raises
+    ------
+    LowerscopeError
+        If the graph does not take all sizes (code ``"fixed-dimension"``), or torch cannot follow
+        it without the values of tensors (code ``"try-export"``).
+    """
+    symbols = Symbols(named, inputs)
+    recorder = _Recorder(graph_module, symbols, named, lines)
+    with _without_values(symbols):
+        recorder.run(*symbols.inputs(inputs), enable_io_processing=False)
+    return recorder.values
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph node by node and writes down what each one is."""
+
+    def __init__(
+        self,
+        graph_module: fx.GraphModule,
+        symbols: Symbols,
+        named: NamedInputs,
+        lines: Mapping[str, SourceLine],
+    ) -> None:
+        super().__init__(graph_module)
+        self.extra_traceback = False
+        self.values: dict[str, NodeInfo] = {}
+        self._symbols = symbols
+        self._named = named
+        self._lines = lines
+
+    def run_node(self, n: fx.Node) -> Any:
+        line = self._lines.get(n.name)
+        try:
+            value = super().run_node(n)
+        except Exception as error:  # whatever an operator comes up with
+            raise LowerscopeError(
+                f"torch cannot follow named dimensions through node {n.name}: {first_line(error)}",
+                where=where_of(line),
+                todo="try --tracer export, or write numbers in place of the names",
+                code="try-export",
+            ) from error
+        for _, demand in self._symbols.demands():
+            raise fixed_dimension(demand, self._named, line, n.name)
+        self.values[n.name] = describe(value, lambda each: named_text(each, self._symbols.names))
+        return value
+
+
+def find_demand(
+    model: torch.nn.Module,
+    inputs: Sequence[torch.Tensor],
+    calling: Calling,
+    named: NamedInputs,
+) -> LowerscopeError | None:
+    """Return why `model` does not take all sizes of a dimension; ``None`` if that is not found."""
+    symbols = Symbols(named, inputs)
+    found: list[tuple[str, SourceLine | None]] = []
+
+    def look(line: SourceLine | None) -> None:
+        found.extend((demand, _line_of(guard) or line) for guard, demand in symbols.demands())
+
+    args, kwargs = calling.arguments(symbols.inputs(inputs))
+    try:
+        with _without_values(symbols), _AfterEachCall(look):
+            model(*args, **kwargs)
+    except (Exception, SystemExit):
+        # It has been said already that the model fails; what was demanded until then may say why.
+        look(None)
+    look(None)
+    if not found:
+        return None
+    return fixed_dimension(found[0][0], named, found[0][1])
+
+
+@contextmanager
+def _without_values(symbols: Symbols) -> Iterator[None]:
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), symbols.mode:
+        yield
+
+
+class _AfterEachCall(TorchFunctionMode):
+    """Tells the user's line of each call into torch, once it is done."""
+
+    def __init__(self, tell: Callable[[SourceLine | None], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        line = line_of_frame(sys._getframe(1), find_demand.__code__)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self._tell(line)
+
+
+def _line_of(guard: ShapeGuard) -> SourceLine | None:
+    """Return the user's line that compares sizes itself, as in ``if x.shape[0] == 7``."""
+    place = guard.sloc.framework_loc
+    if place is None or not is_users_file(str(place.filename)):
+        return None
+    return source_line(place.filename, int(place.lineno or 0))

@@ -1,0 +1,208 @@
+"""Named dimensions as symbolic sizes of torch's, and what a model demands of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.str import StrPrinter
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    ShapeGuard,
+    StrictMinMaxConstraint,
+)
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
+from lowerscope.core.tracing.failures import where_of
+
+CONSTRAINT = "fixed-dimension"
+"""The code of the problem that a model does not take all sizes of a dimension."""
+
+_MOST = 4096
+"""Combinations of sizes that a condition is tried with, at most."""
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NamedInputs:
+    """The shapes of a model's inputs, some of whose extents are names.
+
+    Attributes
+    ----------
+    shapes
+        Of the tensors in order.
+    ranges
+        Smallest and largest size of each name.
+    """
+
+    shapes: tuple[tuple[int | str, ...], ...]
+    ranges: Mapping[str, Range]
+
+
+class Symbols:
+    """A symbol of torch's for each name.
+
+    Attributes
+    ----------
+    mode
+        In which tensors have symbolic extents, and no memory.
+    names
+        Of the symbols: ``{s26: batch}``, to say an extent by.
+    """
+
+    def __init__(self, named: NamedInputs, inputs: Sequence[torch.Tensor]) -> None:
+        self._environment = ShapeEnv()
+        self.mode = FakeTensorMode(shape_env=self._environment, allow_non_fake_inputs=True)
+        self.names: dict[sympy.Symbol, sympy.Symbol] = {}
+        self._named = named
+        self._checked = 0
+        sizes = {
+            name: size
+            for shape, value in zip(named.shapes, inputs, strict=True)
+            for name, size in zip(shape, value.shape, strict=True)
+            if isinstance(name, str)
+        }
+        self._extents = {name: self._symbol(name, size) for name, size in sizes.items()}
+
+    def _symbol(self, name: str, size: int) -> torch.SymInt:
+        source, environment = ConstantSource(name), self._environment
+        low, high = self._named.ranges[name]
+        symbol = environment.create_symbol(
+            size,
+            source,
+            dynamic_dim=DimDynamic.DYNAMIC,
+            constraint_dim=StrictMinMaxConstraint(vr=ValueRanges(low, high), warn_only=False),
+        )
+        self.names[symbol] = symbol_of(name)
+        extent = environment.create_symintnode(symbol, hint=size, source=source)
+        assert isinstance(extent, torch.SymInt)
+        return extent
+
+    def inputs(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return tensors with the symbolic shapes of the inputs, to be used in `mode`."""
+        with self.mode:
+            return [
+                torch.empty(
+                    tuple(self._extents[each] if isinstance(each, str) else each for each in shape),
+                    dtype=value.dtype,
+                )
+                for shape, value in zip(self._named.shapes, values, strict=True)
+            ]
+
+    def demands(self) -> Iterator[tuple[ShapeGuard, str]]:
+        """Yield what was demanded of the sizes since the last call and does not always hold.
+
+        The second of each pair says it: ``batch == 7``.
+        """
+        guards = self._environment.guards[self._checked :]
+        self._checked += len(guards)
+        for guard in guards:
+            named = guard.expr.xreplace(self.names)
+            if not _always_holds(named, self._named.ranges):
+                yield guard, extent_text(named)
+
+
+def symbol_of(name: str) -> sympy.Symbol:
+    """Return the symbol that stands for a name where expressions are written."""
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+def extent_text(expression: sympy.Basic) -> str:
+    """Return an expression over names as Python writes it: ``2*batch``, ``(height - 1)//2 + 1``."""
+    return str(_Writer().doprint(expression))
+
+
+class _Writer(StrPrinter):  # type: ignore[misc]
+    """Writes torch's own functions of sizes as Python's operators."""
+
+    # Torch's functions bring a method of the usual name, which doubles the parentheses.
+    printmethod = "_named_text"
+
+    def _print_FloorDiv(self, expression: sympy.Expr) -> str:
+        return self._operation("//", expression)
+
+    def _print_Mod(self, expression: sympy.Expr) -> str:
+        return self._operation(" % ", expression)
+
+    _print_PythonMod = _print_Mod
+    _print_CleanDiv = _print_IntTrueDiv = _print_FloorDiv
+
+    def _print_Max(self, expression: sympy.Expr) -> str:
+        return f"max({', '.join(map(self._print, expression.args))})"
+
+    def _print_Min(self, expression: sympy.Expr) -> str:
+        return f"min({', '.join(map(self._print, expression.args))})"
+
+    def _print_Relational(self, expression: sympy.core.relational.Relational) -> str:
+        sign = {"Eq": "==", "Ne": "!="}.get(type(expression).__name__.title()[:2], "")
+        sign = sign or expression.rel_op
+        return f"{self._print(expression.lhs)} {sign} {self._print(expression.rhs)}"
+
+    def _operation(self, sign: str, expression: sympy.Expr) -> str:
+        left, right = expression.args
+        level = PRECEDENCE["Mul"]
+        return f"{self.parenthesize(left, level)}{sign}{self.parenthesize(right, level, True)}"
+
+
+def named_text(extent: Any, names: Mapping[sympy.Symbol, sympy.Symbol]) -> str:
+    """Return a symbolic extent of torch's with the names in it."""
+    return extent_text(extent.node.expr.xreplace(names))
+
+
+def fixed_dimension(
+    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
+) -> LowerscopeError:
+    """Return the error for a model that does not take all sizes of a dimension.
+
+    Parameters
+    ----------
+    demand
+        What torch needs: ``batch == 7``.
+    at
+        The node at which it does.
+    """
+    names = [name for name in named.ranges if name in demand] or list(named.ranges)
+    name = names[0]
+    low, high = named.ranges[name]
+    place = f" at node {at}" if at else ""
+    return LowerscopeError(
+        f"{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
+        where=where_of(line),
+        todo=f"narrow --dim {name}, write a number in place of {name}, or change the model",
+        code=CONSTRAINT,
+    )
+
+
+def _always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
+    """Return whether no combination of sizes was found that `condition` does not hold for.
+
+    Sizes below 2 are left out: torch takes them for as general as any.
+    """
+    free = sorted(condition.free_symbols, key=str)
+    if any(str(symbol) not in ranges for symbol in free):
+        return True  # of an extent that depends on data, which is checked when it runs
+    share = max(2, int(_MOST ** (1 / max(1, len(free)))))
+    tried = [_some_of(*ranges[str(symbol)], share) for symbol in free]
+    for sizes in itertools.product(*tried):
+        if condition.subs(dict(zip(free, sizes, strict=True))) == sympy.false:
+            return False
+    return True
+
+
+def _some_of(low: int, high: int, count: int) -> list[int]:
+    low = max(2, low)
+    if high - low < count:
+        return list(range(low, high + 1))
+    half = max(1, count // 2)
+    return [*range(low, low + half), *range(high - half + 1, high + 1)]
