@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import (
@@ -85,6 +86,22 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=1,784:float32",
         help="an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
+    )
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=1..64",
+        help="the sizes that a name in the shape of an input may stand for, as in --input "
+        "x=batch,784 (default 1..1024); repeatable",
+    )
+    parser.add_argument(
+        "--sizes",
+        action="append",
+        default=[],
+        metavar="NAME=1,7,64",
+        help="the sizes of that dimension to run at, run by run (default: the one that it is "
+        "traced at, and the ends of the range); repeatable",
     )
     parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default 0)")
     parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
@@ -164,6 +181,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         ),
         seed=options.seed,
         inputs=tuple(parse_input(text) for text in options.input),
+        dimensions=with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes)),
         tracer=options.tracer,
         lowering=options.lowering,
         overrides=tuple(parse_override(text) for text in options.override),
@@ -171,6 +189,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         target=options.target,
         threads=options.threads,
     )
+    dimensions_of(recipe)
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe

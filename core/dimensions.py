@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import Dimension, InputSpec, Recipe
+from lowerscope.core.recipe import Dimension, Recipe
 from lowerscope.core.sources.input_option import EXTENT
 
 Sizes = Mapping[str, int]
@@ -109,10 +109,7 @@ def dimensions_of(recipe: Recipe) -> tuple[Dimension, ...]:
         If a range or a size to run at is wrong, or is that of a name that no input has.
     """
     names = dict.fromkeys(
-        extent
-        for spec in recipe.inputs
-        for extent in spec.shape or ()
-        if isinstance(extent, str)
+        extent for spec in recipe.inputs for extent in spec.shape or () if isinstance(extent, str)
     )
     said: dict[str, Dimension] = {}
     for dimension in recipe.dimensions:
@@ -158,10 +155,7 @@ def traced_sizes(recipe: Recipe) -> dict[str, int]:
         See `dimensions_of`.
     """
     taken = {
-        extent
-        for spec in recipe.inputs
-        for extent in spec.shape or ()
-        if isinstance(extent, int)
+        extent for spec in recipe.inputs for extent in spec.shape or () if isinstance(extent, int)
     }
     sizes: dict[str, int] = {}
     for dimension in dimensions_of(recipe):

@@ -6,15 +6,8 @@ The engine, the worker, the command line, the tests and a notebook call the same
 from __future__ import annotations
 
 import msgspec
-import torch
-import tvm
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.calling import check_registered
-from lowerscope.core.execution.comparing import judge
-from lowerscope.core.execution.numpy_reference import NumpyReference, in_dtype_of
-from lowerscope.core.execution.prediction import predict
-from lowerscope.core.execution.running import REPEATS, Execution, Reference, measure
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
@@ -35,8 +28,8 @@ from lowerscope.core.records import (
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.rule_files import write_rule
+from lowerscope.core.runs import run_all
 from lowerscope.core.snapshot import make_snapshot
-from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.stages import Stages
 from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import write_text
@@ -175,62 +168,6 @@ class Pipeline:
         return write_rule(self.stages(recipe, progress), node, file)
 
     def run(self, recipe: Recipe, progress: Progress) -> RunRecord:
-        """Build, run on the CPU, compare with torch, and time both."""
+        """Build, run on the CPU, compare with torch, and time both: see `core.runs`."""
         use_threads(recipe.threads)
-        stages = self.stages(recipe, progress)
-        loaded, lowered, module = stages.loaded, stages.lowered, stages.transformed.module
-        with stages.running():
-            check_registered(module, () if lowered is None else lowered.library)
-        built = stages.built
-        values = tuple(each.value for each in loaded.inputs)
-        # What the files import late, or register, has to be there while the model runs.
-        with stages.running():
-            progress.report("Running")
-            execution = Execution(built.executable, "main", stages.arguments())
-            actual = execution.outputs()
-            side, reference = _reference_of(loaded, values, recipe.seed)
-            progress.report(f"Comparing with {side}")
-            named = None if reference is None else reference.named_outputs()
-            expected = None if named is None else tuple(value for _, value in named)
-            if expected is not None and loaded.model is None:
-                expected = in_dtype_of(expected, actual)
-            names = [name for name, _ in named or ()]
-            lowered = stages.lowered
-            random = () if lowered is None else lowered.random
-            verdict = judge(actual, expected, recipe.tolerances, random, names)
-            progress.report("Measuring")
-            # What a function prints or counts, it does once a call.
-            most = REPEATS if module["main"].is_pure else 0
-            times = measure(execution, reference, progress.check, most)
-        return RunRecord(
-            verdict=verdict.verdict,
-            reason=verdict.reason,
-            max_abs_error=verdict.max_abs,
-            max_rel_error=verdict.max_rel,
-            rtol=verdict.tolerances.rtol,
-            atol=verdict.tolerances.atol,
-            torch_ms=times.torch_ms,
-            tvm_ms=times.tvm_ms,
-            build_ms=built.milliseconds,
-            functions=sum(
-                isinstance(function, tvm.tirx.PrimFunc) for function in module.functions.values()
-            ),
-            outputs=verdict.outputs,
-            prediction=predict(loaded.classes, actual, expected),
-            tracer="" if stages.traced is None else stages.traced.tracer,
-            key=stages.run_key,
-            reference=side,
-        )
-
-
-def _reference_of(
-    loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
-) -> tuple[str, Reference | None]:
-    """Return what the outputs are compared with, and its name."""
-    if loaded.model is not None:
-        return "torch", Reference(loaded.model, values, seed, loaded.calling)
-    if loaded.reference is not None:
-        return "NumPy", Reference(
-            NumpyReference(loaded.reference), values, seed, loaded.calling, "NumPy"
-        )
-    return "torch", None
+        return run_all(self.stages(recipe, progress), recipe, progress)

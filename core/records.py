@@ -416,8 +416,20 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     tvm: str
 
 
+class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome at one size of each named dimension, as in `RunRecord`; ``sizes`` by name."""
+
+    sizes: dict[str, int]
+    verdict: str
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    torch_ms: float | None
+    tvm_ms: float
+
+
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one run, times in milliseconds.
+    """The outcome of a run, times in milliseconds.
 
     ``verdict`` is ``match``, ``differ``, ``not-comparable`` (what can be compared matches, and some
     outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
@@ -425,6 +437,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
     ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time.
+
+    With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
+    Verdict and errors are then the worst of them, with the outputs of the first that has that
+    verdict; times are those of the first.
     """
 
     verdict: str
@@ -442,3 +458,4 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     tracer: str = ""
     key: str = ""
     reference: str = "torch"
+    sizes: tuple[SizeRecord, ...] = ()

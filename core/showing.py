@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import tvm
 
+from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.outside import notes_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FxNode, RunRecord, View
+from lowerscope.core.records import FxNode, RunRecord, SizeRecord, View
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
@@ -140,6 +141,7 @@ def describe_run(record: RunRecord) -> str:
         shape = "×".join(str(extent) for extent in output.shape) or "scalar"
         judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
         lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
+    lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
     times = f"TVM {record.tvm_ms:.3f} ms"
     if record.torch_ms is not None:
         times += f", {record.reference} {record.torch_ms:.3f} ms"
@@ -154,6 +156,16 @@ def describe_run(record: RunRecord) -> str:
     return "\n".join(lines)
 
 
+def _size_line(record: SizeRecord, reference: str) -> str:
+    times = f"TVM {record.tvm_ms:.3f} ms"
+    if record.torch_ms is not None:
+        times += f", {reference} {record.torch_ms:.3f} ms"
+    verdict = "ran" if record.verdict == "no-reference" else record.verdict
+    error = "" if record.max_abs_error is None else f", largest error {record.max_abs_error:.2g}"
+    reason = f" ({record.reason})" if record.verdict == "differ" else ""
+    return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
+
+
 def _verdict_line(record: RunRecord) -> str:
     if record.verdict == "no-reference":
         return f"Ran; nothing to compare with: {record.reason}"
@@ -164,7 +176,8 @@ def _verdict_line(record: RunRecord) -> str:
         f"(tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|)"
     )
     if record.verdict == "match":
-        return f"Matches {record.reference}: {errors}"
+        at = f" at {len(record.sizes)} sizes" if len(record.sizes) > 1 else ""
+        return f"Matches {record.reference}{at}: {errors}"
     if record.verdict == "not-comparable":
         return (
             f"Not comparable: {record.reason}; the other outputs match {record.reference}: {errors}"

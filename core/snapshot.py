@@ -182,7 +182,7 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
         inputs=tuple(
             InputRecord(
                 name=each.name,
-                shape=tuple(each.value.shape),
+                shape=each.shape,
                 dtype=_dtype(each.value),
                 origin=each.origin,
                 picture=picture_of(each.value),

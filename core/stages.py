@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TypeVar
 import torch
 import tvm
 
+from lowerscope.core.dimensions import dimensions_of, traced_sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, build, register_library
 from lowerscope.core.execution.running import to_tvm
@@ -36,7 +37,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
-from lowerscope.core.tracing.tracing import TracedModel, trace
+from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class Stages:
 
         def make() -> LoadedModel:
             self._progress.report("Opening the model")
-            return load(recipe.source, recipe.inputs, recipe.seed)
+            return load(recipe.source, recipe.inputs, recipe.seed, traced_sizes(recipe))
 
         key = self._load_key()
         kept = self.keep("load", key, make, _weight_bytes)
@@ -126,7 +127,8 @@ class Stages:
             self._progress.report("Tracing")
             values = tuple(each.value for each in loaded.inputs)
             with loaded.environment():
-                return trace(model, values, self.tracer, loaded.exported, loaded.calling)
+                named = self._named_inputs()
+                return trace(model, values, self.tracer, loaded.exported, loaded.calling, named)
 
         return self.keep("trace", self.trace_key, make)
 
@@ -140,7 +142,7 @@ class Stages:
         def make() -> LoweredModel:
             self._progress.report("Lowering")
             inputs = [
-                (each.name, tuple(each.value.shape), str(each.value.dtype).removeprefix("torch."))
+                (each.name, each.shape, str(each.value.dtype).removeprefix("torch."))
                 for each in loaded.inputs
             ]
             rules = [
@@ -149,7 +151,8 @@ class Stages:
                 if extension.kind == "rules"
                 for rule in each.rules
             ]
-            made = lower(traced, inputs, self._recipe.lowering, self._recipe.overrides, rules)
+            recipe = self._recipe
+            made = lower(traced, inputs, recipe.lowering, recipe.overrides, rules, self.ranges)
             if self._recipe.params_as_inputs:
                 made = with_parameters_as_inputs(made, traced.graph_module)
             return made
@@ -211,14 +214,31 @@ class Stages:
         key = key_of("build", self.transform_key, str(target))
         return self.keep("build", key, make, lambda _: _weight_bytes(loaded))
 
-    def arguments(self) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
-        """Return what ``main`` is called with after the passes, which may have bound some of it."""
-        inputs = [each.value for each in self.loaded.inputs]
+    def arguments(
+        self, inputs: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
+        """Return what ``main`` is called with after the passes, which may have bound some of it.
+
+        Parameters
+        ----------
+        inputs
+            The values of the inputs, in order.
+        """
         more = () if self.lowered is None else self.parameters.values()
         before = [variable.name for variable in self.module["main"].params]
         after = [variable.name for variable in self.transformed.module["main"].params]
         known = dict(zip(before, (*inputs, *more), strict=True))
         return (*inputs, *more) if after == before else tuple(known[name] for name in after)
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The smallest and the largest size of each named dimension."""
+        return {each.name: (each.low, each.high) for each in dimensions_of(self._recipe)}
+
+    def _named_inputs(self) -> NamedInputs | None:
+        if not self.ranges:
+            return None
+        return NamedInputs(tuple(each.shape for each in self.loaded.inputs), self.ranges)
 
     # Keys
 
@@ -237,7 +257,8 @@ class Stages:
         """The load key as far as it can be known before the source is opened."""
         recipe = self._recipe
         files = self._files.all_of(self._source_files)
-        return key_of("load", recipe.source, recipe.inputs, recipe.seed, files, VERSIONS)
+        sizes = traced_sizes(recipe)
+        return key_of("load", recipe.source, recipe.inputs, sizes, recipe.seed, files, VERSIONS)
 
     def _load_key(self) -> str:
         read = self._files.all_of(self._files.read_for(self._source_key))
@@ -246,7 +267,7 @@ class Stages:
     @cached_property
     def trace_key(self) -> str:
         """Of the tracer, and of what it traces."""
-        return key_of("trace", self.load_key, self._recipe.tracer)
+        return key_of("trace", self.load_key, self._recipe.tracer, sorted(self.ranges.items()))
 
     @cached_property
     def lower_key(self) -> str:

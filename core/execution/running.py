@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import statistics
 import time
 import warnings
@@ -24,6 +25,13 @@ BUDGET = 1.0
 
 REPEATS = 200
 """Measurements of each side, at most."""
+
+
+_MISFIT = re.compile(
+    r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
+    r"(?P<type>.*\))\)\s"
+)
+"""What the virtual machine says of an argument whose shape or dtype is not that of ``main``."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,14 @@ class Execution:
         try:
             return self._function(*self._inputs)
         except TVM_ERRORS as error:
+            misfit = _MISFIT.search(str(error))
+            if misfit is not None:
+                raise LowerscopeError(
+                    f"the argument {misfit['name']} does not fit {misfit['type']}",
+                    where="run",
+                    todo="Give each argument the shape and dtype that main has for it",
+                    details=str(error),
+                ) from error
             raise LowerscopeError(
                 f"the run failed: {last_line(error)}",
                 where="run",
@@ -221,11 +237,12 @@ def measure(
     reference: Reference | None,
     check: Callable[[], None],
     most: int = REPEATS,
+    budget: float = BUDGET,
 ) -> Times:
     """Time both sides, alternately, so that a busy moment of the machine hits both.
 
     Each side runs once unmeasured. The number of repeats follows from the first times and
-    `BUDGET`, and is at least three.
+    `budget`, and is at least three.
 
     Parameters
     ----------
@@ -233,6 +250,8 @@ def measure(
         Called between calls; may raise to cancel.
     most
         Repeats at most, if three or more: few for a function with side effects.
+    budget
+        Seconds that all measurements together should take.
     """
     sides: list[tuple[Callable[[], Any], Callable[[], None]]] = [(execution.call, lambda: None)]
     if reference is not None:
@@ -242,7 +261,7 @@ def measure(
         side()
         check()
     once = sum(_seconds(side, before) for side, before in sides)
-    repeats = max(3, min(most, int(BUDGET / max(once, 1e-6))))
+    repeats = max(3, min(most, int(budget / max(once, 1e-6))))
     times: list[list[float]] = [[] for _ in sides]
     for _ in range(repeats):
         for (side, before), taken in zip(sides, times, strict=True):

@@ -11,6 +11,7 @@ from tvm import ir, relax, topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.constants import Constants
+from lowerscope.core.lowering.dimensions import Dimensions
 from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of
 
 _FINAL = frozenset(
@@ -35,15 +36,18 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
     te
         Whether a relax operator that is emitted is replaced by its legalisation, a ``call_tir``
         of a new PrimFunc; otherwise it is emitted as it is. May change from node to node.
+    dimensions
+        The variables of named dimensions.
     constants
         The model's parameters as Relax constants.
     not_legalised
         Names of operators that stayed although `te` was set.
     """
 
-    def __init__(self, te: bool) -> None:
+    def __init__(self, te: bool, dimensions: Dimensions) -> None:
         super().__init__()
         self.te = te
+        self.dimensions = dimensions
         self.constants = Constants()
         self.not_legalised: set[str] = set()
         self._emitted: list[str] = []

@@ -34,6 +34,19 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Size:
+    """Stands for a size of a named dimension among the arguments of a call.
+
+    Attributes
+    ----------
+    index
+        Its position among the sizes that the virtual machine passes.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True)
 class LibraryFunction:
     """A call of torch with everything bound to it but its tensors.
 
@@ -48,7 +61,7 @@ class LibraryFunction:
     call
         What is called, as ``call(*args, **kwargs)``.
     args, kwargs
-        With an `Argument` for each tensor.
+        With an `Argument` for each tensor, and a `Size` for each size of a named dimension.
     inputs
         Number of tensors that are read.
     copies
@@ -56,6 +69,8 @@ class LibraryFunction:
     returns
         Whether new tensors are returned, since their shapes depend on data; otherwise the results
         are written into the tensors that follow the inputs.
+    sized
+        Whether a shape follows the inputs: the sizes of named dimensions.
     """
 
     name: str
@@ -65,8 +80,9 @@ class LibraryFunction:
     inputs: int
     copies: bool
     returns: bool
+    sized: bool = False
 
-    def __call__(self, *tensors: tvm.runtime.Tensor) -> Any:
+    def __call__(self, *tensors: Any) -> Any:
         """Run torch on tensors of the virtual machine."""
         with torch.inference_mode(), warnings.catch_warnings():
             # What torch has to say of the model's calls, it said when the model was traced.
@@ -74,16 +90,18 @@ class LibraryFunction:
             inputs = [from_dlpack(each) for each in tensors[: self.inputs]]
             if self.copies:
                 inputs = [each.clone() for each in inputs]
-            results = [held_from(each) for each in _tensors(self._run(inputs))]
+            sizes = tuple(map(int, tensors[self.inputs])) if self.sized else ()
+            results = [held_from(each) for each in _tensors(self._run(inputs, sizes))]
             if self.returns:
                 values = [_to_tvm(each, inputs) for each in results]
                 return values[0] if len(values) == 1 else values
-            for place, result in zip(tensors[self.inputs :], results, strict=True):
+            for place, result in zip(tensors[self.inputs + self.sized :], results, strict=True):
                 self._write(from_dlpack(place), result)
         return None
 
-    def _run(self, inputs: list[torch.Tensor]) -> Any:
-        return self.call(*_filled(self.args, inputs), **_filled(dict(self.kwargs), inputs))
+    def _run(self, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
+        args, kwargs = _filled((self.args, dict(self.kwargs)), inputs, sizes)
+        return self.call(*args, **kwargs)
 
     def _write(self, place: torch.Tensor, result: torch.Tensor) -> None:
         # copy_ would spread a smaller result over a larger place.
@@ -116,6 +134,7 @@ class LibraryFunctions:
         *,
         copies: bool = False,
         returns: bool = False,
+        sized: bool = False,
     ) -> str:
         """Return the name of the function that makes a call, entered now if there is none yet.
 
@@ -127,10 +146,19 @@ class LibraryFunctions:
             Equal for what may share a function.
         make
             Returns what is called.
-        args, kwargs, inputs, copies, returns
+        args, kwargs, inputs, copies, returns, sized
             See `LibraryFunction`.
         """
-        whole = (operator, key, content_of(args), content_of(kwargs), inputs, copies, returns)
+        whole = (
+            operator,
+            key,
+            content_of(args),
+            content_of(kwargs),
+            inputs,
+            copies,
+            returns,
+            sized,
+        )
         if whole not in self._names:
             number = self._count[operator]
             self._count[operator] += 1
@@ -139,7 +167,7 @@ class LibraryFunctions:
             # What stands in a key by its id must not make room for another object.
             self._kept.append((key, args, kwargs))
             self.by_name[name] = LibraryFunction(
-                name, make(), args, kwargs, inputs, copies, returns
+                name, make(), args, kwargs, inputs, copies, returns, sized
             )
         return self._names[whole]
 
@@ -148,6 +176,8 @@ def content_of(value: Any) -> str:
     """Return a text that is equal for equal plain values; other objects are equal to themselves."""
     if isinstance(value, Argument):
         return f"<{value.index}{value.dtype}>"
+    if isinstance(value, Size):
+        return f"<size {value.index}>"
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__}({', '.join(content_of(each) for each in value)})"
     if isinstance(value, dict):
@@ -173,17 +203,19 @@ _PLAIN = (
 )
 
 
-def _filled(value: Any, inputs: list[torch.Tensor]) -> Any:
-    """Return `value` with every `Argument` replaced by its tensor."""
+def _filled(value: Any, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
+    """Return `value` with every `Argument` and `Size` replaced by what it stands for."""
     if isinstance(value, Argument):
         return held_as(inputs[value.index], value.dtype) if value.dtype else inputs[value.index]
+    if isinstance(value, Size):
+        return sizes[value.index]
     if type(value) in (tuple, list):
-        return type(value)(_filled(each, inputs) for each in value)
+        return type(value)(_filled(each, inputs, sizes) for each in value)
     if type(value) is dict:
-        return {key: _filled(each, inputs) for key, each in value.items()}
+        return {key: _filled(each, inputs, sizes) for key, each in value.items()}
     if isinstance(value, slice):
         parts = (value.start, value.stop, value.step)
-        return slice(*(_filled(each, inputs) for each in parts))
+        return slice(*(_filled(each, inputs, sizes) for each in parts))
     return value
 
 

@@ -12,7 +12,8 @@ from torch import fx, nn
 from tvm import ir, relax, tirx
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions
+from lowerscope.core.lowering.dimensions import Dimensions
+from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions, Size
 from lowerscope.core.lowering.library_modules import (
     ModuleCall,
     changes_buffers,
@@ -26,9 +27,9 @@ from lowerscope.core.lowering.relax_values import (
     Held,
     Value,
     dtype_of,
-    has_static_shape,
     held_type,
     is_dtype,
+    is_size,
     is_tensor,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused
@@ -50,19 +51,19 @@ def has_tensors(info: Info) -> bool:
     return any(leaf.shape is not None for leaf in _leaves(info))
 
 
-def hinders_rules(args: Any, kwargs: Any) -> str:
+def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
     """Return why rules cannot take these values, which only torch can; empty if they can."""
     for value in _values([args, kwargs]):
         if isinstance(value, Held):
             return f"TVM has no {value.dtype}"
         if isinstance(value, Missing):
             return value.reason
-        if is_tensor(value) and not has_static_shape(value):
+        if is_tensor(value) and not dimensions.are_known(value):
             return "the shape of its input depends on the data"
     return ""
 
 
-def unknown_among(node: fx.Node, args: Any, kwargs: Any) -> Missing | None:
+def unknown_among(node: fx.Node, args: Any, kwargs: Any, dimensions: Dimensions) -> Missing | None:
     """Return what stands for a number that `node` would make of a shape that depends on data.
 
     It is an error where it is read by anything but a check; ``None`` where the number is known.
@@ -70,7 +71,7 @@ def unknown_among(node: fx.Node, args: Any, kwargs: Any) -> Missing | None:
     for value in _values([args, kwargs]):
         if isinstance(value, Missing):
             return value
-        if is_tensor(value) and not has_static_shape(value):
+        if is_tensor(value) and not dimensions.are_known(value):
             return Missing(f"{node.name} is known only when the model runs")
     return None
 
@@ -86,9 +87,10 @@ class BoundCall:
     make
         Returns what is called.
     args, kwargs
-        With an `Argument` for each tensor, parameters of a module included.
-    tensors
-        These tensors, as Relax values.
+        With an `Argument` for each tensor, parameters of a module included, and a `Size` for each
+        size of a named dimension.
+    tensors, sizes
+        What these stand for, as expressions of TVM's.
     changes_buffers
         Whether it may write into buffers of the module that it calls.
     """
@@ -98,6 +100,7 @@ class BoundCall:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     tensors: list[Value]
+    sizes: list[Any]
     changes_buffers: bool
 
 
@@ -147,7 +150,10 @@ class LibraryNodes:
         Refused
             If an argument or a result is nothing that can be passed.
         """
-        from_data = self._has_shape_from_data(node, args, kwargs)
+        leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
+        from_data = self._has_shape_from_data(node, args, kwargs) or any(
+            self._builder.dimensions.shape(leaf.shape or ()) is None for leaf in leaves
+        )
         bound = self.bind(node, args, kwargs)
         # Calls that are equal may become one; those of random numbers draw their own each.
         key = (bound.key, node.name) if is_random(node, self._modules) else bound.key
@@ -160,10 +166,11 @@ class LibraryNodes:
             len(bound.tensors),
             copies=mutates or bound.changes_buffers,
             returns=from_data,
+            sized=bool(bound.sizes),
         )
-        leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
         call = self._call_for_data if from_data else self._call_into
-        results = iter(call(node, name, bound.tensors, leaves))
+        sizes = [relax.ShapeExpr(bound.sizes)] if bound.sizes else []
+        results = iter(call(node, name, [*bound.tensors, *sizes], leaves))
         return _nest(info, results), name
 
     def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
@@ -182,11 +189,10 @@ class LibraryNodes:
             state = {name: self.constant(each) for name, each in tensors_of(module).items()}
             args, key = (state, *args), content_of_module(module)
         tensors: list[Value] = []
-        bound_args = self._bind(args, tensors)
-        bound_kwargs = self._bind(kwargs, tensors)
-        return BoundCall(
-            key, partial(self._call_of, node), bound_args, bound_kwargs, tensors, changes
-        )
+        sizes: list[Any] = []
+        bound_args, bound_kwargs = self._bind((args, kwargs), tensors, sizes)
+        call = partial(self._call_of, node)
+        return BoundCall(key, call, bound_args, bound_kwargs, tensors, sizes, changes)
 
     def constant(self, tensor: torch.Tensor) -> Value:
         """Return one of the model's tensors as a constant, held if TVM lacks its dtype."""
@@ -213,36 +219,48 @@ class LibraryNodes:
         if has_shape_from_data(node, self._modules, args, _is_mask, is_tensor):
             return True
         return any(
-            is_tensor(value) and not has_static_shape(value) for value in _values([args, kwargs])
+            is_tensor(value) and not self._builder.dimensions.are_known(value)
+            for value in _values([args, kwargs])
         )
 
-    def _bind(self, value: Any, tensors: list[Value]) -> Any:
-        """Return `value` with an `Argument` for each tensor, which is added to `tensors`."""
+    def _bind(self, value: Any, tensors: list[Value], sizes: list[Any]) -> Any:
+        """Return `value` with an `Argument` for each tensor, which is added to `tensors`.
+
+        Sizes of named dimensions are replaced in the same way.
+        """
         if is_tensor(value):
             return _argument(tensors, value)
         if isinstance(value, Held):
             return _argument(tensors, value.value, value.dtype)
         if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
             fields = range(len(value.ty.fields))
-            return tuple(self._bind(self._builder.emit(value[each]), tensors) for each in fields)
+            return tuple(
+                self._bind(self._builder.emit(value[each]), tensors, sizes) for each in fields
+            )
         if isinstance(value, Missing):
             raise Refused(value.reason)
+        if is_size(value):
+            sizes.append(value)
+            return Size(len(sizes) - 1)
         if isinstance(value, ir.Expr):
             raise Refused(f"an argument is a {type(value).__name__}")
         if type(value) in (tuple, list):
-            return type(value)(self._bind(each, tensors) for each in value)
+            return type(value)(self._bind(each, tensors, sizes) for each in value)
         if type(value) is dict:
-            return {key: self._bind(each, tensors) for key, each in value.items()}
+            return {key: self._bind(each, tensors, sizes) for key, each in value.items()}
         if isinstance(value, slice):
             parts = (value.start, value.stop, value.step)
-            return slice(*(self._bind(each, tensors) for each in parts))
+            return slice(*(self._bind(each, tensors, sizes) for each in parts))
         return value
 
     def _call_into(
         self, node: fx.Node, name: str, tensors: list[Value], leaves: Sequence[Info]
     ) -> Iterator[Value]:
         """Emit a call that writes into tensors of known shapes."""
-        types = [relax.TensorType(*_held_type(leaf)) for leaf in leaves]
+        types = [
+            relax.TensorType(self._builder.dimensions.shape(shape), dtype)
+            for shape, dtype in map(_held_type, leaves)
+        ]
         out = types[0] if len(types) == 1 else types
         result = self._builder.emit(relax.call_dps_packed(name, tensors, out))
         for index, leaf in enumerate(leaves):

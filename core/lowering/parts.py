@@ -20,7 +20,6 @@ from lowerscope.core.lowering.lowered import PartLowering
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
-    has_static_shape,
     shape_of,
     torch_dtype,
 )
@@ -94,7 +93,8 @@ class Parts:
 
     def _graph_of(self, bound: BoundCall) -> fx.GraphModule:
         """Return what a call becomes, made once for all calls that are equal."""
-        if any(not has_static_shape(tensor) for tensor in bound.tensors):
+        shapes = [shape_of(tensor) for tensor in bound.tensors]
+        if bound.sizes or not all(isinstance(extent, int) for each in shapes for extent in each):
             raise Refused("its shapes are not known")
         types = [(shape_of(each), torch_dtype(dtype_of(each))) for each in bound.tensors]
         key = (bound.key, content_of(bound.args), content_of(bound.kwargs), tuple(types))
@@ -137,7 +137,7 @@ class Parts:
         args, kwargs = _values_of(part.args, env), _values_of(part.kwargs, env)
         if part.target is operator.getitem:
             return RULES[operator.getitem].lower(self._builder, *args), "getitem"
-        hindrance = hinders_rules(args, kwargs)
+        hindrance = hinders_rules(args, kwargs, self._builder.dimensions)
         rule = find_rule(part.target)
         if hindrance or rule is None:
             raise Refused(hindrance or f"no relax operator for {part.target}")

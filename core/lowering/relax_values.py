@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tvm import ir, relax, tirx
+from tvm import ir, relax, sym, tirx
 
 Value = Any
 """A value while translating: a Relax expression, a Python value, or a nest of both."""
@@ -84,12 +85,9 @@ def held_from(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(torch.uint8) if name in _BYTES else tensor
 
 
-def has_static_shape(value: Value) -> bool:
-    """Return whether every extent of a tensor is a number."""
-    shape = value.ty.shape
-    return isinstance(shape, relax.ShapeExpr) and all(
-        isinstance(extent, tirx.IntImm) for extent in shape.values
-    )
+def is_size(value: Value) -> bool:
+    """Return whether `value` is a size that is no number: an extent of a named dimension."""
+    return isinstance(value, ir.Expr) and isinstance(value.ty, ir.PrimType)
 
 
 def is_tensor(value: Value) -> bool:
@@ -102,9 +100,40 @@ def is_scalar_constant(value: Value) -> bool:
     return isinstance(value, ir.GenericConst) and is_tensor(value) and rank_of(value) == 0
 
 
-def shape_of(value: Value) -> tuple[int, ...]:
-    """Return the extents of a tensor."""
-    return tuple(int(extent) for extent in value.ty.shape)
+def shape_of(value: Value) -> tuple[Any, ...]:
+    """Return the extents of a tensor: ints, and expressions over the named dimensions.
+
+    Where an expression is compared or turned into a number, TVM raises ``ValueError`` or
+    ``TypeError``, which refuses the node; ``==`` alone is answered: whether both are one object.
+    """
+    return tuple(size_of(extent) for extent in value.ty.shape)
+
+
+def size_of(extent: Any) -> Any:
+    """Return an extent as an int, or as an expression where it has several values."""
+    if isinstance(extent, tirx.IntImm):
+        return int(extent)
+    return extent if isinstance(extent, ir.Expr) else int(extent)
+
+
+def simplified(extent: Any) -> Any:
+    """Return a size in a shorter form."""
+    return size_of(sym.Analyzer().simplify(extent)) if isinstance(extent, ir.Expr) else extent
+
+
+def same_sizes(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Return whether two shapes are equal for all sizes, as far as that can be proved."""
+    return len(first) == len(second) and all(
+        a == b if isinstance(a, int) and isinstance(b, int) else _proved_equal(a, b)
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def _proved_equal(first: Any, second: Any) -> bool:
+    numbers = (
+        tirx.IntImm("int64", each) if isinstance(each, int) else each for each in (first, second)
+    )
+    return bool(sym.Analyzer().can_prove_equal(*numbers))
 
 
 def rank_of(value: Value) -> int:

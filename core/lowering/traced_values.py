@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from tvm import ir, relax, tirx
+from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.dimensions import Dimensions
 from lowerscope.core.lowering.lowered import Info
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
-    has_static_shape,
     is_tensor,
     shape_of,
+    size_of,
 )
 from lowerscope.core.lowering.rule_table import Refused
 
@@ -39,39 +41,51 @@ def as_traced(
     Refused
         If it has another shape or dtype.
     """
-    if not is_tensor(value) or not has_static_shape(value):
+    dimensions = builder.dimensions
+    traced = dimensions.shape(shape)
+    if not is_tensor(value) or traced is None or not dimensions.are_known(value):
         return value
     if written and dtype_of(value) != dtype:
         value = builder.emit(op.astype(value, dtype))
-    if shape_of(value) != shape or dtype_of(value) != dtype:
-        made = _text(shape_of(value), dtype_of(value))
-        raise Refused(f"it would be {made} where torch has {_text(shape, dtype)}")
-    return value
+    made = shape_of(value)
+    if (
+        dtype_of(value) != dtype
+        or len(made) != len(traced)
+        or any(map(dimensions.never_same, made, traced))
+    ):
+        text = _text(made, dtype_of(value))
+        raise Refused(f"it would be {text} where torch has {_text(shape, dtype)}")
+    if all(map(dimensions.same, made, traced)):
+        return value
+    # What is not proved is checked when it runs.
+    return builder.match_cast(value, relax.TensorType(traced, dtype))
 
 
-def check_members(value: Value, info: Info) -> None:
+def check_members(value: Value, info: Info, dimensions: Dimensions) -> None:
     """Refuse a tuple with a member of another shape or dtype than torch's."""
     if isinstance(value, (tuple, list)) and len(value) == len(info.items):
         for each, item in zip(value, info.items, strict=True):
-            _check(each.ty if is_tensor(each) else None, item)
+            _check(each.ty if is_tensor(each) else None, item, dimensions)
     elif isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
         for field, item in zip(value.ty.fields, info.items, strict=False):
-            _check(field, item)
+            _check(field, item, dimensions)
 
 
-def _check(field: Any, item: Info) -> None:
+def _check(field: Any, item: Info, dimensions: Dimensions) -> None:
     if not isinstance(field, relax.TensorType) or item.shape is None:
         return
-    if not isinstance(field.shape, relax.ShapeExpr):
+    traced = dimensions.shape(item.shape)
+    if not isinstance(field.shape, relax.ShapeExpr) or traced is None:
         return
-    extents = field.shape.values
-    if not all(isinstance(extent, tirx.IntImm) for extent in extents):
-        return
-    shape, dtype = tuple(int(extent) for extent in extents), str(field.dtype.dtype)
-    if shape != item.shape or dtype != item.dtype:
-        made, expected = _text(shape, dtype), _text(item.shape, item.dtype)
-        raise Refused(f"a member would be {made} where torch has {expected}")
+    made, dtype = tuple(map(size_of, field.shape.values)), str(field.dtype.dtype)
+    if (
+        dtype != item.dtype
+        or len(made) != len(traced)
+        or any(map(dimensions.never_same, made, traced))
+    ):
+        expected = _text(item.shape, item.dtype)
+        raise Refused(f"a member would be {_text(made, dtype)} where torch has {expected}")
 
 
-def _text(shape: tuple[int | str, ...], dtype: str) -> str:
+def _text(shape: Sequence[object], dtype: str) -> str:
     return f"{'×'.join(map(str, shape)) or 'scalar'} {dtype}"

@@ -17,6 +17,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
 from lowerscope.core.lowering.builder import NodeBuilder, functions_of, without_unused
 from lowerscope.core.lowering.choices import Choices
+from lowerscope.core.lowering.dimensions import SIZE_FUNCTIONS, Dimensions
 from lowerscope.core.lowering.library_nodes import (
     LibraryNodes,
     gives_tensors,
@@ -35,6 +36,7 @@ from lowerscope.core.lowering.relax_values import (
     Held,
     Value,
     is_dtype,
+    is_size,
 )
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
@@ -47,7 +49,7 @@ __all__ = ["LoweredModel", "NodeLowering", "lower"]
 
 assert _rules, "importing the rules enters them in the table"
 
-InputSpec = tuple[str, tuple[int, ...], str]
+InputSpec = tuple[str, tuple[int | str, ...], str]
 """Name, shape and dtype of an input."""
 
 
@@ -57,6 +59,7 @@ def lower(
     strategy: Strategy,
     overrides: Sequence[Override] = (),
     rules: Sequence[UserRule] = (),
+    ranges: Mapping[str, tuple[int, int]] | None = None,
 ) -> LoweredModel:
     """Lower a traced model.
 
@@ -65,7 +68,7 @@ def lower(
     traced
         The FX graph with what is known of its nodes.
     inputs
-        Name, shape and dtype for each placeholder, in order.
+        Name, shape and dtype for each placeholder, in order; a shape may have names in it.
     strategy
         ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc each,
         ``"library"`` for calls of torch. What the first two do not cover runs in torch as well.
@@ -73,6 +76,8 @@ def lower(
         Other strategies for some of the nodes.
     rules
         The user's own, in order; they go before those that are built in.
+    ranges
+        Smallest and largest size of each name in the shapes.
 
     Raises
     ------
@@ -82,7 +87,7 @@ def lower(
     with warnings.catch_warnings():
         # TVM warns of its own deprecations while it builds.
         warnings.simplefilter("ignore")
-        return _Translation(traced, strategy, overrides, rules).run(inputs)
+        return _Translation(traced, strategy, overrides, rules, ranges or {}).run(inputs)
 
 
 class _Translation:
@@ -94,10 +99,12 @@ class _Translation:
         strategy: Strategy,
         overrides: Sequence[Override],
         rules: Sequence[UserRule],
+        ranges: Mapping[str, tuple[int, int]],
     ) -> None:
         self._traced = traced
         self._default = strategy
-        self._builder = NodeBuilder(te=strategy == "te")
+        self._dimensions = Dimensions(ranges)
+        self._builder = NodeBuilder(te=strategy == "te", dimensions=self._dimensions)
         self._env: dict[fx.Node, Value] = {}
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules())
@@ -121,7 +128,7 @@ class _Translation:
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
         builder = self._builder
-        variables = [_input_variable(*spec) for spec in inputs]
+        variables = [self._input_variable(*spec) for spec in inputs]
         nodes: dict[str, NodeLowering] = {}
         bindings: list[Any] = []
         output: Value = None
@@ -151,6 +158,14 @@ class _Translation:
         library = self._library.functions.by_name
         random = self._random_outputs()
         return LoweredModel(module, nodes, notes, library, random, builder.constants.made)
+
+    def _input_variable(self, name: str, shape: tuple[int | str, ...], dtype: str) -> Value:
+        if not is_dtype(dtype):
+            raise LowerscopeError(
+                f"input {name} is {dtype}, which TVM does not have",
+                todo="give it another dtype, for example --input NAME=1,784:float32",
+            )
+        return relax.Var(name, relax.TensorType(self._dimensions.shape(shape), dtype))
 
     def _start(self, node: fx.Node) -> None:
         called = node.op.startswith("call")
@@ -192,11 +207,11 @@ class _Translation:
         info = self._traced.values[node.name]
         in_torch = gives_tensors(info)
         if not in_torch and info.text != "none":
-            absent = unknown_among(node, args, kwargs)
+            absent = unknown_among(node, args, kwargs, self._dimensions)
             if absent is not None:
                 return absent
         if not _has_tensor((args, kwargs)) and _is_python(node):
-            return _compute(node, args, kwargs)
+            return _compute(node, args, kwargs, self._dimensions)
         own = self._user_rules.find(self._callee(node), self._strategy) if in_torch else None
         if own is not None:
             try:
@@ -211,7 +226,7 @@ class _Translation:
         """Lower a node as if there were no rules of the user's."""
         if self._strategy == "library" and in_torch:
             return self._by_library(node, args, kwargs)
-        cause = hinders_rules(args, kwargs) if in_torch else ""
+        cause = hinders_rules(args, kwargs, self._dimensions) if in_torch else ""
         if not cause:
             try:
                 return self._by_rule(node, args, kwargs)
@@ -225,7 +240,7 @@ class _Translation:
             makes = f"it makes a {made} {ONLY_TENSORS}"
             raise Refused(cause or makes)
         random = is_random(node, self._modules)
-        if not random and not hinders_rules(args, kwargs):
+        if not random and not hinders_rules(args, kwargs, self._dimensions):
             try:
                 return self._by_parts(node, args, kwargs)
             except Refused:
@@ -249,7 +264,7 @@ class _Translation:
             If it fails; what it has emitted is still there.
         """
 
-        hindrance = hinders_rules(args, kwargs)
+        hindrance = hinders_rules(args, kwargs, self._dimensions)
         if hindrance:
             raise LowerscopeError(hindrance, where=own.where)
 
@@ -302,7 +317,7 @@ class _Translation:
     def _as_traced(self, node: fx.Node, value: Value) -> Value:
         info = self._traced.values[node.name]
         if info.shape is None:
-            check_members(value, info)
+            check_members(value, info, self._dimensions)
             return value
         written = node.name in self._traced.mutations
         return as_traced(self._builder, value, info.shape, info.dtype, written=written)
@@ -402,15 +417,6 @@ def _shown(own: UserRule) -> str:
     return f"{own.name}, {PurePath(own.line.file).name}:{own.line.line}"
 
 
-def _input_variable(name: str, shape: tuple[int, ...], dtype: str) -> Value:
-    if not is_dtype(dtype):
-        raise LowerscopeError(
-            f"input {name} is {dtype}, which TVM does not have",
-            todo="give it another dtype, for example --input NAME=1,784:float32",
-        )
-    return relax.Var(name, relax.TensorType(shape, dtype))
-
-
 def _attribute(root: Any, path: str) -> Any:
     for name in path.split("."):
         root = getattr(root, name)
@@ -422,7 +428,7 @@ def _has_tensor(value: Any) -> bool:
         return any(_has_tensor(each) for each in value)
     if isinstance(value, dict):
         return any(_has_tensor(each) for each in value.values())
-    return isinstance(value, ir.Expr | Held)
+    return isinstance(value, ir.Expr | Held) and not is_size(value)
 
 
 def _reason(error: Exception) -> str:
@@ -458,12 +464,19 @@ def _is_python(node: fx.Node) -> bool:
     """Return whether `node` calls Python's own functions, or a method of a Python value."""
     if node.op == "call_method":
         return True
+    if node.target in SIZE_FUNCTIONS:
+        return True
     module = getattr(node.target, "__module__", "") or ""
     return module in ("_operator", "operator", "math", "builtins")
 
 
-def _compute(node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _compute(
+    node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], dimensions: Dimensions
+) -> Any:
     """Return the value of a call between Python values, such as the extents of a shape."""
+    if any(map(is_size, args)) and node.op == "call_function":
+        assert callable(node.target)
+        return dimensions.compute(node.target, args)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
     assert callable(node.target)

@@ -66,9 +66,7 @@ def parse_input(text: str) -> InputSpec:
     )
     spec = InputSpec(
         name=name,
-        shape=None
-        if shape is None
-        else tuple(map(_extent, re.findall(r"[-+]?\w+", shape))),
+        shape=None if shape is None else tuple(map(_extent, re.findall(r"[-+]?\w+", shape))),
         dtype=dtype,
         file=file,
         low=None if low is None else int(low),

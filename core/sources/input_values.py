@@ -88,7 +88,7 @@ def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, 
     check_readable(path, "input")
     ending = path.suffix.lower()
     if ending in IMAGES:
-        value = _read_picture(path, spec.shape or like)
+        value = _read_picture(path, like if spec.shape is None else at_sizes(spec.shape, {}))
         if spec.dtype is not None:
             value = value.to(getattr(torch, spec.dtype))
     elif ending in ARRAYS:
@@ -240,9 +240,10 @@ def _picture_layout(shape: Shape) -> tuple[int, int, int] | None:
 
 def _check_layout(value: torch.Tensor, spec: InputSpec, path: Path) -> None:
     dtype = str(value.dtype).removeprefix("torch.")
-    if spec.shape is not None and tuple(value.shape) != spec.shape:
+    shape = None if spec.shape is None else at_sizes(spec.shape, {})
+    if shape is not None and tuple(value.shape) != shape:
         raise LowerscopeError(
-            f"its shape is {_text(tuple(value.shape))}, not {_text(spec.shape)}",
+            f"its shape is {_text(tuple(value.shape))}, not {_text(shape)}",
             where=str(path),
             todo="Leave the shape out to take the file's",
         )

@@ -18,17 +18,10 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.failures import cannot_export, where_of
+from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
 from lowerscope.core.tracing.running_once import writes_statistics
-from lowerscope.core.tracing.running_symbolically import find_demand
 from lowerscope.core.tracing.source_lines import line_of_stack
-from lowerscope.core.tracing.symbols import (
-    NamedInputs,
-    extent_text,
-    fixed_dimension,
-    named_text,
-    symbol_of,
-)
 
 
 def export(
@@ -66,8 +59,20 @@ def export(
             shapes = None if named is None else _dynamic_shapes(model, values, named)
             return torch.export.export(model, values, dynamic_shapes=shapes)
     except (Exception, SystemExit) as error:
-        demand = None if named is None else find_demand(model, inputs, calling, named)
+        demand = None if named is None else _demand(model, inputs, calling, named)
         raise demand or cannot_export(error) from error
+
+
+def _demand(
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
+    named: NamedInputs,
+) -> LowerscopeError | None:
+    # It takes seconds to import, which few models need.
+    from lowerscope.core.tracing.running_symbolically import find_demand
+
+    return find_demand(model, inputs, calling, named)
 
 
 def _dynamic_shapes(
@@ -229,6 +234,8 @@ def described_values(
     values: dict[str, NodeInfo] = {}
 
     def written(extent: Any) -> str:
+        from lowerscope.core.tracing.symbols import named_text
+
         return named_text(extent, names or {})
 
     for node in graph_module.graph.nodes:
@@ -247,6 +254,8 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
     LowerscopeError
         If it has a number for a dimension that has a name, or a symbol for one that has none.
     """
+    from lowerscope.core.tracing.symbols import extent_text, symbol_of
+
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     names: dict[Any, Any] = {}
     for node, shape in zip(placeholders, named.shapes, strict=True):

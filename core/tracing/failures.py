@@ -12,6 +12,9 @@ from lowerscope.core.tracing.source_lines import line_of_traceback
 
 _LONGEST = 200
 
+_CONSTRAINT = re.compile(r"^Constraints violated.*?^  - (.*?[.!]?)$", re.MULTILINE | re.DOTALL)
+"""What torch says of a dimension that cannot have any size, below a line that says nothing."""
+
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, shortened; its type if it has none."""
@@ -71,6 +74,9 @@ def cannot_export(error: BaseException) -> LowerscopeError:
     if isinstance(error, SystemExit):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     reason = first_line(error)
+    violated = _CONSTRAINT.search(str(error))
+    if violated is not None:
+        reason = violated[1]
     if isinstance(error, GuardOnDataDependentSymNode):
         reason = (
             f"a branch or a size depends on the values of tensors ({_CONDITION.sub('', reason)})"

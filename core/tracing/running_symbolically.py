@@ -9,16 +9,17 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import ShapeGuard
+from torch.fx.experimental.symbolic_shapes import ShapeGuard  # type: ignore[attr-defined]
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import SourceLine
 from lowerscope.core.tracing.failures import first_line, where_of
+from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.node_info import NodeInfo, describe
 from lowerscope.core.tracing.source_lines import is_users_file, line_of_frame, source_line
-from lowerscope.core.tracing.symbols import NamedInputs, Symbols, fixed_dimension, named_text
+from lowerscope.core.tracing.symbols import Symbols, named_text
 
 
 def run_symbolically(
@@ -104,8 +105,14 @@ def find_demand(
 
 @contextmanager
 def _without_values(symbols: Symbols) -> Iterator[None]:
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), symbols.mode:
-        yield
+    # oneDNN has code of its own for some sizes, which is not the model's demand.
+    onednn = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), symbols.mode:
+            yield
+    finally:
+        torch._C._set_mkldnn_enabled(onednn)
 
 
 class _AfterEachCall(TorchFunctionMode):
@@ -132,6 +139,6 @@ class _AfterEachCall(TorchFunctionMode):
 def _line_of(guard: ShapeGuard) -> SourceLine | None:
     """Return the user's line that compares sizes itself, as in ``if x.shape[0] == 7``."""
     place = guard.sloc.framework_loc
-    if place is None or not is_users_file(str(place.filename)):
+    if place is None or isinstance(place, str) or not is_users_file(place.filename):
         return None
     return source_line(place.filename, int(place.lineno or 0))

@@ -1,10 +1,12 @@
-"""Named dimensions as symbolic sizes of torch's, and what a model demands of them."""
+"""Named dimensions as symbolic sizes of torch's, and what a model demands of them.
+
+It takes seconds to import, with sympy and the parts of torch that it needs.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -13,7 +15,7 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (
+from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
     DimDynamic,
     ShapeEnv,
     ShapeGuard,
@@ -21,33 +23,10 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
-from lowerscope.core.tracing.failures import where_of
-
-CONSTRAINT = "fixed-dimension"
-"""The code of the problem that a model does not take all sizes of a dimension."""
+from lowerscope.core.tracing.named_inputs import NamedInputs, Range
 
 _MOST = 4096
 """Combinations of sizes that a condition is tried with, at most."""
-
-Range = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class NamedInputs:
-    """The shapes of a model's inputs, some of whose extents are names.
-
-    Attributes
-    ----------
-    shapes
-        Of the tensors in order.
-    ranges
-        Smallest and largest size of each name.
-    """
-
-    shapes: tuple[tuple[int | str, ...], ...]
-    ranges: Mapping[str, Range]
 
 
 class Symbols:
@@ -158,30 +137,6 @@ class _Writer(StrPrinter):  # type: ignore[misc]
 def named_text(extent: Any, names: Mapping[sympy.Symbol, sympy.Symbol]) -> str:
     """Return a symbolic extent of torch's with the names in it."""
     return extent_text(extent.node.expr.xreplace(names))
-
-
-def fixed_dimension(
-    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
-) -> LowerscopeError:
-    """Return the error for a model that does not take all sizes of a dimension.
-
-    Parameters
-    ----------
-    demand
-        What torch needs: ``batch == 7``.
-    at
-        The node at which it does.
-    """
-    names = [name for name in named.ranges if name in demand] or list(named.ranges)
-    name = names[0]
-    low, high = named.ranges[name]
-    place = f" at node {at}" if at else ""
-    return LowerscopeError(
-        f"{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
-        where=where_of(line),
-        todo=f"narrow --dim {name}, write a number in place of {name}, or change the model",
-        code=CONSTRAINT,
-    )
 
 
 def _always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:

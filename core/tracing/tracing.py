@@ -15,10 +15,9 @@ from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
 from lowerscope.core.tracing.failures import made_functional, neither_traces, took_export
 from lowerscope.core.tracing.module_state import unchanged
+from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.node_info import NodeInfo
 from lowerscope.core.tracing.running_once import run_eagerly, run_once
-from lowerscope.core.tracing.running_symbolically import run_symbolically
-from lowerscope.core.tracing.symbols import CONSTRAINT, NamedInputs
 
 if TYPE_CHECKING:
     import torch
@@ -118,10 +117,8 @@ def _trace_by_either(
         return _trace_fx(model, inputs, calling, named)
     except LowerscopeError as error:
         by_fx = error.problem
-        if by_fx.code == CONSTRAINT:
-            # It is the model's, whichever the tracer.
-            raise
-        if by_fx.code != "try-export" and _fails(model, inputs, calling):
+        # What fixes a size may be torch's own Python, which export looks into.
+        if by_fx.code not in ("try-export", CONSTRAINT) and _fails(model, inputs, calling):
             raise
     try:
         traced = _trace_export(model, inputs, calling, None, named)
@@ -151,6 +148,9 @@ def _trace_fx(
     graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling)
     values, mutations = run_once(graph_module, inputs, lines)
     if named is not None:
+        # It takes seconds to import, which few models need.
+        from lowerscope.core.tracing.running_symbolically import run_symbolically
+
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
     return TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)

@@ -10,7 +10,14 @@ import torch.nn.functional as F
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, scalar, shape_of
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    dtype_of,
+    is_size,
+    rank_of,
+    scalar,
+    shape_of,
+)
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import softmax
 from lowerscope.core.lowering.rules.arithmetic import add, mul
@@ -43,7 +50,7 @@ def scaled_dot_product_attention(
     scores = mul(b, matmul(b, query, transpose(b, key, -2, -1)), factor)
     if is_causal:
         rows, columns = shape_of(scores)[-2:]
-        attn_mask = b.constant(torch.ones(rows, columns, dtype=torch.bool).tril())
+        attn_mask = _causal_mask(b, rows, columns)
     masked: Any = attn_mask is not None and dtype_of(attn_mask) == "bool"
     dtype = dtype_of(scores)
     if masked:
@@ -55,3 +62,12 @@ def scaled_dot_product_attention(
         # A row that is masked as a whole is 0 in torch, where softmax alone gives NaN.
         weights = b.emit(op.where(attn_mask, weights, scalar(0, dtype)))
     return matmul(b, weights, value)
+
+
+def _causal_mask(b: NodeBuilder, rows: Any, columns: Any) -> Value:
+    """Return which columns a row attends to: those up to its own."""
+    if not is_size(rows) and not is_size(columns):
+        return b.constant(torch.ones(rows, columns, dtype=torch.bool).tril())
+    row = b.emit(op.expand_dims(b.emit(op.arange(0, rows, 1, "int64")), 1))
+    column = b.emit(op.expand_dims(b.emit(op.arange(0, columns, 1, "int64")), 0))
+    return b.emit(op.greater_equal(row, column))

@@ -13,6 +13,7 @@ from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_name,
     dtype_of,
+    is_size,
     is_tensor,
     scalar,
     shape_of,
@@ -84,6 +85,12 @@ def arange(
 ) -> Value:
     named = {"start": start, "end": end}
     first, last, stride = _bounds(bounds, named, step)
+    if any(map(is_size, (first, last, stride))):
+        if any(isinstance(each, float) for each in (first, last, stride)):
+            raise Refused("it counts in fractions up to a size")
+        return cast(
+            b, b.emit(op.arange(first, last, stride, "int64")), _named(dtype or torch.int64)
+        )
     numbers = torch.arange(first, last, stride, dtype=dtype)
     if numbers.dtype.is_floating_point or stride < 0:
         # The k-th number is start + k·step in torch; TVM adds up, and may stop one off. It counts

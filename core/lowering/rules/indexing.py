@@ -18,10 +18,13 @@ from lowerscope.core.lowering.relax_values import (
     Value,
     axis_of,
     dtype_of,
+    is_size,
     is_tensor,
     rank_of,
+    same_sizes,
     scalar,
     shape_of,
+    simplified,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import add, mul
@@ -67,8 +70,9 @@ def aten_slice(
 @exact(torch.narrow, "narrow", aten.narrow.default)
 def narrow(b: NodeBuilder, input: Value, dim: int, start: int, length: int) -> Value:
     axis = axis_of(dim, rank_of(input))
-    first = start + shape_of(input)[axis] if start < 0 else start
-    return _slice(b, input, {axis: slice(first, first + length)})
+    extent = shape_of(input)[axis]
+    first = extent + start if isinstance(start, int) and start < 0 else start
+    return _slice(b, input, {axis: slice(first, simplified(first + length))})
 
 
 @exact(torch.index_select, "index_select", aten.index_select.default)
@@ -157,7 +161,7 @@ def one_hot(b: NodeBuilder, input: Value, num_classes: int = -1) -> Value:
 def take_one(b: NodeBuilder, input: Value, axis: int, index: int) -> Value:
     """Return the elements at one place of `axis`, which goes away."""
     extents = shape_of(input)
-    place = index + extents[axis] if index < 0 else index
+    place = _place(index, extents[axis])
     cut = _slice(b, input, {axis: slice(place, place + 1)})
     return reshape_to(b, cut, [*extents[:axis], *extents[axis + 1 :]])
 
@@ -177,8 +181,8 @@ def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
     for each in entries:
         if isinstance(each, slice):
             slices[axis] = each
-        elif isinstance(each, int):
-            place = each + shape_of(input)[axis] if each < 0 else each
+        elif isinstance(each, int) or is_size(each):
+            place = _place(each, shape_of(input)[axis])
             slices[axis] = slice(place, place + 1)
         axis += each is not None
     value = _slice(b, input, slices)
@@ -193,7 +197,7 @@ def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
             continue
         if _is_tensor_like(each):
             tensors[len(extents)] = _index_tensor(b, each)
-        if not isinstance(each, int):
+        if not isinstance(each, int) and not is_size(each):
             extents.append(shape_of(value)[axis])
         axis += 1
     value = reshape_to(b, value, extents)
@@ -217,13 +221,48 @@ def _slice(b: NodeBuilder, input: Value, slices: dict[int, slice]) -> Value:
     axes, begin, end, strides = [], [], [], []
     for axis, bounds in slices.items():
         extent = shape_of(input)[axis]
-        start, stop, step = bounds.indices(extent)
-        if (start, stop, step) != (0, extent, 1):
+        start, stop, step = _bounds(b, bounds, extent)
+        if not same_sizes((start, stop, step), (0, extent, 1)):
             axes.append(axis)
             begin.append(start)
-            end.append(max(start, stop))
+            end.append(stop)
             strides.append(step)
-    return b.emit(op.strided_slice(input, axes, begin, end, strides)) if axes else input
+    if not axes:
+        return input
+    inside = {} if all(map(_is_number, (*begin, *end))) else {"assume_inbound": True}
+    return b.emit(op.strided_slice(input, axes, begin, end, strides, **inside))
+
+
+def _bounds(b: NodeBuilder, bounds: slice, extent: Any) -> tuple[Any, Any, int]:
+    """Return the first and the last place of a slice, and its step, all of them inside."""
+    given = (bounds.start, bounds.stop, bounds.step)
+    if _is_number(extent) and not any(map(is_size, given)):
+        start, stop, step = bounds.indices(extent)
+        return start, max(start, stop), step
+    if not isinstance(bounds.step, int | None) or (bounds.step or 1) < 1:
+        raise Refused("its step is not a number above 0")
+    start = _inside(b, 0 if bounds.start is None else bounds.start, extent)
+    stop = _inside(b, extent if bounds.stop is None else bounds.stop, extent)
+    ahead = b.dimensions.compute(max, (start, stop))
+    return start, ahead, bounds.step or 1
+
+
+def _inside(b: NodeBuilder, place: Any, extent: Any) -> Any:
+    """Return `place` from the front, between 0 and `extent`, as torch does."""
+    if same_sizes([place], [extent]):
+        return extent
+    place = b.dimensions.compute(max, (_place(place, extent), 0))
+    return b.dimensions.compute(min, (place, extent))
+
+
+def _place(index: Any, extent: Any) -> Any:
+    """Return `index` from the front."""
+    negative = isinstance(index, int) and index < 0
+    return simplified(extent + index) if negative else index
+
+
+def _is_number(size: Any) -> bool:
+    return isinstance(size, int)
 
 
 def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Value:

@@ -19,7 +19,10 @@ from lowerscope.core.lowering.relax_values import (
     dtype_of,
     is_tensor,
     rank_of,
+    same_sizes,
     shape_of,
+    simplified,
+    size_of,
 )
 from lowerscope.core.lowering.rule_table import RULES, Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import cast, common_dtype, to_common_dtype
@@ -31,22 +34,39 @@ _RESULTS = ("values", "indices")
 """Names of the two members of what ``max``, ``topk``, ``sort`` and ``median`` return."""
 
 
-def flat(sizes: Sequence[Any]) -> list[int]:
+def flat(sizes: Sequence[Any]) -> list[Any]:
     """Return sizes that were given one by one or as one sequence."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
-        return [int(size) for size in sizes[0]]
-    return [int(size) for size in sizes]
+        return [size_of(size) for size in sizes[0]]
+    return [size_of(size) for size in sizes]
 
 
-def reshape_to(b: NodeBuilder, value: Value, sizes: Sequence[int]) -> Value:
+def reshape_to(b: NodeBuilder, value: Value, sizes: Sequence[Any]) -> Value:
     """Return `value` with the extents `sizes`, one of which may be -1."""
     target = list(sizes)
     if -1 in target:
-        known = math.prod(size for size in target if size != -1)
-        target[target.index(-1)] = math.prod(shape_of(value)) // known if known else 0
-    if tuple(target) == shape_of(value):
+        known = [size for size in target if size != -1]
+        target[target.index(-1)] = _quotient(shape_of(value), known)
+    if same_sizes(target, shape_of(value)):
         return value
     return b.emit(op.reshape(value, target))
+
+
+def _quotient(extents: Sequence[Any], known: Sequence[Any]) -> Any:
+    """Return the product of `extents` divided by that of `known`; 0 for a division by 0."""
+    left, divisors = list(extents), []
+    for size in known:
+        # What stands on both sides goes, and so need not be proved to divide.
+        places = (place for place, each in enumerate(left) if same_sizes([each], [size]))
+        place = next(places, None)
+        if place is None:
+            divisors.append(size)
+        else:
+            del left[place]
+    divisor = math.prod(divisors)
+    if isinstance(divisor, int) and divisor == 0:
+        return 0
+    return simplified(math.prod(left) // divisor)
 
 
 @exact("view", "reshape", "unsafe_view", aten.view.default, aten.reshape.default)
@@ -93,8 +113,8 @@ def unflatten(b: NodeBuilder, input: Value, dim: int, sizes: Sequence[int]) -> V
     axis = axis_of(dim, len(shape))
     inner = list(sizes)
     if -1 in inner:
-        known = math.prod(size for size in inner if size != -1)
-        inner[inner.index(-1)] = shape[axis] // known
+        known = [size for size in inner if size != -1]
+        inner[inner.index(-1)] = _quotient([shape[axis]], known)
     return reshape_to(b, input, [*shape[:axis], *inner, *shape[axis + 1 :]])
 
 
@@ -180,9 +200,9 @@ def expand_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return broadcast_to(b, input, shape_of(other))
 
 
-def broadcast_to(b: NodeBuilder, value: Value, sizes: Sequence[int]) -> Value:
+def broadcast_to(b: NodeBuilder, value: Value, sizes: Sequence[Any]) -> Value:
     """Return `value` repeated along the axes where its extent is 1."""
-    if tuple(sizes) == shape_of(value):
+    if same_sizes(sizes, shape_of(value)):
         return value
     return b.emit(op.broadcast_to(value, list(sizes)))
 

@@ -111,7 +111,7 @@ def test_an_input_file_that_exists_is_taken_whole(tmp_path: Path) -> None:
         ("x=", "nothing is given"),
         ("", "nothing is given"),
         ("x=:float32", "the shape is missing"),
-        ("x=1,n:float32", "neither a shape nor a file"),
+        ("x=1,n+1:float32", "neither a shape nor a file"),
         ("x=notes.txt", "neither a shape nor a file"),
         ("x=1,-784", "the extents (1, -784) must be 1 or more"),
         ("x=0", "the extents (0) must be 1 or more"),

@@ -1,0 +1,55 @@
+"""The named dimensions of a model's inputs, and what is said when it does not take all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import SourceLine
+from lowerscope.core.tracing.failures import where_of
+
+CONSTRAINT = "fixed-dimension"
+"""The code of the problem that a model does not take all sizes of a dimension."""
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NamedInputs:
+    """The shapes of a model's inputs, some of whose extents are names.
+
+    Attributes
+    ----------
+    shapes
+        Of the tensors in order.
+    ranges
+        Smallest and largest size of each name.
+    """
+
+    shapes: tuple[tuple[int | str, ...], ...]
+    ranges: Mapping[str, Range]
+
+
+def fixed_dimension(
+    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
+) -> LowerscopeError:
+    """Return the error for a model that does not take all sizes of a dimension.
+
+    Parameters
+    ----------
+    demand
+        What torch needs: ``batch == 7``.
+    at
+        The node at which it does.
+    """
+    names = [name for name in named.ranges if name in demand] or list(named.ranges)
+    name = names[0]
+    low, high = named.ranges[name]
+    place = f" at node {at}" if at else ""
+    return LowerscopeError(
+        f"{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
+        where=where_of(line),
+        todo=f"narrow --dim {name}, write a number in place of {name}, or change the model",
+        code=CONSTRAINT,
+    )

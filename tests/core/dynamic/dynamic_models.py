@@ -1,0 +1,125 @@
+"""Models whose inputs have named dimensions."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(12, 8)
+        self.second = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x)))
+
+
+class Cnn(nn.Module):
+    """Reads its batch from the shape, and flattens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.head = nn.Linear(4 * 4 * 4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.max_pool2d(F.relu(self.norm(self.conv(x))), 2)
+        return self.head(x.view(x.shape[0], -1)) + torch.flatten(x, 1).mean(1, keepdim=True)
+
+
+class AnySize(nn.Module):
+    """Takes pictures of any height and width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(3, 4, 3, stride=2, padding=1)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = F.relu(self.down(x))
+        wide = F.interpolate(x, scale_factor=2, mode="nearest")
+        return self.head(self.pool(x).flatten(1)), F.avg_pool2d(wide, 2)
+
+
+class Encoder(nn.Module):
+    """A small transformer with position ids, over sequences of any length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(20, 8)
+        self.places = nn.Embedding(64, 8)
+        self.qkv = nn.Linear(8, 24)
+        self.out = nn.Linear(8, 8)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        batch, length = tokens.shape
+        x = self.tokens(tokens) + self.places(torch.arange(length))
+        query, key, value = (
+            each.view(batch, length, 2, 4).transpose(1, 2) for each in self.qkv(x).chunk(3, -1)
+        )
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = self.norm(x + self.out(mixed.transpose(1, 2).reshape(batch, length, 8)))
+        return x[:, -1]
+
+
+class Two(nn.Module):
+    """Two inputs that share a dimension, and one that has one of its own."""
+
+    def forward(
+        self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        both = torch.cat([x, y], 1) * 2
+        return both, both @ z.t(), torch.cat([x, x[:, :2]], 1), both.unsqueeze(1).expand(-1, 3, -1)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 5, batch_first=True)
+        self.head = nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Slices(nn.Module):
+    """Reads parts of a dimension of any size."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        n = x.size(0)
+        return (
+            x[1:],
+            x[-1],
+            x[:-2],
+            x[::2],
+            x[:2],
+            x.narrow(0, 1, n - 1),
+            x.new_zeros(n, 2) + torch.ones_like(x)[:, :2],
+            x.reshape(-1, 2),
+            x.reshape(n * 2, 2),
+            x.t().contiguous().view(2, 2 * n),
+            torch.arange(n, dtype=torch.float32),
+            torch.stack([x, x]).flatten(0, 1),
+        )
+
+
+class Fixed(nn.Module):
+    """Adds a tensor of one size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.zeros(5, 12)  # the line that fixes it
+
+
+class Branches(nn.Module):
+    """Compares the size."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] == 5:  # the line that decides
+            return x + 1
+        return x

@@ -1,0 +1,178 @@
+"""One build of a symbolic module runs at several sizes, and gives what torch gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from lowerscope.core.cli import main
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.running import Execution
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Strategy
+from lowerscope.core.records import RunRecord
+
+Run = Callable[..., RunRecord]
+RecipeOf = Callable[..., Recipe]
+
+CASES = {
+    "Mlp": (("x=batch,12:float32",), ("batch=1..64",), ("batch=1,7,64",)),
+    "Cnn": (("x=batch,1,8,8:float32",), ("batch=1..16",), ("batch=1,5,16",)),
+    "AnySize": (
+        ("x=1,3,height,width:float32",),
+        ("height=8..40", "width=8..40"),
+        ("height=8,11,20", "width=8,17,20"),
+    ),
+    "Encoder": (
+        ("tokens=batch,length:int64[0,20)",),
+        ("length=2..32", "batch=1..8"),
+        ("length=2,9,32", "batch=1,8,3"),
+    ),
+    "Two": (
+        ("x=n,3:float32", "y=n,4:float32", "z=m,7:float32"),
+        ("n=2..32", "m=2..9"),
+        ("n=2,9,32", "m=4"),
+    ),
+    "Recurrent": (("x=batch,4,6:float32",), ("batch=1..16",), ("batch=1,6,16",)),
+    "Slices": (("x=n,4:float32",), ("n=4..32",), ("n=4,7,32",)),
+}
+MIXED = {"Mlp": "relu", "Cnn": "conv*", "Encoder": "linear*", "Two": "cat*", "Slices": "stack"}
+
+
+def check(record: RunRecord, runs: int = 3) -> None:
+    assert record.verdict == "match", record.reason
+    assert [each.verdict for each in record.sizes] == ["match"] * runs
+
+
+@pytest.mark.parametrize("strategy", ["high-level", "te"])
+@pytest.mark.parametrize("entry", CASES)
+def test_one_build_matches_torch_at_every_size(
+    recipe_of: RecipeOf, run: Run, entry: str, strategy: Strategy
+) -> None:
+    overrides: dict[str, Strategy] = {}
+    if strategy == "te" and entry in MIXED:
+        overrides = {MIXED[entry]: "library"}
+    check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
+
+
+@pytest.mark.parametrize("entry", CASES)
+def test_torch_itself_runs_at_every_size(recipe_of: RecipeOf, run: Run, entry: str) -> None:
+    check(run(recipe_of(entry, *CASES[entry]), "library"))
+
+
+@pytest.mark.parametrize("entry", ["Mlp", "Cnn", "Two", "Slices"])
+def test_the_export_tracer_names_dimensions_as_well(
+    pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str
+) -> None:
+    recipe = msgspec.structs.replace(recipe_of(entry, *CASES[entry]), tracer="export")
+    check(run(recipe, "high-level"))
+    traced = pipeline.stages(recipe).traced
+    assert traced is not None
+    name = "batch" if entry in ("Mlp", "Cnn") else "n"
+    assert traced.values["x"].text.startswith(f"{name}×")
+
+
+@pytest.mark.parametrize("entry", ["Mlp", "Cnn", "Encoder", "Two", "Slices"])
+def test_the_rules_cover_symbolic_shapes(
+    pipeline: Pipeline, recipe_of: RecipeOf, entry: str
+) -> None:
+    lowered = pipeline.stages(recipe_of(entry, *CASES[entry])).lowered
+    assert lowered is not None
+    assert [each.reason for each in lowered.nodes.values() if each.reason] == []
+
+
+def test_names_are_shown_and_shared(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
+    stages = pipeline.stages(recipe_of("Two", *CASES["Two"]))
+    traced = stages.traced
+    assert traced is not None
+    texts = {name: info.text for name, info in traced.values.items()}
+    assert texts["cat"] == "n×7 float32"
+    assert texts["matmul"] == "n×m float32"
+    script = stages.module.script()
+    assert 'x: R.Tensor((n, 3), dtype="float32"), y: R.Tensor((n, 4), dtype="float32")' in script
+
+
+def test_by_default_it_runs_at_the_traced_size_and_the_ends(recipe_of: RecipeOf, run: Run) -> None:
+    record = run(recipe_of("Mlp", ("x=batch,12:float32",), ("batch=1..64",)), "te")
+    assert [each.sizes for each in record.sizes] == [{"batch": 5}, {"batch": 1}, {"batch": 64}]
+
+
+def test_the_range_is_part_of_what_is_traced(recipe_of: RecipeOf, run: Run) -> None:
+    recipe = recipe_of("Fixed", ("x=batch,12:float32",), ("batch=1..64",))
+    with pytest.raises(LowerscopeError, match="torch needs batch == ") as caught:
+        run(recipe, "high-level")
+    problem = caught.value.problem
+    assert problem.what.startswith("batch cannot be any size from 1 to 64")
+    assert problem.where.endswith(f":{line_of('the line that fixes it')}")
+    assert "\n" not in problem.line()
+
+
+@pytest.mark.parametrize("tracer", ["auto", "export"])
+def test_a_comparison_of_sizes_is_found(recipe_of: RecipeOf, run: Run, tracer: str) -> None:
+    recipe = recipe_of("Branches", ("x=batch,12:float32",), ("batch=1..64",))
+    with pytest.raises(LowerscopeError, match="torch needs batch == 5") as caught:
+        run(msgspec.structs.replace(recipe, tracer=tracer), "high-level")
+    assert caught.value.problem.where.endswith(f":{line_of('the line that decides')}")
+
+
+def line_of(comment: str) -> int:
+    text = Path(__file__).with_name("dynamic_models.py").read_text(encoding="utf-8")
+    return next(n for n, line in enumerate(text.splitlines(), 1) if comment in line)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((5, 3), (4, 4), (2, 7)), ((5, 3), (5, 5), (2, 7))], ids=["shared", "extent"]
+)
+def test_the_compiled_function_refuses_shapes_that_do_not_fit(
+    pipeline: Pipeline, recipe_of: RecipeOf, shapes: tuple[tuple[int, int], ...]
+) -> None:
+    stages = pipeline.stages(recipe_of("Two", *CASES["Two"]))
+    values = [torch.zeros(shape) for shape in shapes]
+    with pytest.raises(LowerscopeError, match="the argument y does not fit") as caught:
+        Execution(stages.built.executable, "main", values).call()
+    assert "\n" not in caught.value.problem.line()
+
+
+def test_the_command_line_says_a_verdict_for_each_size(
+    recipe_of: RecipeOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = recipe_of("Mlp", ("x=batch,12:float32",)).source.spec
+    options = ["--input", "x=batch,12:float32", "--dim", "batch=1..64", "--sizes", "batch=1,7,64"]
+    assert main(["run", f"{spec}:Mlp", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Matches torch at 3 sizes: ")
+    assert [line.split(",")[0].strip() for line in lines if "batch = " in line] == [
+        "batch = 1: match",
+        "batch = 7: match",
+        "batch = 64: match",
+    ]
+    assert main(["run", f"{spec}:Mlp", "--json", *options]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [each["sizes"]["batch"] for each in record["sizes"]] == [1, 7, 64]
+    assert main(["show", f"{spec}:Mlp", "--stage", "fx", *options[:4]]) == 0
+    assert "batch×8" in capsys.readouterr().out
+
+
+def test_a_size_out_of_range_is_said_before_anything_is_opened(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--input", "x=batch,12:float32", "--dim", "batch=1..64", "--sizes", "batch=65"]
+    assert main(["run", "no_such_file.py", *options]) == 2
+    assert "batch = 65 is outside 1..64" in capsys.readouterr().err
+
+
+def test_progress_names_the_size(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
+    said: list[str] = []
+
+    class Recorded(Silent):
+        def report(self, text: str) -> None:
+            said.append(text)
+
+    pipeline.run(recipe_of("Mlp", *CASES["Mlp"]), Recorded())
+    assert "Running at batch = 7" in said
