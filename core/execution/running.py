@@ -80,7 +80,7 @@ class Execution:
             misfit = _MISFIT.search(str(error))
             if misfit is not None:
                 raise LowerscopeError(
-                    f"the argument {misfit['name']} does not fit {misfit['type']}",
+                    f"the run failed: the argument {misfit['name']} does not fit {misfit['type']}",
                     where="run",
                     todo="Give each argument the shape and dtype that main has for it",
                     details=str(error),

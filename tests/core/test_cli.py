@@ -346,7 +346,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", str(needs), *x], ["width", "--args"]),
         (["run", str(net), "--args", "{width}", *x], ["--args", "JSON"]),
         (["run", str(net)], ["--input x="]),
-        (["run", str(net), "--input", "x=1,four"], ["--input x=1,four"]),
+        (["run", str(net), "--input", "x=1,4.5"], ["--input x=1,4.5"]),
         (["run", str(net), *x, "--input", "y=1,4"], ["y"]),
         (["run", str(net), "--input", "x=1,5:float32"], ["net.py:11"]),
         (["run", str(net), "--input", "x=1,4:int64"], ["net.py:11"]),
