@@ -7,6 +7,13 @@ from collections.abc import Iterable
 import msgspec
 
 from lowerscope.core.recipe import Override, Recipe, Strategy
+from lowerscope.core.records import Snapshot
+
+
+def calls_among(snapshot: Snapshot, entities: Iterable[str]) -> list[str]:
+    """Return the ids of those nodes that call something; inputs and outputs have no strategy."""
+    calls = {node.id for node in snapshot.fx if node.opcode.startswith("call")}
+    return [each for each in entities if each in calls]
 
 
 def with_strategy(recipe: Recipe, nodes: Iterable[str], strategy: Strategy | None) -> Recipe:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
-from lowerscope.app.overrides import with_strategy
+from lowerscope.app.outcomes import Outcomes
+from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.selection import Links, Selection
 from lowerscope.core.engine.protocol import RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
@@ -35,10 +37,6 @@ class Activity:
 
 REPLACED_MS = 3000
 """A child that is still at work on what nobody wants any more is killed after so long."""
-
-
-RUNS_KEPT = 100
-"""Outcomes of runs that are kept, so that undo brings the verdict back as well."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Workspace(QObject):
         self._snapshot: Snapshot | None = None
         self._selection = Selection()
         self._run: RunRecord | None = None
-        self._runs: dict[Recipe, RunRecord] = {}
+        self._outcomes = Outcomes()
         self._problems: tuple[Problem, ...] = ()
         self._activity = Activity()
         self._history = History()
@@ -103,6 +101,7 @@ class Workspace(QObject):
         self._replay_request: int | None = None
         self._run_request: int | None = None
         self._run_waits = False
+        self._reopening = False
         self.fetches = Fetches(self.engine, self._shown)
         self._links = Links()
         self.engine.killed.connect(self._replay)
@@ -202,7 +201,7 @@ class Workspace(QObject):
     def lower_nodes(self, nodes: Iterable[str], strategy: Strategy | None) -> None:
         """Lower some nodes in a way of their own, or as the default says."""
         recipe = self.wanted
-        chosen = [node for node in nodes if node.startswith("fx:")]
+        chosen = [] if self._snapshot is None else calls_among(self._snapshot, nodes)
         if recipe is not None and chosen:
             self.change(with_strategy(recipe, chosen, strategy))
 
@@ -241,6 +240,7 @@ class Workspace(QObject):
             self._want(*self._history.forward_from(self._recipe))
 
     def _want(self, recipe: Recipe, history: History) -> None:
+        self._reopening = False
         self._abandon_change()
         self._abandon_run()
         self._abandon(self.engine, self._replay_request)
@@ -273,10 +273,9 @@ class Workspace(QObject):
     def _accept_snapshot(self, snapshot: Snapshot) -> None:
         change, self._change = self._change, None
         assert change is not None
+        run = self._run_of(change.recipe, snapshot)
         self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
         self._links = Links(snapshot)
-        run = self._runs.get(change.recipe)
-        run = run if run is not None and run.key == snapshot.key else None
         if run is not self._run:
             self._run = run
             self.run_changed.emit()
@@ -287,6 +286,18 @@ class Workspace(QObject):
         self.recipe_wanted.emit()
         self.selection_changed.emit()
         self._run_if_waiting()
+
+    def _run_of(self, recipe: Recipe, snapshot: Snapshot) -> RunRecord | None:
+        """Return the outcome of a recipe whose new records are `snapshot`, if it is known."""
+        if self._reopening and self._run is not None and self._snapshot is not None:
+            if snapshot.key == self._snapshot.key:
+                # Opened anew, it is what it was: the children have read different files, such as
+                # one that the model's file has written when it was run for the first time.
+                self._outcomes.keep(recipe, msgspec.structs.replace(self._run, key=snapshot.key))
+            else:
+                text = self.tr("The file has changed since: it was opened anew.")
+                self.announced.emit(text, "info")
+        return self._outcomes.of(recipe, snapshot.key)
 
     def _refuse_change(self, problem: Problem) -> None:
         change, self._change = self._change, None
@@ -350,16 +361,14 @@ class Workspace(QObject):
         self._run_request = None
         self._run = record
         if self._recipe is not None:
-            self._runs[self._recipe] = record
-            while len(self._runs) > RUNS_KEPT:
-                del self._runs[next(iter(self._runs))]
+            self._outcomes.keep(self._recipe, record)
         self._set_trouble()
         self._set_activity(Activity())
         self.run_changed.emit()
         if self._snapshot is not None and record.key != self._snapshot.key:
-            # What was run is not what is shown: a file was changed in between.
-            self.announced.emit(self.tr("The file has changed since: it was opened anew."), "info")
+            # What was run may not be what is shown: a file may have been changed in between.
             self.reload()
+            self._reopening = True
 
     def _refuse_run(self, problem: Problem) -> None:
         self._run_request = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lowerscope.app.overrides import with_strategy
+from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.core.recipe import Override, Recipe, Source
+from lowerscope.core.records import FxNode, ModelRecord, Snapshot, TextRecord
 
 RECIPE = Recipe(
     source=Source(spec="sample:conv_net"), overrides=(Override(pattern="conv*", strategy="te"),)
@@ -23,3 +24,18 @@ def test_resetting_a_node_leaves_patterns_and_other_nodes() -> None:
         *RECIPE.overrides,
         Override(pattern="fx:relu", strategy="te"),
     )
+
+
+def test_what_is_no_call_has_no_strategy() -> None:
+    def node(opcode: str, name: str) -> FxNode:
+        fields = dict.fromkeys(("target", "args", "kwargs", "dtype", "type", "label"), "")
+        return FxNode(id=f"fx:{name}", name=name, opcode=opcode, shape=None, **fields)
+
+    fx = (node("placeholder", "x"), node("call_module", "relu"), node("output", "output"))
+    model = ModelRecord(title="", path="", kind="torch", description="", inputs=())
+    empty = TextRecord(text="", language="python")
+    snapshot = Snapshot(
+        model=model, fx=fx, tracer="fx", fx_graph=None, relax=empty, functions=(), links=()
+    )
+    chosen = ["fx:x", "fx:relu", "fx:output", "module:relu"]
+    assert calls_among(snapshot, chosen) == ["fx:relu"]

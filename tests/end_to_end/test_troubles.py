@@ -356,6 +356,25 @@ def test_a_verdict_goes_with_the_code_that_it_was_about(
     assert window.workspace.run_record is not None
 
 
+def test_a_model_that_writes_a_file_when_it_is_first_opened_has_a_verdict(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    # The engine sees it written, the worker sees it read.
+    remembers = """
+from pathlib import Path
+path = Path(__file__).parent / ("first" + "_time")
+if not path.exists():
+    path.write_text("seen")
+path.read_text()
+"""
+    window = open_window(write(tmp_path / "net.py", NET.format(name="Net") + EXAMPLES + remembers))
+    run_and_wait(qtbot, window)
+    wait_for_records(qtbot, window)
+    assert window.workspace.run_record is not None
+    assert window.tool_bar.verdict.isVisible()
+    assert "opened anew" not in window.banner.message()
+
+
 def test_after_a_cancel_by_force_the_session_is_replayed(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
