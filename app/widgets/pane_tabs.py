@@ -1,5 +1,7 @@
 """The tabs of a pane's header: words, of which the one that is on stands on a pill."""
 
+from functools import cached_property
+
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
@@ -59,9 +61,13 @@ class PaneTab(QAbstractButton):
     # Qt
 
     def sizeHint(self) -> QSize:
+        return QSize(self._width, _HEIGHT)
+
+    @cached_property
+    def _width(self) -> int:
         # As wide as its boldest words, so that nothing moves when another tab is chosen.
         metrics = QFontMetricsF(ui_font(_PIXELS, QFont.Weight.DemiBold))
-        return QSize(round(metrics.horizontalAdvance(self.text()) + 2 * _PAD), _HEIGHT)
+        return round(metrics.horizontalAdvance(self.text()) + 2 * _PAD)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._ring = came_by_keyboard(event)
