@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -9,6 +11,8 @@ from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.code_view import CodeView, Span
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import TextRecord
+
+Hide = Callable[[str], Mapping[int, tuple[int, int]]]
 
 
 class ScriptPage(QWidget):
@@ -24,6 +28,8 @@ class ScriptPage(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._whole = ""
+        self._record: TextRecord | None = None
+        self._hide: Hide | None = None
         self._first_lines: dict[str, int] = {}
         self.code = CodeView(name)
         layout = QVBoxLayout(self)
@@ -40,16 +46,22 @@ class ScriptPage(QWidget):
         whole
             Id of an entity that all of the text shows: it can be clicked, but is not marked.
         """
-        self._whole = whole
+        self._whole, self._record = whole, record
         if record is None:
             self.code.set_text("")
             self.code.set_spans(())
             self._first_lines = {}
             return
-        self.code.set_text(record.text, record.language)
+        hidden = self._hide(record.text) if self._hide is not None else None
+        self.code.set_text(record.text, record.language, hidden)
         self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
         self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
         self.show_selection()
+
+    def set_hiding(self, hide: Hide | None) -> None:
+        """Leave parts of lines out of view: `hide` says which ones of a text; ``None`` for none."""
+        self._hide = hide
+        self.show_text(self._record, self._whole)
 
     def show_selection(self) -> None:
         """Mark the lines of what is selected, and bring the first of it into view."""

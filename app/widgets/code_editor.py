@@ -1,10 +1,11 @@
 """The text part of the code view: lines, gutter, colours, and the lines of what is selected."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRect, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
+    QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -14,11 +15,12 @@ from PySide6.QtGui import (
     QTextBlock,
     QTextCursor,
 )
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.code_gutter import Gutter
 from lowerscope.app.widgets.code_lines import LineSet, Match, Span, Spans
+from lowerscope.app.widgets.hidden_text import HiddenText
 from lowerscope.app.widgets.highlighter import Highlighter
 from lowerscope.app.widgets.typefaces import CODE_LINE, code_font
 
@@ -52,8 +54,8 @@ class CodeEditor(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._text = ""
-        self._lines: list[str] = []
+        self._content = HiddenText()
+        self._lines: Sequence[str] = []
         self._filled = 0
         self._spans = Spans()
         self._selection: frozenset[str] = frozenset()
@@ -88,29 +90,46 @@ class CodeEditor(QPlainTextEdit):
 
     # What is shown
 
-    def set_text(self, text: str, language: str) -> None:
-        """Show another text, from its top; nothing has spans, marks or changes any more."""
+    def set_text(
+        self, text: str, language: str, hidden: Mapping[int, tuple[int, int]] | None = None
+    ) -> None:
+        """Show another text, from its top; nothing has spans, marks or changes any more.
+
+        Parameters
+        ----------
+        hidden : mapping of int to (int, int), optional
+            A part of a line that is not shown, by the line's number, from 0. What is copied has it.
+        """
         self._filling.stop()
-        self._text = text
-        self._lines = text.split("\n")
+        same = text == self._content.text
+        top = self.verticalScrollBar().value() if same else 0
+        self._content = HiddenText(text, hidden)
+        self._lines = self._content.lines
         self._spans, self._selected = Spans(), LineSet()
         self._changed = LineSet()
         self._matches, self._current_match = {}, None
-        self._highlighter.set_text(text, language)
+        self._highlighter.set_text("\n".join(self._lines), language)
         self._filled = min(SLICE, len(self._lines))
         self.setPlainText("\n".join(self._lines[: self._filled]))
         self.setViewportMargins(self._gutter.set_count(len(self._lines)), 0, 0, 0)
         self._place_gutter()
         if self._filled < len(self._lines):
             self._filling.start()
+        if same:
+            self._fill_to(top)
+            self.verticalScrollBar().setValue(top)
         self._colour_visible()
 
     def text(self) -> str:
-        """The whole text, also while it is still being filled in."""
-        return self._text
+        """The whole text, also while it is still being filled in, and with what is hidden."""
+        return self._content.text
+
+    def hidden(self) -> Mapping[int, tuple[int, int]]:
+        """The parts of lines that are not shown."""
+        return self._content.hidden
 
     def lines(self) -> Sequence[str]:
-        """The whole text's lines."""
+        """All lines as they are shown."""
         return self._lines
 
     def set_spans(self, spans: Iterable[Span]) -> None:
@@ -308,6 +327,26 @@ class CodeEditor(QPlainTextEdit):
             self.entity_hovered.emit(entity)
 
     # Qt
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        cursor = self.textCursor()
+        places = []
+        for position in (cursor.selectionStart(), cursor.selectionEnd()):
+            block = self.document().findBlock(position)
+            places.append((block.blockNumber(), position - block.position()))
+        if not any(places[0][0] <= number <= places[1][0] for number in self._content.hidden):
+            return super().createMimeDataFromSelection()
+        data = QMimeData()
+        data.setText(self._content.whole(*places))
+        return data
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            line = self._line_at(event.pos().y())
+            text = "" if line < 0 else self._content.whole_line(line)
+            QToolTip.showText(event.globalPos(), text, self.viewport())
+            return True
+        return super().viewportEvent(event)
 
     def event(self, event: QEvent) -> bool:
         # The keys below are ours while the text has the focus, whatever the window's menus say.

@@ -1,7 +1,7 @@
 """A viewer of code: colours, line numbers, find, go to line, and lines that belong to entities."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
@@ -57,7 +57,12 @@ class CodeView(QWidget):
         self._lay_out()
         self._connect()
 
-    def set_text(self, text: str, language: str = "text") -> None:
+    def set_text(
+        self,
+        text: str,
+        language: str = "text",
+        hidden: Mapping[int, tuple[int, int]] | None = None,
+    ) -> None:
         """Show a text.
 
         The same text in the same language keeps its place, spans and marks.
@@ -69,11 +74,15 @@ class CodeView(QWidget):
         language : str
             ``"tvmscript"``, ``"python"``, ``"llvm"``, ``"asm"``, ``"json"``, ``"c"``; any other
             has no colours.
+        hidden : mapping of int to (int, int), optional
+            A part of a line that is not shown, by the line's number, from 0. It stands in the
+            line's tool tip, and in what is copied.
         """
-        if text == self.editor.text() and language == self._language:
+        same = text == self.editor.text() and language == self._language
+        if same and (hidden or {}) == self.editor.hidden():
             return
         self._language = language
-        self.editor.set_text(text, language)
+        self.editor.set_text(text, language, hidden)
         self._stack.setCurrentWidget(self._page if text else self.empty)
         if self.find_bar.isVisibleTo(self):
             self._search()

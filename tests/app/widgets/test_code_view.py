@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QGuiApplication
-from PySide6.QtWidgets import QMenu
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QHelpEvent
+from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
@@ -253,3 +253,34 @@ def test_menu_can_be_added_to(qtbot: QtBot, make: MakeView) -> None:
     assert seen == [("lv", ["Copy", "Select All", "Find…", "Go to Line…"])]
     for menu in view.findChildren(QMenu):
         menu.close()
+
+
+HIDING = "with R.dataflow():\n    lv: R.Tensor((1, 2)) = R.add(x, x)\n    return lv"
+
+
+def test_hidden_parts_are_out_of_view_and_in_what_is_copied(
+    make: MakeView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = make("other", "text")
+    shown: list[str] = []
+    monkeypatch.setattr(QToolTip, "showText", lambda _at, text, _widget: shown.append(text))
+    view.set_text(HIDING, "tvmscript", {1: (6, 24)})
+    editor = view.editor
+    assert editor.toPlainText().split("\n")[1] == "    lv = R.add(x, x)"
+    assert view.text() == HIDING
+    editor.selectAll()
+    editor.copy()
+    assert QGuiApplication.clipboard().text() == HIDING
+    editor.go_to(1, 4, 6)
+    editor.copy()
+    assert QGuiApplication.clipboard().text() == "lv"
+    editor.go_to(1, 4, 13)
+    editor.copy()
+    assert QGuiApplication.clipboard().text() == "lv: R.Tensor((1, 2)) = R.ad"
+    for line in (1, 0):
+        place = editor.visible_lines(editor.viewport().rect())[line][1].center().toPoint()
+        tip = QHelpEvent(QEvent.Type.ToolTip, place, editor.viewport().mapToGlobal(place))
+        QApplication.sendEvent(editor.viewport(), tip)
+    assert shown == ["lv: R.Tensor((1, 2)) = R.add(x, x)", ""]
+    view.set_text(HIDING, "tvmscript")
+    assert editor.toPlainText() == HIDING
