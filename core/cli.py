@@ -428,7 +428,7 @@ def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
 def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     from lowerscope.core.export.folder import export
 
-    written = export(pipeline, recipe, Path(options.output), force=options.force)
+    written = export(pipeline, recipe, user_path(options.output), force=options.force)
     for reason in written.left_out:
         print(f"lowerscope: note: not written: {reason}", file=sys.stderr)
     return MATCH, "\n".join(str(path) for path in written.paths)

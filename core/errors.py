@@ -22,7 +22,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
         ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"trust"`` (the file runs
         code when it is opened), ``"missing-function"`` (``choices`` are the names
-        of functions that no file registers), ``"cancelled"``, ``"crashed"``; otherwise empty.
+        of functions that no file registers), ``"not-kept"`` (it would have to be derived first),
+        ``"cancelled"``, ``"crashed"``, ``"internal"`` (a mistake of our own); otherwise empty.
     choices
         See ``code``.
     details

@@ -112,18 +112,25 @@ class Memo:
     def forget(self, key: str) -> None:
         """Keep nothing under `key` any more."""
         with self._lock:
-            entry = self._values.pop(key, None)
-            if entry is not None:
-                self._bytes -= entry[1]
+            self._forget(key)
 
     def rename(self, key: str, other: str) -> None:
         """Keep what is kept under `key` under another one."""
         with self._lock:
             if key in self._values and key != other:
-                self._values[other] = self._values.pop(key)
+                entry = self._values.pop(key)
+                self._forget(other)
+                self._values[other] = entry
+
+    def _forget(self, key: str) -> None:
+        entry = self._values.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry[1]
 
     def _keep(self, key: str, value: object, size: int) -> None:
         with self._lock:
+            # Another value may have been given this key while this one was made.
+            self._forget(key)
             self._values[key] = (value, size)
             self._bytes += size
             while self._bytes > self._limit and len(self._values) > 1:

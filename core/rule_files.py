@@ -51,31 +51,33 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
         (each for each in STRATEGIES if known and each == known.strategy), "library"
     )
     stub = make_stub(traced, name, strategy)
-    text = _read(path)
+    text, newline = _read(path)
     tree = _parsed(text, path)
     text, name = _added(text, tree, stub)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", newline=newline)
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be written ({error.strerror})",
             where=str(path),
             todo="Choose another file",
         ) from None
-    lines = text.splitlines()
+    lines = text.split("\n")
     line = next(number for number, each in enumerate(lines) if each.startswith(f"def {name}("))
     return SourceLine(file=str(path), line=line, text=lines[line - 1])
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> tuple[str, str]:
+    """Return the text of a file, or how a new one begins, and what its lines end in."""
     try:
-        return path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()
     except FileNotFoundError:
-        return _HEAD
+        return _HEAD, "\n"
     except (OSError, UnicodeDecodeError) as error:
         raise LowerscopeError(
             f"the file cannot be read ({error})", where=str(path), todo="Choose another file"
         ) from None
+    return text.replace("\r\n", "\n"), "\r\n" if "\r\n" in text else "\n"
 
 
 def _parsed(text: str, path: Path) -> ast.Module:
@@ -96,7 +98,8 @@ def _added(text: str, tree: ast.Module, stub: Stub) -> tuple[str, str]:
     name = next(each for each in candidates if each not in taken)
     have = {bound for node in tree.body for bound in _bound(node)}
     missing = [line for each in stub.imports if (line := _without(each, have))]
-    lines = text.splitlines()
+    # Python's own lines: splitlines() cuts at form feeds and in strings as well.
+    lines = text.split("\n")
     if missing:
         at = _after_imports(tree)
         gap = [""] if at and not isinstance(tree.body[0], (ast.Import, ast.ImportFrom)) else []

@@ -112,7 +112,9 @@ class Stages:
         LowerscopeError
             See `LoadedModel.environment`.
         """
-        with self.loaded.environment(), visiting(each for _, each in self.extensions):
+        # Loaded before: whoever loads one waits for the environment that would be held here.
+        extensions = [each for _, each in self.extensions]
+        with self.loaded.environment(), visiting(extensions):
             yield
 
     @cached_property

@@ -200,9 +200,10 @@ class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
 class TextParams(msgspec.Struct, frozen=True, kw_only=True):
     """A text of function ``name`` after the passes, or of the whole module before them.
 
-    ``view`` is ``"script"``, ``"numpy"`` or ``"te"``, or ``"builder"`` for the program that builds
-    the module, which takes no name. The method ``text`` answers at once, from what is kept, or with
-    the code ``"not-kept"``; ``derived_text`` derives what is missing.
+    ``view`` is ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the
+    program that builds the module, or ``"metadata"`` for its script with metadata. The method
+    ``text`` answers at once, from what is kept, or with the code ``"not-kept"``; ``derived_text``
+    derives what is missing.
     """
 
     recipe: Recipe

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.environment import MACHINE
 
 
 def make_target(text: str, threads: int) -> tvm.target.Target:
@@ -18,7 +17,7 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
         ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or what
         ``tvm.target.Target`` takes: a kind, a tag, or JSON.
     threads
-        Number of cores to compile for; 0 for all that the machine has.
+        Number of cores to compile for; 0 for all that this process may use.
 
     Raises
     ------
@@ -28,7 +27,7 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
     description: object = text
     if text == "native":
         processor = tvm.get_global_func("target.llvm_get_system_cpu")()
-        cores = threads or os.cpu_count() or 1
+        cores = min(threads or MACHINE, MACHINE)
         description = {"kind": "llvm", "mcpu": processor, "num-cores": cores}
     try:
         target = tvm.target.Target(description)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.sources.spec import user_path
 
 
 def save_array(array: np.ndarray[Any, Any], file: str) -> str:
@@ -18,7 +18,7 @@ def save_array(array: np.ndarray[Any, Any], file: str) -> str:
     LowerscopeError
         If the file cannot be written.
     """
-    path = Path(file).absolute()
+    path = user_path(file).absolute()
     try:
         with path.open("wb") as stream:
             np.save(stream, array, allow_pickle=False)

@@ -32,8 +32,9 @@ _TE = "from tvm import te"
 _RELAX = "from tvm import relax"
 
 _FORMULAS: Mapping[str, str] = {
-    "relu": "te.max(a(*i), tirx.const(0, a.dtype))",
-    "relu6": "te.min(te.max(a(*i), tirx.const(0, a.dtype)), tirx.const(6, a.dtype))",
+    # In this order NaN stays NaN, as in torch.
+    "relu": "te.max(tirx.const(0, a.dtype), a(*i))",
+    "relu6": "te.min(tirx.const(6, a.dtype), te.max(tirx.const(0, a.dtype), a(*i)))",
     "sigmoid": "te.sigmoid(a(*i))",
     "tanh": "te.tanh(a(*i))",
     "exp": "te.exp(a(*i))",

@@ -298,6 +298,18 @@ def test_export_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (tmp_path / "module.py").read_text() == before
 
 
+def test_a_folder_may_be_given_from_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A shell leaves the tilde of --output=~/out as it is.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["export", "sample:matmul_relu", "--output=~/out"]) == 0
+    assert (tmp_path / "out" / "module.py").is_file()
+    values = ["show", "sample:matmul_relu", "--constant", "x", "--save=~/x.npy"]
+    assert main(values) == 0, capsys.readouterr().err
+    assert (tmp_path / "x.npy").is_file()
+
+
 def bad_pickle(path: Path, touched: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[object, tuple[str]]:

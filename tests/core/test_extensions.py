@@ -8,13 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lowerscope.core import stages
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.extensions import LoadedExtension, load_extension
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records import Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.sources import environments
 
 MODULE = """
 import numpy as np
@@ -234,3 +237,18 @@ def test_a_library_file_that_fails_is_one_line_of_its_own(
     err = capsys.readouterr().err
     assert err.startswith(f"lowerscope: {broken}:")
     assert err.count("\n") == 1
+
+
+def test_a_file_is_loaded_before_the_environment_is_held(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another lane that loads it waits for the environment: held here, both would wait for ever.
+    held: list[int] = []
+
+    def load(extension: Extension) -> LoadedExtension:
+        held.append(len(environments._entered))
+        return load_extension(extension)
+
+    monkeypatch.setattr(stages, "load_extension", load)
+    with Pipeline().stages(recipe_of(module, "relu")).running():
+        assert held == [0]

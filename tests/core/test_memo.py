@@ -118,3 +118,12 @@ def test_a_file_is_known_by_its_content(tmp_path: Path) -> None:
     path.write_text("a = 1")
     os.utime(path, ns=(2, 2))
     assert hashes.of(path) == first
+
+
+def test_a_value_that_takes_the_place_of_another_counts_alone() -> None:
+    memo = Memo(100)
+    for key in ("a", "b", "c"):
+        memo.get(key, lambda: "x", lambda _: 30)
+    memo.rename("a", "b")
+    memo.get("d", lambda: "x", lambda _: 30)
+    assert all(key in memo for key in ("b", "c", "d"))
