@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +19,12 @@ from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.recipe import Override
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
-Case = Callable[..., Any]
-
 
 @dataclass(frozen=True)
 class Outcome:
     """A model that went all the way, with torch's outputs and the compiled module's.
 
-    ``counts`` are the numbers of outputs of each case of a group.
+    ``counts`` are the numbers of tensors in each member of a list that the model returns.
     """
 
     traced: TracedModel
@@ -35,20 +32,6 @@ class Outcome:
     expected: list[torch.Tensor]
     actual: list[torch.Tensor]
     counts: list[int]
-
-
-class Group(nn.Module):
-    """Several cases on the same inputs as one model, so that they are compiled together."""
-
-    def __init__(self, cases: Mapping[str, Case]) -> None:
-        super().__init__()
-        self.functions = dict(cases)
-        self.modules_of_cases = nn.ModuleList(
-            case for case in cases.values() if isinstance(case, nn.Module)
-        )
-
-    def forward(self, *inputs: torch.Tensor) -> list[Any]:
-        return [function(*inputs) for function in self.functions.values()]
 
 
 _LAST: list[tuple[nn.Module, str, TracedModel]] = []
@@ -117,14 +100,13 @@ def assert_close(actual: torch.Tensor, expected: torch.Tensor, rtol: float = 1e-
 
 
 class Bench:
-    """Runs models and groups of cases, each combination once."""
+    """Runs models, each combination once."""
 
     lower = staticmethod(lower_model)
     run = staticmethod(run_all_the_way)
     assert_close = staticmethod(assert_close)
 
     def __init__(self) -> None:
-        self._groups: dict[int, Group] = {}
         self._outcomes: dict[tuple[Any, ...], tuple[Any, Outcome]] = {}
 
     def outcome(
@@ -159,26 +141,6 @@ class Bench:
         for actual, expected in zip(outcome.actual, outcome.expected, strict=True):
             assert_close(actual, expected)
         return outcome
-
-    def check_case(
-        self,
-        cases: Mapping[str, Case],
-        name: str,
-        inputs: tuple[torch.Tensor, ...],
-        tracer: str,
-        strategy: str,
-    ) -> None:
-        """Assert that one case of a table gives what torch does; all are compiled together."""
-        group = self._groups.setdefault(id(cases), Group(cases).eval())
-        outcome = self.outcome(group, inputs, tracer, strategy)
-        start = 0
-        for case, count in zip(cases, outcome.counts, strict=True):
-            if case == name:
-                assert count
-                for index in range(start, start + count):
-                    assert_close(outcome.actual[index], outcome.expected[index])
-            start += count
-        assert start == len(outcome.actual)
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,7 @@ ENTRIES = (
             "F.gelu(x, approximate='tanh')",
             "nn.GELU()(x)",
             "nn.GELU('tanh')(x)",
+            "nn.GELU(approximate='tanh')(x)",
             "aten.gelu.default(x)",
             "aten.gelu.default(x, approximate='tanh')",
         ),
@@ -86,6 +87,7 @@ ENTRIES = (
         (
             "F.elu(x)",
             "F.elu(x, alpha)",
+            "F.elu(x, alpha=0.5)",
             "F.elu(x.clone(), alpha, True)",
             "nn.ELU(alpha)(x)",
             "aten.elu.default(x, alpha)",
@@ -102,6 +104,7 @@ ENTRIES = (
         (
             "F.softplus(x)",
             "F.softplus(x, beta, threshold)",
+            "F.softplus(x, beta=2, threshold=5)",
             "nn.Softplus(beta, threshold)(x)",
             "aten.softplus.default(x, beta, threshold)",
         ),
@@ -149,12 +152,25 @@ ENTRIES = (
     Entry(
         "prelu",
         {"x": Tensors(FLOATS, rank=(2, 4), extents=(3, 3)), "w": Tensors("x", (3,))},
-        ("F.prelu(x, w)", "torch.prelu(x, w)", "x.prelu(w[:1])", "nn.PReLU()(x)", "nn.PReLU(3)(x)"),
+        (
+            "F.prelu(x, w)",
+            "torch.prelu(x, w)",
+            "x.prelu(w[:1])",
+            "nn.PReLU()(x)",
+            "nn.PReLU(init=0.3)(x)",
+            "nn.PReLU(3)(x)",
+        ),
     ),
     Entry(
         "glu",
         {"x": Tensors(FLOATS, rank=(1, 4), extents=(4, 4)), "dim": axis()},
-        ("F.glu(x)", "F.glu(x, dim)", "nn.GLU(dim)(x)", "aten.glu.default(x, dim)"),
+        (
+            "F.glu(x)",
+            "F.glu(x, dim)",
+            "nn.GLU(dim)(x)",
+            "nn.GLU(dim=dim)(x)",
+            "aten.glu.default(x, dim)",
+        ),
     ),
     Entry(
         "softmax",
@@ -167,6 +183,7 @@ ENTRIES = (
             "F.softmax(x, dim=dim, dtype=torch.float64)",
             "F.softmax(x, dim, dtype=torch.float32)",
             "nn.Softmax(dim)(x)",
+            "nn.Softmax(dim=dim)(x)",
             "aten.softmax.int(x, dim)",
             "aten._softmax.default(x, dim, False)",
         ),
@@ -186,6 +203,7 @@ ENTRIES = (
             "x.log_softmax(dim)",
             "F.log_softmax(x, dim=dim, dtype=torch.float64)",
             "nn.LogSoftmax(dim)(x)",
+            "nn.LogSoftmax(dim=dim)(x)",
             "aten.log_softmax.int(x, dim)",
             "aten._log_softmax.default(x, dim, False)",
         ),
@@ -193,7 +211,12 @@ ENTRIES = (
     Entry(
         "softmin",
         {"x": Tensors(FLOATS, rank=(1, 4)), "dim": axis()},
-        ("F.softmin(x, dim)", "nn.Softmin(dim)(x)", "F.softmin(x, dim, dtype=torch.float64)"),
+        (
+            "F.softmin(x, dim)",
+            "nn.Softmin(dim)(x)",
+            "nn.Softmin(dim=dim)(x)",
+            "F.softmin(x, dim, dtype=torch.float64)",
+        ),
     ),
     Entry(
         "dropout outside training",

@@ -162,7 +162,11 @@ ENTRIES = (
     Entry(
         "clamp integers by fractions",
         {"x": Tensors(SIGNED)},
-        ("torch.clamp(x, -1.5, 2.5)", "x.clamp(min=0.5)"),
+        (
+            "torch.clamp(x, -1.5, 2.5)",
+            "x.clamp(min=0.5)",
+            "torch.clamp(x, min=-x.abs(), max=x.sin())",
+        ),
     ),
     Entry(
         "logical_not",

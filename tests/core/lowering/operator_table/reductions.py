@@ -70,6 +70,7 @@ ENTRIES = (
             "x.mean(dims, keepdim=keep)",
             "x.mean(dim=dim, keepdim=keep)",
             "x.mean(axis=dim)",
+            "x.mean(axis=dim, keepdims=True)",
             "x.mean(dim, dtype=torch.float64)",
             "aten.mean.default(x)",
             "aten.mean.dim(x, dims, keep)",
@@ -103,6 +104,7 @@ ENTRIES = (
             "torch.var(x, dim)",
             "x.var(dims, keepdim=keep)",
             "x.var(dim, unbiased=False)",
+            "torch.var(x, dim=dim, unbiased=False)",
             "torch.var(x, dim, correction=0, keepdim=keep)",
             "x.var(unbiased=False)",
             "aten.var.correction(x, dims, correction=1, keepdim=keep)",
@@ -330,6 +332,7 @@ ENTRIES = (
         (
             "torch.argsort(x, dim)",
             "x.argsort(dim=dim, descending=True)",
+            "torch.argsort(x, dim, descending=True)",
             "torch.argsort(x, dim=dim, stable=True)",
             "aten.argsort.default(x, dim)",
         ),

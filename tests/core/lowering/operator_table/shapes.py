@@ -392,6 +392,7 @@ ENTRIES = (
         {"x": Tensors(ALL, (2, 3))},
         (
             "torch.zeros(2, 3) + x",
+            "torch.zeros(size=(2, 3)) + x",
             "torch.zeros((2, 3), dtype=torch.int64) + x",
             "torch.zeros_like(x)",
             "x.new_zeros(2, 3)",
