@@ -84,12 +84,24 @@ class Opening(QObject):
 
         known = snapshot.model.inputs
         names = [record.name for record in known]
-        dialog = InputsDialog(names, known, recipe.inputs, recipe.seed, parent=self._window)
+        dialog = InputsDialog(
+            names,
+            known,
+            recipe.inputs,
+            recipe.seed,
+            parent=self._window,
+            dimensions=recipe.dimensions,
+        )
         if dialog.exec() == QDialog.DialogCode.Accepted:
             # While the form was open, another change may have come about.
             recipe = self._workspace.wanted or recipe
             self._workspace.change(
-                msgspec.structs.replace(recipe, inputs=dialog.specs(), seed=dialog.chosen_seed())
+                msgspec.structs.replace(
+                    recipe,
+                    inputs=dialog.specs(),
+                    dimensions=dialog.dimensions(),
+                    seed=dialog.chosen_seed(),
+                )
             )
 
     def trace_by(self, tracer: TracerName) -> None:
@@ -154,7 +166,13 @@ class Opening(QObject):
         file = Path(refused.source.spec).name
         question = self.tr("{0} does not say what its inputs are.").format(file)
         dialog = InputsDialog(
-            names, (), refused.inputs, refused.seed, question, parent=self._window
+            names,
+            (),
+            refused.inputs,
+            refused.seed,
+            question,
+            parent=self._window,
+            dimensions=refused.dimensions,
         )
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.accepted.connect(self._take_inputs)
@@ -165,8 +183,14 @@ class Opening(QObject):
 
         dialog, refused = self.sender(), self._workspace.refused
         if refused is not None and isinstance(dialog, InputsDialog):
-            inputs, seed = dialog.specs(), dialog.chosen_seed()
-            self._workspace.retry(msgspec.structs.replace(refused, inputs=inputs, seed=seed))
+            self._workspace.retry(
+                msgspec.structs.replace(
+                    refused,
+                    inputs=dialog.specs(),
+                    dimensions=dialog.dimensions(),
+                    seed=dialog.chosen_seed(),
+                )
+            )
 
 
 def with_source(recipe: Recipe, **changes: object) -> Recipe:

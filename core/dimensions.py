@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import Dimension, Recipe
+from lowerscope.core.recipe import Dimension, InputSpec, Recipe
 from lowerscope.core.sources.input_option import EXTENT
 
 Sizes = Mapping[str, int]
@@ -51,7 +51,9 @@ def parse_dimension(text: str) -> Dimension:
     name, low, high = match.groups()
     standard = Dimension(name=name)
     least = _number(low, where) if low else standard.low
-    most = _number(high, where) if high else max(standard.high, least)
+    most = standard.high if least < standard.high else least + standard.high
+    if high:
+        most = _number(high, where)
     dimension = Dimension(name=name, low=least, high=most)
     _check_range(dimension, where)
     return dimension
@@ -106,13 +108,26 @@ def dimensions_of(recipe: Recipe) -> tuple[Dimension, ...]:
     Raises
     ------
     LowerscopeError
+        See `check_dimensions`.
+    """
+    return check_dimensions(recipe.inputs, recipe.dimensions)
+
+
+def check_dimensions(
+    inputs: Sequence[InputSpec], dimensions: Sequence[Dimension]
+) -> tuple[Dimension, ...]:
+    """Return the dimensions that `inputs` name, in the order of their first use.
+
+    Raises
+    ------
+    LowerscopeError
         If a range or a size to run at is wrong, or is that of a name that no input has.
     """
     names = dict.fromkeys(
-        extent for spec in recipe.inputs for extent in spec.shape or () if isinstance(extent, str)
+        extent for spec in inputs for extent in spec.shape or () if isinstance(extent, str)
     )
     said: dict[str, Dimension] = {}
-    for dimension in recipe.dimensions:
+    for dimension in dimensions:
         where = f"--dim {dimension.name}"
         if dimension.name in said:
             raise _twice(dimension.name, where)

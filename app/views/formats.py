@@ -13,7 +13,11 @@ def shape_text(shape: Sequence[int | str] | None) -> str:
     """Return ``1×784``; ``scalar`` for no dimensions, nothing where there is no shape."""
     if shape is None:
         return ""
-    return "×".join(str(extent) for extent in shape) or "scalar"
+    return "×".join(_factor(extent) for extent in shape) or "scalar"
+
+
+def _factor(extent: int | str) -> str:
+    return f"({extent})" if " " in str(extent) else str(extent)
 
 
 def milliseconds_text(value: float) -> str:

@@ -22,11 +22,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
+from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import SEEDS, InputSpec
+from lowerscope.core.recipe import SEEDS, Dimension, InputSpec
 from lowerscope.core.records import InputRecord
-from lowerscope.core.sources.input_option import DTYPES, IMAGES, parse_input
+from lowerscope.core.sources.input_option import DTYPES, EXTENT, IMAGES, parse_input
 
 FILES = "*.npy *.npz *.pt *.png *.jpg *.jpeg *.bmp"
 
@@ -66,6 +68,8 @@ class InputsDialog(QDialog):
         The seed as it is now.
     question
         A line above the form; empty for none.
+    dimensions
+        What the user said of the names in the shapes before.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class InputsDialog(QDialog):
         seed: int,
         question: str = "",
         parent: QWidget | None = None,
+        dimensions: Sequence[Dimension] = (),
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Inputs"))
@@ -95,6 +100,10 @@ class InputsDialog(QDialog):
         for index, name in enumerate(names, start=1):
             self._add_row(grid, index, name, by_name.get(name), said.get(name))
         grid.setColumnStretch(5, 1)
+        self.ranges = DimensionsForm(dimensions)
+        for row in self._rows:
+            row.shape.textChanged.connect(self._show_ranges)
+        self._show_ranges()
         # A spin box of whole numbers ends at half of the seeds.
         self.seed = QDoubleSpinBox()
         self.seed.setDecimals(0)
@@ -124,12 +133,14 @@ class InputsDialog(QDialog):
         if question:
             layout.addWidget(QLabel(question))
         layout.addLayout(grid)
+        layout.addWidget(self.ranges)
         layout.addLayout(seeds)
         layout.addWidget(self.error)
         layout.addStretch(1)
         layout.addWidget(self.buttons)
         self.resize(720, 0)
         self._specs: tuple[InputSpec, ...] = ()
+        self._dimensions: tuple[Dimension, ...] = ()
 
     def row(self, name: str) -> InputRow:
         """Return the fields of an input."""
@@ -138,6 +149,10 @@ class InputsDialog(QDialog):
     def specs(self) -> tuple[InputSpec, ...]:
         """Return what was filled in, once the dialog is accepted; empty for the file's own."""
         return self._specs
+
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Return the ranges that were filled in, and the sizes to run at."""
+        return self._dimensions
 
     def chosen_seed(self) -> int:
         """Return the seed that was filled in."""
@@ -153,6 +168,7 @@ class InputsDialog(QDialog):
     ) -> None:
         shape = QLineEdit()
         shape.setPlaceholderText("1,784")
+        shape.setToolTip(self.tr("Numbers, or names for any size of a range: batch,784"))
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
         dtype.setCurrentText("float32")
@@ -214,12 +230,22 @@ class InputsDialog(QDialog):
 
     def _use_examples(self) -> None:
         self._specs = ()
+        self._dimensions = ()
         self.accept()
+
+    def _show_ranges(self) -> None:
+        shapes = [row.shape.text().replace("×", ",").split(",") for row in self._rows]
+        names = [
+            part.strip() for parts in shapes for part in parts if EXTENT.fullmatch(part.strip())
+        ]
+        self.ranges.set_names(names)
 
     def _check(self) -> None:
         try:
             specs = [_spec_of(row) for row in self._rows]
             self._specs = tuple(spec for spec in specs if spec is not None)
+            self._dimensions = self.ranges.dimensions()
+            check_dimensions(self._specs, self._dimensions)
         except LowerscopeError as error:
             self.error.setText(error.problem.line())
             self.error.show()

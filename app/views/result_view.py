@@ -15,7 +15,8 @@ from lowerscope.app.views.formats import (
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import OutputRecord, RunRecord
+from lowerscope.core.dimensions import sizes_text
+from lowerscope.core.records import OutputRecord, RunRecord, SizeRecord
 
 SIDE_WIDTH, PICTURE_HEIGHT = 164, 152
 
@@ -44,6 +45,17 @@ class ResultView(QWidget):
                 Column(self.tr("status"), stretch=True),
             ),
         )
+        self.sizes = Table(
+            self.tr("Sizes"),
+            (
+                Column(self.tr("size"), width=160),
+                Column(self.tr("max abs error"), numeric=True, width=110),
+                Column(self.tr("torch"), numeric=True, width=90),
+                Column(self.tr("TVM"), numeric=True, width=90),
+                Column(self.tr("status"), stretch=True),
+            ),
+        )
+        self.sizes.hide()
         self.outputs.set_empty(
             self.tr("Not run yet"),
             self.tr("Run (F5) compiles the module, runs it, and compares it with torch."),
@@ -65,6 +77,7 @@ class ResultView(QWidget):
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
+        right.addWidget(self.sizes, 1)
         right.addWidget(self.outputs, 1)
         self.summary.setContentsMargins(12, 6, 12, 8)
         right.addWidget(self.summary)
@@ -99,12 +112,15 @@ class ResultView(QWidget):
         record = self._workspace.run_record
         if record is None:
             self.outputs.set_rows(())
+            self.sizes.hide()
             self.summary.setText("")
             self.summary.hide()
             self.prediction.setText("")
             self.prediction.hide()
             return
         self.outputs.set_rows([_row(output) for output in record.outputs])
+        self.sizes.set_rows([_size_row(each) for each in record.sizes])
+        self.sizes.setVisible(bool(record.sizes))
         self.summary.setText(self._summary(record))
         self.summary.show()
         self.prediction.setVisible(record.prediction is not None)
@@ -132,6 +148,23 @@ class ResultView(QWidget):
             for side, name in rows
             if name
         )
+
+
+def _size_row(record: SizeRecord) -> Row:
+    text, role = STATUS[record.verdict]
+    name = sizes_text(record.sizes)
+    torch = "–" if record.torch_ms is None else milliseconds_text(record.torch_ms)
+    shown = f"{text}: {record.reason}" if record.reason else text
+    return Row(
+        name,
+        (
+            Cell(name, bold=True),
+            error_text(record.max_abs_error),
+            torch,
+            milliseconds_text(record.tvm_ms),
+            Cell(shown, role=role, tooltip=record.reason),
+        ),
+    )
 
 
 def _row(output: OutputRecord) -> Row:

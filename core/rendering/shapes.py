@@ -11,7 +11,8 @@ _LETTERS = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c
 
 def extents(shape: Iterable[object]) -> str:
     """Return ``1×784``; empty for no dimensions."""
-    return "×".join(str(extent) for extent in shape)
+    written = map(str, shape)
+    return "×".join(f"({extent})" if " " in extent else extent for extent in written)
 
 
 def short_dtypes(text: str) -> str:

@@ -243,11 +243,13 @@ class _Program:
 
     def _placeholders(self, inputs: list[Any]) -> list[str]:
         symbols: dict[Any, str] = {}
+        # A size that is an argument may be read by the extents of one before it.
+        sizes: list[str] = []
         lines: list[str] = []
         for each in inputs:
             name = self._names[each]
             if not is_buffer_var(each):
-                lines.append(f'{name} = tirx.Var("{each.name}", "{each.ty.dtype}")')
+                sizes.append(f'{name} = tirx.Var("{each.name}", "{each.ty.dtype}")')
                 continue
             for extent in each.ty.shape:
                 for symbol in tirx.analysis.undefined_vars(extent):
@@ -263,6 +265,7 @@ class _Program:
                 f'{name} = tirx.Var("{each.name}", "{each.ty.dtype}")'
                 for each, name in symbols.items()
             ),
+            *sizes,
             *lines,
         ]
 

@@ -68,5 +68,5 @@ def is_static(value: Any) -> bool:
 
 
 def _product(shape: tuple[int | str, ...]) -> str:
-    """Return ``batch×784``, sums in parentheses."""
+    """Return ``batch×784``, with sums in parentheses."""
     return "×".join(f"({size})" if " " in str(size) else str(size) for size in shape)

@@ -166,7 +166,7 @@ def test_missing_inputs_are_asked_for(
     qtbot.mouseClick(again, Qt.MouseButton.LeftButton)
     dialog = next(each for each in window.findChildren(InputsDialog) if each.isVisible())
     shape = dialog.row("x").shape
-    qtbot.keyClicks(shape, "1,four")
+    qtbot.keyClicks(shape, "1,4.5")
     dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
     assert dialog.isVisible()
     assert dialog.error.isVisible()
