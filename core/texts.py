@@ -73,9 +73,8 @@ def builder_of(stages: Stages, module: tvm.IRModule) -> BuilderText:
         If the module has something that a builder program cannot make; it is named.
     """
     # Passes wrap constants anew, around the same elements.
-    names = {
-        elements_of(each.data): identifier(each.name, ())
-        for each in constants_by_name(stages)
-        if each.from_model
-    }
+    names = {elements_of(each): name for name, each in stages.parameters.items()}
+    for each in constants_by_name(stages):
+        if each.from_model:
+            names[elements_of(each.data)] = identifier(each.name, ())
     return builder_text(module, lambda constant: names.get(elements_of(constant.value), ""))
