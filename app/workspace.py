@@ -305,6 +305,7 @@ class Workspace(QObject):
         self._set_activity(Activity())
         if problem.code != "cancelled":
             self._set_trouble(problem, change)
+        self._bring_run_back()
         self.recipe_wanted.emit()
         self.run_changed.emit()
 
@@ -373,9 +374,16 @@ class Workspace(QObject):
     def _refuse_run(self, problem: Problem) -> None:
         self._run_request = None
         self._set_activity(Activity())
-        if problem.code != "cancelled":
+        if problem.code == "cancelled":
+            self._bring_run_back()
+        else:
             self._set_trouble(problem)
         self.run_changed.emit()
+
+    def _bring_run_back(self) -> None:
+        """Show the outcome of before, since the run that was to replace it came to nothing."""
+        if self._recipe is not None and self._snapshot is not None:
+            self._run = self._outcomes.of(self._recipe, self._snapshot.key)
 
     def _abandon_run(self) -> None:
         if self._run_request is not None:
@@ -387,6 +395,7 @@ class Workspace(QObject):
         """Stop what is under way; what was open stays."""
         if self._run_waits:
             self._run_waits = False
+            self._bring_run_back()
             self._set_activity(Activity())
             self.run_changed.emit()
         if self._change is not None:

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import torch
 import tvm
+from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.dimensions import dimensions_of, traced_sizes
 from lowerscope.core.errors import LowerscopeError
@@ -159,7 +160,7 @@ class Stages:
                 made = with_parameters_as_inputs(made, traced.graph_module)
             return made
 
-        return self.keep("lower", self.lower_key, make, lambda _: _weight_bytes(loaded))
+        return self.keep("lower", self.lower_key, make, _copied_bytes)
 
     @cached_property
     def module(self) -> tvm.IRModule:
@@ -335,3 +336,16 @@ def _weight_bytes(loaded: LoadedModel) -> int:
         return SMALL
     tensors = [*loaded.model.parameters(), *loaded.model.buffers()]
     return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _copied_bytes(lowered: LoweredModel) -> int:
+    """Return what a lowering costs: constants that do not share the memory of their tensors."""
+    return SMALL + sum(
+        value.numel() * value.element_size()
+        for tensor, constant in lowered.constants
+        if not _shares(tensor, value := from_dlpack(constant.value))
+    )
+
+
+def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and tensor.data_ptr() == value.data_ptr()

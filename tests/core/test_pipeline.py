@@ -183,3 +183,21 @@ def test_the_key_tells_whether_a_run_is_of_what_is_shown(tmp_path: Path) -> None
     assert pipeline.run(recipe, Silent()).key == shown.key
     path.write_text(text.replace("4, 3", "4, 5"))
     assert pipeline.run(recipe, Silent()).key != shown.key
+
+
+def test_a_model_that_fits_is_opened_once(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\n"
+        "class Net(torch.nn.Linear):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(2048, 2048)\n"
+        "def example_inputs():\n"
+        "    return torch.ones(1, 2048)\n"
+    )
+    # 17 MB of weights, which the constants share, and what is made of them.
+    pipeline, recipe = Pipeline(limit=30 << 20), Recipe(source=Source(spec=str(path)))
+    for lowering in ("high-level", "te"):
+        snapshot(pipeline, changed(recipe, lowering=lowering))
+        pipeline.text(changed(recipe, lowering=lowering), "script", "add", Silent())
+    assert "load" not in snapshot(pipeline, changed(recipe, lowering="library")).milliseconds

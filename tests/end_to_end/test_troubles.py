@@ -375,6 +375,21 @@ path.read_text()
     assert "opened anew" not in window.banner.message()
 
 
+def test_a_run_that_is_stopped_leaves_the_verdict_of_before(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu")
+    run_and_wait(qtbot, window)
+    workspace = window.workspace
+    before = workspace.run_record
+    window.commands.action("run").trigger()
+    assert workspace.running
+    window.commands.action("stop").trigger()
+    qtbot.waitUntil(lambda: not workspace.running, timeout=PATIENCE)
+    assert workspace.run_record == before
+    assert window.tool_bar.verdict.role() == "right"
+
+
 def test_after_a_cancel_by_force_the_session_is_replayed(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
