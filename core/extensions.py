@@ -113,9 +113,14 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
 
 @contextlib.contextmanager
 def visiting(extensions: Iterable[LoadedExtension]) -> Iterator[None]:
-    """Run the body with what all of the files register, a later one in place of an earlier."""
+    """Run the body with what all of the files register, a later one in place of an earlier.
+
+    A file that is listed twice counts where it stands last: laid over itself, it would take its own
+    functions for those that were there before.
+    """
+    once = list(dict.fromkeys(reversed(tuple(extensions))))
     with contextlib.ExitStack() as stack:
-        for each in extensions:
+        for each in reversed(once):
             stack.enter_context(each.home.visiting())
         yield
 

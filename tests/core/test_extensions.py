@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import tvm
+import tvm_ffi
 
 from lowerscope.core import stages
 from lowerscope.core.cli import main
@@ -237,6 +239,16 @@ def test_a_library_file_that_fails_is_one_line_of_its_own(
     err = capsys.readouterr().err
     assert err.startswith(f"lowerscope: {broken}:")
     assert err.count("\n") == 1
+
+
+def test_a_file_that_is_listed_twice_leaves_what_was_there_before(module: Path) -> None:
+    tvm.register_global_func("env.relu", lambda x, out: None)
+    try:
+        recipe = recipe_of(module, "relu", "linear", "relu")
+        assert Pipeline().run(recipe, Silent()).verdict == "no-reference"
+        assert tvm.get_global_func("env.relu", allow_missing=True) is not None
+    finally:
+        tvm_ffi.registry.remove_global_func("env.relu")
 
 
 def test_a_file_is_loaded_before_the_environment_is_held(
