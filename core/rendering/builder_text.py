@@ -80,6 +80,7 @@ class _Program:
         self._relax = {
             name: each for name, each in functions.items() if isinstance(each, relax.Function)
         }
+        self._called = {name for each in self._relax.values() for name in called_by(each)}
         self._tensorir = PrimFuncs(
             {name: each for name, each in functions.items() if isinstance(each, tirx.PrimFunc)},
             self._scope.identifiers,
@@ -141,7 +142,7 @@ class _Program:
         self._lines.add("")
 
     def _is_called(self, name: str) -> bool:
-        return any(name in called_by(function) for function in self._relax.values())
+        return name in self._called
 
     def _return(self) -> None:
         attrs = self._module.attrs

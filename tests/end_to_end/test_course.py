@@ -1,0 +1,93 @@
+"""The course's steps in the window: its page opens what it is about, which runs and is compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+# Offscreen there is no window manager to put the page in front.
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
+
+def open_step(qtbot: QtBot, window: MainWindow, command: str) -> None:
+    """Click a command of the page, and wait until what it is about is shown."""
+    assert window.course is not None
+    before = window.workspace.recipe
+    window.course.open_command(command)
+    qtbot.waitUntil(lambda: window.workspace.recipe != before, timeout=PATIENCE)
+    wait_for_records(qtbot, window)
+
+
+def verdict_of(qtbot: QtBot, window: MainWindow) -> str:
+    run_and_wait(qtbot, window)
+    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    return window.tool_bar.verdict.accessibleName()
+
+
+def test_the_steps_of_the_course_in_the_window(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:matmul_relu")
+    panes = window.panes
+    window.commands.action("course").trigger()
+    assert window.course is not None
+    assert window.course.isVisible()
+    window.course.write_files(tmp_path / "course")
+    mlp = "--params course/mlp_params.pkl --input x=course/boot.png"
+
+    # The two layers: TVMScript, library functions, and a picture with a prediction.
+    open_step(
+        qtbot, window, f"lowerscope run course/mlp_mixture.py --library course/library.py {mlp}"
+    )
+    assert 'R.call_dps_packed("env.relu"' in panes.relax.script.code.text()
+    assert "matches NumPy" in verdict_of(qtbot, window)
+    assert "Ankle boot" in panes.result.prediction.text()
+    window.workspace.select(("relax:main/lv0",))
+    tensorir = panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def linear(" in tensorir.text(), timeout=PATIENCE)
+
+    # A line of the builder program and the line of the script that it makes.
+    panes.relax.set_current("builder")
+    builder = panes.relax.builder.script.code
+    qtbot.waitUntil(lambda: 'bb.function("main"' in builder.text(), timeout=PATIENCE)
+    lines = builder.text().splitlines()
+    line = next(number for number, text in enumerate(lines) if '"env.relu"' in text)
+    builder.go_to_line(line + 1)
+    qtbot.keyClick(builder.editor, Qt.Key.Key_Return)
+    script = panes.relax.script.code
+    marked = [
+        text
+        for number, text in enumerate(script.text().splitlines())
+        if script.editor.is_selected(number)
+    ]
+    assert len(marked) == 1
+    assert '"env.relu"' in marked[0]
+
+    # Two data-flow blocks are two frames.
+    open_step(qtbot, window, "lowerscope run course/two_blocks.py")
+    panes.relax.set_current("graph")
+    canvas = panes.relax.graph.canvas
+    qtbot.waitUntil(lambda: len(canvas.graph().regions) == 2, timeout=PATIENCE)
+    assert [region.title for region in canvas.graph().regions] == ["dataflow 1", "dataflow 2"]
+
+    # A TensorIR function alone, as the expression that it came from.
+    panes.relax.set_current("script")
+    open_step(qtbot, window, "lowerscope run course/te_functions.py:fused")
+    panes.tensorir.set_current("te")
+    te = panes.tensorir.texts["te"].script.code
+    qtbot.waitUntil(lambda: "matmul = te.compute(" in te.text(), timeout=PATIENCE)
+    assert "matches NumPy" in verdict_of(qtbot, window)
+
+    # A map of one's own, as rules.
+    command = "lowerscope run sample:matmul_relu --lowering te --rules course/te_rules.py"
+    open_step(qtbot, window, command)
+    window.workspace.select(("fx:matmul",))
+    rows = {row.cells[0].text: row.cells[1].text for row in panes.details.table.rows()}
+    assert rows["rule"].startswith("map_matmul, te_rules.py:")
+    assert "matches torch" in verdict_of(qtbot, window)
