@@ -44,7 +44,7 @@ def explain_missing_libraries() -> str:
     if on_x11 and not os.environ.get("DISPLAY"):
         return (
             "there is no display to open a window on (DISPLAY is not set)."
-            " Use the commands samples, show, run and export, or start a virtual display:"
+            " Use the commands samples, show, run, export and rule, or start a virtual display:"
             " xvfb-run lowerscope …"
         )
     return ""

@@ -246,12 +246,6 @@ class Pane(QWidget):
 
     # Header
 
-    def set_title(self, title: str) -> None:
-        """Give it another title."""
-        self.header.title.setText(title)
-        if self._dock is not None:
-            self._dock.setWindowTitle(title)
-
     def title(self) -> str:
         """The title."""
         return self.header.title.text()

@@ -58,11 +58,3 @@ def samples() -> tuple[Sample, ...]:
 def _title(text: str) -> str:
     """Return the first line of a sample, which is the first of its docstring."""
     return text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""').strip()
-
-
-def first_line(text: str) -> str:
-    """Return the first line of the docstring of a Python file, or nothing."""
-    import ast
-
-    docstring = ast.get_docstring(ast.parse(text)) or ""
-    return docstring.split("\n", 1)[0].strip()
