@@ -224,8 +224,10 @@ def functions_of(bindings: list[Any]) -> tuple[str, ...]:
     names: list[str] = []
     for binding in bindings:
         value = getattr(binding, "value", None)
-        if isinstance(value, ir.Call):
-            names += [arg.name_hint for arg in value.args if isinstance(arg, ir.GlobalVar)]
+        # What calls a function has it as its first argument.
+        called = value.args[0] if isinstance(value, ir.Call) and len(value.args) else None
+        if isinstance(called, ir.GlobalVar):
+            names.append(called.name_hint)
     return tuple(dict.fromkeys(names))
 
 

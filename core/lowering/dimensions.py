@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from tvm import ir, relax, sym, tirx
 
-from lowerscope.core.lowering.relax_values import Value, is_size
+from lowerscope.core.lowering.relax_values import Value, extents_of, is_size
 
 Extent = Any
 """An int, or an expression of TVM's over the variables of the names."""
@@ -62,14 +62,10 @@ class Dimensions:
         shape = value.ty.shape
         if not isinstance(shape, relax.ShapeExpr):
             return False
-        own = list(self._variables.values())
         return all(
-            isinstance(extent, tirx.IntImm)
-            or all(
-                any(each.same_as(one) for one in own)
-                for each in tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
-            )
-            for extent in shape.values
+            any(each.same_as(one) for one in self._variables.values())
+            for extent in [each for each in extents_of(shape) if not isinstance(each, int)]
+            for each in tirx.analysis.undefined_vars(tirx.Evaluate(extent), [])
         )
 
     def same(self, first: Extent, second: Extent) -> bool:
@@ -80,6 +76,8 @@ class Dimensions:
 
     def never_same(self, first: Extent, second: Extent) -> bool:
         """Return whether two extents differ for all sizes, as far as that can be proved."""
+        if isinstance(first, int) and isinstance(second, int):
+            return first != second
         return bool(self._analyzer.can_prove(tirx.NE(_expression(first), _expression(second))))
 
     def compute(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -106,7 +107,16 @@ def shape_of(value: Value) -> tuple[Any, ...]:
     Where an expression is compared or turned into a number, TVM raises ``ValueError`` or
     ``TypeError``, which refuses the node; ``==`` alone is answered: whether both are one object.
     """
-    return tuple(size_of(extent) for extent in value.ty.shape)
+    return extents_of(value.ty.shape)
+
+
+@lru_cache(maxsize=1024)
+def extents_of(shape: Any) -> tuple[Any, ...]:
+    """Return the extents of a Relax shape, as `shape_of` does for a tensor.
+
+    They are kept: the rules ask again and again, and going through a shape takes its time.
+    """
+    return tuple(size_of(extent) for extent in shape)
 
 
 def size_of(extent: Any) -> Any:

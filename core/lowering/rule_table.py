@@ -68,14 +68,14 @@ class Rule:
         if kwargs.get("out", ...) is None:
             del kwargs["out"]
         signature = _signature_of(self.lower)
-        for name, parameter in signature.parameters.items():
-            if parameter.kind is parameter.VAR_POSITIONAL and name in kwargs:
-                # x.permute(dims=(1, 0)) is x.permute(1, 0)
-                args = (*args, kwargs.pop(name))
-        try:
-            signature.bind(builder, *args, **kwargs)
-        except TypeError as error:
-            raise Refused(f"its arguments are not covered: {error}") from error
+        if signature.rest in kwargs:
+            # x.permute(dims=(1, 0)) is x.permute(1, 0)
+            args = (*args, kwargs.pop(signature.rest))
+        if kwargs or not signature.fewest <= len(args) <= signature.most:
+            try:
+                signature.whole.bind(builder, *args, **kwargs)
+            except TypeError as error:
+                raise Refused(f"its arguments are not covered: {error}") from error
         half = "" if self.exact else _half_dtype((args, kwargs))
         if not half:
             return self.lower(builder, *args, **kwargs)
@@ -88,7 +88,7 @@ class Rule:
 
 def _half_dtype(value: Any) -> str:
     """Return the dtype of half precision that all fractions among arguments have; else empty."""
-    dtypes = {dtype_of(each) for each in _tensors(value) if is_float(dtype_of(each))}
+    dtypes = {dtype for dtype in map(dtype_of, _tensors(value)) if is_float(dtype)}
     only = dtypes.pop() if len(dtypes) == 1 else ""
     return only if only in HALF else ""
 
@@ -125,9 +125,29 @@ def _tensors(value: Any) -> Iterator[Value]:
         yield value
 
 
+@dataclass(frozen=True)
+class _Signature:
+    """What a rule takes: how many positional arguments after the builder, ``*rest`` by its name."""
+
+    whole: inspect.Signature
+    fewest: int
+    most: float
+    rest: str
+
+
 @cache
-def _signature_of(lower: Lower) -> inspect.Signature:
-    return inspect.signature(lower)
+def _signature_of(lower: Lower) -> _Signature:
+    whole = inspect.signature(lower)
+    kinds = inspect.Parameter
+    parameters = list(whole.parameters.values())
+    positional = [
+        each
+        for each in parameters
+        if each.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    rest = next((each.name for each in parameters if each.kind is kinds.VAR_POSITIONAL), "")
+    needed = sum(each.default is kinds.empty for each in positional)
+    return _Signature(whole, needed - 1, float("inf") if rest else len(positional) - 1, rest)
 
 
 def find_rule(target: Any) -> Rule | None:
