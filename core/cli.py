@@ -40,13 +40,14 @@ COMMANDS = ("samples", "show", "run", "export", "rule", "course")
 
 WHOLE = {
     "fx": "FX graph",
+    "code": "code of the FX graph",
     "library": "list of library functions",
     "parameters": "list of parameters",
     "builder": "builder program",
 }
 """Stages that are shown whole, with what they are in words."""
 
-STAGES = ("fx", "relax", "builder", "tensorir", "numpy", "te", "library", "parameters")
+STAGES = ("fx", "code", "relax", "builder", "tensorir", "numpy", "te", "library", "parameters")
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 
@@ -349,6 +350,7 @@ def _course(options: argparse.Namespace) -> int:
 def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     from lowerscope.core.showing import (
         show_builder,
+        show_code,
         show_fx,
         show_library,
         show_loops,
@@ -374,6 +376,7 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
             )
         whole = {
             "fx": show_fx,
+            "code": show_code,
             "library": show_library,
             "parameters": show_parameters,
             "builder": show_builder,

@@ -12,9 +12,10 @@ from typing import Literal
 
 import msgspec
 
-View = Literal["script", "numpy", "te", "builder", "metadata"]
+View = Literal["script", "numpy", "te", "builder", "metadata", "code"]
 """What a text shows: a function's TVMScript, the same loops in NumPy, the tensor expressions that
-it comes from; or the program that builds a module, or its script with metadata."""
+it comes from; the program that builds a module, or its script with metadata; or the code of the FX
+graph."""
 
 LibraryOrigin = Literal["file", "torch", "tvm", "missing"]
 

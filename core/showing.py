@@ -86,7 +86,16 @@ def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool)
 
 def show_builder(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return the builder program of the module before the passes, or its record."""
-    record = pipeline.derived_text(recipe, "builder", "", Silent())
+    return _show_whole(pipeline, recipe, "builder", as_json=as_json)
+
+
+def show_code(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the Python code of the FX graph, or its record."""
+    return _show_whole(pipeline, recipe, "code", as_json=as_json)
+
+
+def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool) -> str:
+    record = pipeline.derived_text(recipe, view, "", Silent())
     return _json(record) if as_json else record.text.rstrip("\n")
 
 

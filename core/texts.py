@@ -12,6 +12,7 @@ from lowerscope.core.nesting import identifier
 from lowerscope.core.records import TextRecord, View
 from lowerscope.core.rendering.builder_constants import elements_of
 from lowerscope.core.rendering.builder_text import BuilderText, builder_text
+from lowerscope.core.rendering.fx_code import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.numpy_text import numpy_text
 from lowerscope.core.rendering.script import function_text
@@ -26,7 +27,7 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 def write_text(stages: Stages, view: View, name: str) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
-    module before them.
+    module before them; for ``"code"``, the FX graph.
 
     Raises
     ------
@@ -35,6 +36,14 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
     """
     if view == "builder":
         return builder_of(stages, stages.module).record
+    if view == "code":
+        if stages.traced is None:
+            raise LowerscopeError(
+                "this source builds an IRModule, so there is no FX graph",
+                where="code",
+                todo="Show the stage relax or tensorir",
+            )
+        return fx_code(stages.traced.graph_module)
     if view == "metadata":
         return metadata_text(stages.module)
     module = stages.transformed.module

@@ -1,4 +1,4 @@
-"""The FX pane: the graph of the traced model, and its table."""
+"""The FX pane: the graph of the traced model, its table, and its code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.descriptions import RANDOM, find_node, line_text
+from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.formats import STRATEGY_NAMES, shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
 from lowerscope.app.widgets.pane import Pane
@@ -38,6 +39,8 @@ class FxView(Pane):
         )
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.add_page("table", self.tr("Table"), self.table)
+        self.code = FetchedPage(workspace, "code", self.tr("FX code"), self.set_busy)
+        self.add_page("code", self.tr("Code"), self.code)
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
@@ -46,6 +49,7 @@ class FxView(Pane):
 
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
+        self.code.show_nothing()
         if snapshot is None:
             self.graph.show_graph(None, "")
             self.table.set_rows(())
@@ -56,8 +60,10 @@ class FxView(Pane):
             hint = self.tr("This source builds an IRModule: it starts in the Relax pane.")
             self.graph.canvas.set_empty(title, hint)
             self.table.set_empty(title, hint)
+            self.code.show_nothing(title, hint)
             self.set_context("")
         else:
+            self.code.show_text_of("")
             self.set_context(f"{len(snapshot.fx)} nodes · {TRACERS[snapshot.tracer]}")
         self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + snapshot.tracer)
         self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
@@ -72,6 +78,8 @@ class FxView(Pane):
             self.table.reveal((chosen or list(marked))[0])
         elif self.current() == "graph":
             self.graph.show_selection()
+        elif self.current() == "code":
+            self.code.script.show_selection()
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
         self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))

@@ -76,7 +76,10 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
 
 
 def find_candidates(module: ModuleType) -> dict[str, object]:
-    """Return what may be the entry of a file, by name, in the order of the file."""
+    """Return what may be the entry of a file, by name, in the order of the file.
+
+    A TensorIR function is one only where there is nothing else: beside a module it is a part.
+    """
     public = {name: value for name, value in module.__dict__.items() if not name.startswith("_")}
     functions = [
         value
@@ -96,7 +99,8 @@ def find_candidates(module: ModuleType) -> dict[str, object]:
         )
         if taken and not any(value is other for other in found.values()):
             found[name] = value
-    return found
+    whole = {name: value for name, value in found.items() if not is_prim_func(value)}
+    return whole or found
 
 
 def is_model(value: object) -> bool:

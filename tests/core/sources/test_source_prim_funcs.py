@@ -126,3 +126,19 @@ def test_what_main_cannot_call_is_refused(
     with pytest.raises(LowerscopeError, match=reason) as caught:
         pipeline.run(recipe(path, entry), Silent())
     assert caught.value.problem.where == f"{path}:{entry}"
+
+
+def test_beside_a_module_it_is_a_part_of_the_file(pipeline: Pipeline, tmp_path: Path) -> None:
+    file = tmp_path / "beside.py"
+    file.write_text(FILE.replace("def make(", "def _make("), "utf-8")
+    assert pipeline.stages(recipe(file, "")).loaded.title == "module"
+
+
+def test_of_several_the_user_is_asked(pipeline: Pipeline, tmp_path: Path) -> None:
+    file = tmp_path / "alone.py"
+    text = FILE.replace("def make(", "def _make(").replace("module = IRModule", "_ = IRModule")
+    file.write_text(text, "utf-8")
+    with pytest.raises(LowerscopeError, match="there are several candidates") as caught:
+        pipeline.run(recipe(file, ""), Silent())
+    assert caught.value.problem.code == "choose-entry"
+    assert caught.value.problem.choices[:2] == ("matmul", "fused")
