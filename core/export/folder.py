@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,9 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
                 where=str(path),
                 todo="Choose another folder, or add --force to overwrite it",
             )
-    texts = {module: module_text(stages.transformed.module, show_meta=True).text}
+    script = module_text(stages.transformed.module, show_meta=True).text
+    # TVM writes these constants as texts, which it does not read back.
+    texts = {module: _INFINITE.sub(r'R.const(float("\1")', script)}
     if built is not None:
         texts[program] = built.record.text
     if has_torch:
@@ -103,6 +106,9 @@ def _builder(stages: Stages) -> tuple[BuilderText | None, tuple[str, ...]]:
 def _save(path: Path, arrays: Mapping[str, Any]) -> None:
     with path.open("wb") as file:
         np.savez(file, **arrays)
+
+
+_INFINITE = re.compile(r'R\.const\("(-?inf|nan)"')
 
 
 def _is_there(path: Path) -> bool:

@@ -432,10 +432,16 @@ def _has_tensor(value: Any) -> bool:
 
 
 def _reason(error: Exception) -> str:
+    if any(sign in str(error) for sign in _NEEDS_NUMBER):
+        return "it needs a number where a dimension has any size"
     # A KeyError puts its message in quotes.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     message = str(text).strip().splitlines()
     return message[-1] if message else type(error).__name__
+
+
+_NEEDS_NUMBER = ("int() argument must be", "Cannot use and / or / not operator to Expr", "'Expr'")
+"""What Python and TVM say where an expression stands for a size that has several values."""
 
 
 def _reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:

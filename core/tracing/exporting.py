@@ -214,6 +214,18 @@ def is_described(graph_module: fx.GraphModule) -> bool:
     )
 
 
+def check_ranges(
+    program: torch.export.ExportedProgram, names: Mapping[Any, Any], named: NamedInputs
+) -> None:
+    """Raise a `LowerscopeError` where a range is wider than the one of an exported program."""
+    for symbol, name in names.items():
+        span = program.range_constraints.get(symbol)
+        low, high = named.ranges[str(name)]
+        if span is None or (max(low, 2) >= span.lower and high <= span.upper):
+            continue
+        raise fixed_dimension(f"{span.lower} <= {name} <= {span.upper}", named, None)
+
+
 def changes_in_place(node: fx.Node) -> bool:
     """Return whether `node` calls an operator that writes into its arguments."""
     target = node.target

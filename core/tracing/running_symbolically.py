@@ -105,14 +105,16 @@ def find_demand(
 
 @contextmanager
 def _without_values(symbols: Symbols) -> Iterator[None]:
-    # oneDNN has code of its own for some sizes, which is not the model's demand.
-    onednn = torch._C._get_mkldnn_enabled()
+    # These have code of their own for some sizes, which is not the model's demand.
+    onednn, nnpack = torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()
     torch._C._set_mkldnn_enabled(False)
+    torch._C._set_nnpack_enabled(False)
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), symbols.mode:
             yield
     finally:
         torch._C._set_mkldnn_enabled(onednn)
+        torch._C._set_nnpack_enabled(nnpack)
 
 
 class _AfterEachCall(TorchFunctionMode):

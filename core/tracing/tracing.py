@@ -171,6 +171,9 @@ def _trace_export(
         program = exporting.export(
             model, inputs, calling, plain_output=is_plain(outputs), named=named
         )
+    if named is not None:
+        placeholders = exporting.whole_graph(program)
+        exporting.check_ranges(program, exporting.names_of_symbols(placeholders, named), named)
     try:
         return _described(exporting.whole_graph(program), inputs, named)
     except LowerscopeError as error:

@@ -9,14 +9,18 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
+import tvm
+import tvm_ffi
 
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import Execution
+from lowerscope.core.export.folder import export
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import RunRecord
+from lowerscope.core.recipe import Dimension, Recipe, Source, Strategy
+from lowerscope.core.records import RunRecord, View
+from lowerscope.core.sources.input_option import parse_input
 
 Run = Callable[..., RunRecord]
 RecipeOf = Callable[..., Recipe]
@@ -165,6 +169,48 @@ def test_a_size_out_of_range_is_said_before_anything_is_opened(
     options = ["--input", "x=batch,12:float32", "--dim", "batch=1..64", "--sizes", "batch=65"]
     assert main(["run", "no_such_file.py", *options]) == 2
     assert "batch = 65 is outside 1..64" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("entry", ["Mlp", "Encoder", "AnySize"])
+def test_texts_and_exports_are_real_for_symbolic_modules(
+    pipeline: Pipeline, recipe_of: RecipeOf, tmp_path: Path, entry: str
+) -> None:
+    recipe = msgspec.structs.replace(recipe_of(entry, *CASES[entry]), lowering="te")
+    export(pipeline, recipe, tmp_path, force=False)
+    module = pipeline.stages(recipe).transformed.module
+    text = (tmp_path / "module.py").read_text(encoding="utf-8")
+    assert tvm_ffi.structural_equal(tvm.script.from_source(text), module)
+    # Each checks by itself that what it has written makes the function again.
+    assert pipeline.derived_text(recipe, "builder", "", Silent()).text
+    for variable, function in module.functions_items():
+        name = str(variable.name_hint)
+        if not isinstance(function, tvm.tirx.PrimFunc) or name == "arange":
+            continue
+        views: tuple[View, ...] = ("numpy", "te")
+        for view in views:
+            assert pipeline.derived_text(recipe, view, name, Silent()).text
+
+
+def test_an_exported_program_takes_names_within_its_range(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    program = torch.export.export(
+        torch.nn.Linear(4, 3),
+        (torch.randn(5, 4),),
+        dynamic_shapes=({0: torch.export.Dim("b", min=1, max=16)},),
+    )
+    file = tmp_path / "linear.pt2"
+    torch.export.save(program, file)
+    recipe = Recipe(
+        source=Source(spec=str(file)),
+        inputs=(parse_input("input=n,4:float32"),),
+        dimensions=(Dimension(name="n", high=16, sizes=(1, 7, 16)),),
+    )
+    check(pipeline.run(recipe, Silent()))
+    with pytest.raises(LowerscopeError, match="torch needs 1 <= n <= 16"):
+        pipeline.run(
+            msgspec.structs.replace(recipe, dimensions=(Dimension(name="n", high=64),)), Silent()
+        )
 
 
 def test_progress_names_the_size(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
