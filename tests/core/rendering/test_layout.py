@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
+from lowerscope.core.rendering.bands import Bands
 from lowerscope.core.rendering.layout import EdgePath, Layout, NodeSize, layout
 
 Edges = list[tuple[str, str, float]]
@@ -167,6 +168,31 @@ def test_rows_follow_the_order_of_the_graph(graph: tuple[list[NodeSize], Edges])
     for source in known:
         for target in networkx.descendants(known, source):
             assert boxes[target][1] >= boxes[source][1] + boxes[source][3]
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.integers(1, 6))
+def test_bands_stand_below_one_another(graph: tuple[list[NodeSize], Edges], size: int) -> None:
+    nodes, edges = graph
+    band_of = {node.id: index // size for index, node in enumerate(nodes)}
+    framed = frozenset(band for band in band_of.values() if band % 2)
+    result = layout(nodes, edges, bands=Bands(list(band_of.values()), framed))
+    boxes = rectangles(nodes, result)
+    for one, two in combinations([*boxes.values(), *labels(edges, result).values()], 2):
+        assert not overlap(one, two)
+    bottoms: dict[int, float] = {}
+    tops: dict[int, float] = {}
+    for name, (_, y, _, height) in boxes.items():
+        band = band_of[name]
+        bottoms[band] = max(bottoms.get(band, 0.0), y + height)
+        tops[band] = min(tops.get(band, y), y)
+    for band in range(1, len(tops)):
+        # Room for the frame of the one above, with its title, and for that of this one.
+        assert tops[band] - bottoms[band - 1] >= (44.0 if band not in framed else 60.0)
+    for (source, target, _), path in zip(edges, result.edges, strict=True):
+        assert all(one[1] <= two[1] for one, two in pairwise(path.points))
+        for name, box in boxes.items():
+            assert name in (source, target) or not meets(path, box)
 
 
 def boxes_of(*names: str) -> list[NodeSize]:
