@@ -58,7 +58,8 @@ class Opening(QObject):
             # Saved by another version: the source alone is what is left.
             self.open_source(text)
             return
-        self._workspace.open(recipe)
+        # It may hold something else by now; that it could run code is asked again.
+        self._workspace.open(with_source(recipe, trust=False))
 
     def open_source(self, text: str) -> None:
         """Open ``sample:NAME`` or ``FILE[:ENTRY]``; the lowering and the target stay."""

@@ -69,6 +69,8 @@ class Workspace(QObject):
         The state of the engine or of the worker is new.
     logged
         Text that torch, TVM or the user's file printed.
+    replayed
+        A new engine has derived what is shown: what it was asked for before can be asked again.
     announced
         One line for the banner, and its role: ``"info"`` or ``"wrong"``.
     """
@@ -81,6 +83,7 @@ class Workspace(QObject):
     activity_changed = Signal()
     children_changed = Signal()
     logged = Signal(str)
+    replayed = Signal()
     announced = Signal(str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -438,6 +441,7 @@ class Workspace(QObject):
     def _accept_replay(self, _snapshot: Snapshot) -> None:
         self._replay_request = None
         self._end_replay()
+        self.replayed.emit()
 
     def _refuse_replay(self, problem: Problem) -> None:
         request, self._replay_request = self._replay_request, None

@@ -55,7 +55,8 @@ def notes_of(stages: Stages) -> tuple[Note, ...]:
 
 
 def _missing(stages: Stages) -> dict[str, tuple[str, ...]]:
-    module, lowered = stages.transformed.module, stages.lowered
+    # Before the passes: what can be shown of a module whose passes fail has its notes as well.
+    module, lowered = stages.module, stages.lowered
     known = {} if lowered is None else lowered.library
     if all(name in known for name in external_functions(module)):
         return {}

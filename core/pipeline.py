@@ -6,6 +6,7 @@ The engine, the worker, the command line, the tests and a notebook call the same
 from __future__ import annotations
 
 import msgspec
+import psutil
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.targets import make_target
@@ -34,7 +35,7 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import write_text
 
-KEPT_BYTES = 2 << 30
+KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on what the pipeline keeps of earlier results, in bytes."""
 
 

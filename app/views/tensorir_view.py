@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
@@ -14,6 +14,9 @@ from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import FunctionRecord
+
+OFFERED = 5
+"""So many functions stand in the strip above a text, at most."""
 
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
@@ -61,6 +64,11 @@ class TensorIRView(Pane):
         row = QHBoxLayout(self._strip)
         row.setContentsMargins(8, 6, 8, 6)
         row.addWidget(self.siblings)
+        self.others = QPushButton()
+        self.others.setProperty("quiet", True)
+        self.others.setToolTip(self.tr("All functions, those of the selection marked"))
+        self.others.clicked.connect(self._show_functions)
+        row.addWidget(self.others)
         row.addStretch(1)
         self._move_strip("script")
         self.page_changed.connect(self._move_strip)
@@ -111,9 +119,19 @@ class TensorIRView(Pane):
             self._show_nothing(callable_)
 
     def _offer(self, functions: list[FunctionRecord]) -> None:
+        """Offer the functions of the selection in the strip: those with the most work, if many."""
         self._strip.setVisible(len(functions) > 1)
         if len(functions) > 1:
-            self.siblings.set_segments([Segment(each.name, each.name) for each in functions[:6]])
+            most = sorted(functions, key=_work)[-OFFERED:]
+            offered = [each.name for each in functions if each in most]
+            if self._function in [each.name for each in functions] and (
+                self._function not in offered
+            ):
+                offered[-1] = self._function
+            self.siblings.set_segments([Segment(name, name) for name in offered])
+            others = len(functions) - len(offered)
+            self.others.setText(self.tr("and {0} more").format(others))
+            self.others.setVisible(others > 0)
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
@@ -140,6 +158,9 @@ class TensorIRView(Pane):
         self._function = name
         for page in self.texts.values():
             page.show_text_of(name)
+
+    def _show_functions(self) -> None:
+        self.set_current("functions")
 
     def _show_script(self) -> None:
         self.set_current("script")

@@ -38,7 +38,10 @@ class WhenLookedAt(QObject):
         self._wanted: str | None = None
         self._shown: str | None = None
         self._request: int | None = None
+        # What is asked for again after a crash, once: a second crash may be its own doing.
+        self._again = ""
         page.installEventFilter(self)
+        workspace.replayed.connect(self._ask_again)
 
     @property
     def shown(self) -> str | None:
@@ -49,6 +52,7 @@ class WhenLookedAt(QObject):
         """Have the page show what goes by `name`."""
         if name != self._wanted:
             self._wanted = name
+            self._again = ""
             self._fetch()
 
     def forget(self) -> None:
@@ -67,6 +71,11 @@ class WhenLookedAt(QObject):
         self._drop()
         self._set_busy(True)
         self._request = self._ask(self._wanted)
+
+    def _ask_again(self) -> None:
+        if self._wanted is not None and self._wanted != self._again:
+            self._again = self._wanted
+            self._fetch()
 
     def _drop(self) -> None:
         if self._request is not None:

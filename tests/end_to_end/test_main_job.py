@@ -285,6 +285,10 @@ class Classifier(nn.Module):
 """
 
 
+def linked(window: MainWindow, kind: str) -> tuple[str, ...]:
+    return window.workspace.selection.of_kind(kind)
+
+
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 def test_a_file_of_the_users_own_through_the_export_tracer(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, lowering: str
@@ -301,3 +305,13 @@ def test_a_file_of_the_users_own_through_the_export_tracer(
     calls = [node for node in snapshot.fx if node.opcode == "call_function"]
     assert {node.line.file for node in calls if node.line} == {str(path)}
     assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
+    # The LSTM calls more functions than there is room for: some are offered, the rest is counted.
+    if lowering == "te":
+        tensorir = window.panes.tensorir
+        window.workspace.select((max(calls, key=lambda node: len(node.parts)).id,))
+        assert tensorir.others.isVisible()
+        offered = [each.key for each in tensorir.siblings.segments()]
+        assert tensorir.siblings.current() in offered
+        assert f"and {len(linked(window, 'tir')) - len(offered)} more" == tensorir.others.text()
+        tensorir.others.click()
+        assert tensorir.current() == "functions"

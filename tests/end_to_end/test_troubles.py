@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.entry_dialog import EntryDialog
 from lowerscope.app.views.inputs_dialog import InputsDialog
+from lowerscope.core.recipe import Recipe, Source, to_json
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -81,6 +82,32 @@ def test_a_file_that_hangs_is_cancelled(
     window.commands.action("te").trigger()
     wait_for_records(qtbot, window)
     assert "te_matmul" in window.panes.relax.script.code.text()
+
+
+def test_what_was_on_its_way_when_the_engine_died_comes_from_the_next(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    workspace = window.workspace
+    qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
+    first = workspace.engine.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    workspace.select(("fx:linear1",))
+    os.kill(first, signal.SIGKILL)
+    qtbot.waitUntil(
+        lambda: "def dense1" in window.panes.tensorir.script.code.text(), timeout=PATIENCE
+    )
+
+
+def test_a_recent_file_is_trusted_anew(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:matmul_relu")
+    trusted = Recipe(source=Source(spec="sample:matmul_relu", trust=True), lowering="te")
+    window.opening.open_recent("sample:matmul_relu", to_json(trusted))
+    wait_for_records(qtbot, window)
+    recipe = window.workspace.recipe
+    assert recipe is not None
+    assert (recipe.source.trust, recipe.lowering) == (False, "te")
 
 
 def test_the_engine_dies_and_the_session_comes_back(qtbot: QtBot, open_window: OpenWindow) -> None:
