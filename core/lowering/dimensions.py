@@ -78,6 +78,8 @@ class Dimensions:
         """Return whether two extents differ for all sizes, as far as that can be proved."""
         if isinstance(first, int) and isinstance(second, int):
             return first != second
+        if isinstance(first, int) and isinstance(second, int):
+            return first != second
         return bool(self._analyzer.can_prove(tirx.NE(_expression(first), _expression(second))))
 
     def compute(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:

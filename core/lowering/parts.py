@@ -30,6 +30,10 @@ _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDi
 """What calls of a traced graph become, or why they cannot; another strategy needs it again."""
 
 
+NUMBERS_ONLY = "no rule covers it as a whole, and it is broken up only where shapes are numbers"
+"""Why a node with named dimensions is not lowered in parts."""
+
+
 class Parts:
     """Lowers nodes of one graph in parts.
 
@@ -95,7 +99,7 @@ class Parts:
         """Return what a call becomes, made once for all calls that are equal."""
         shapes = [shape_of(tensor) for tensor in bound.tensors]
         if bound.sizes or not all(isinstance(extent, int) for each in shapes for extent in each):
-            raise Refused("its shapes are not known")
+            raise Refused(NUMBERS_ONLY)
         types = [(shape_of(each), torch_dtype(dtype_of(each))) for each in bound.tensors]
         key = (bound.key, content_of(bound.args), content_of(bound.kwargs), tuple(types))
         if key not in self._graphs:

@@ -29,7 +29,7 @@ from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, PartLow
 from lowerscope.core.lowering.notes import Notes
 from lowerscope.core.lowering.operator_names import operator_name, qualified_name
 from lowerscope.core.lowering.outputs import count_outputs, output_value
-from lowerscope.core.lowering.parts import Parts
+from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts
 from lowerscope.core.lowering.problems import ONLY_TENSORS, Uncovered, uncovered_error
 from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
@@ -243,8 +243,10 @@ class _Translation:
         if not random and not hinders_rules(args, kwargs, self._dimensions):
             try:
                 return self._by_parts(node, args, kwargs)
-            except Refused:
-                pass  # as a whole it has no rule either, and that is what is said of it
+            except Refused as refusal:
+                # As a whole it has no rule either, and that is what is said of it.
+                if str(refusal) == NUMBERS_ONLY:
+                    cause = cause or NUMBERS_ONLY
         self._builder.discard_node()
         name = operator_name(node, self._modules)
         if random:

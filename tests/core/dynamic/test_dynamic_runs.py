@@ -91,6 +91,17 @@ def test_the_rules_cover_symbolic_shapes(
     assert [each.reason for each in lowered.nodes.values() if each.reason] == []
 
 
+def test_what_needs_numbers_runs_in_torch_and_says_so(
+    pipeline: Pipeline, recipe_of: RecipeOf
+) -> None:
+    lowered = pipeline.stages(recipe_of("Recurrent", *CASES["Recurrent"])).lowered
+    assert lowered is not None
+    assert [note.text for note in lowered.notes] == [
+        "lstm: no rule covers it as a whole, and it is broken up only where shapes are numbers; "
+        "runs in torch (node lstm)"
+    ]
+
+
 def test_names_are_shown_and_shared(pipeline: Pipeline, recipe_of: RecipeOf) -> None:
     stages = pipeline.stages(recipe_of("Two", *CASES["Two"]))
     traced = stages.traced
