@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QUrl
-from PySide6.QtGui import QTextBlock, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QTextBlock, QTextCharFormat, QTextCursor, QTextFormat
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
@@ -145,11 +145,16 @@ def _dress(block: QTextBlock) -> None:
         shape = block.blockFormat()
         shape.setTopMargin(_ABOVE_HEADING)
         cursor.setBlockFormat(shape)
+    fence = block.blockFormat().hasProperty(QTextFormat.Property.BlockCodeFence)
+    if fence:
+        shape = block.blockFormat()
+        shape.setNonBreakableLines(False)
+        cursor.setBlockFormat(shape)
     code: list[tuple[int, int]] = []
     pieces = block.begin()
     while not pieces.atEnd():
         fragment = pieces.fragment()
-        if fragment.charFormat().fontFixedPitch():
+        if fence or fragment.charFormat().fontFixedPitch():
             code.append((fragment.position(), fragment.position() + fragment.length()))
         pieces += 1
     style = QTextCharFormat()
