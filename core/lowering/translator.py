@@ -11,13 +11,13 @@ from typing import Any
 import torch
 import tvm
 from torch import fx
-from tvm import ir, relax
+from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
 from lowerscope.core.lowering.builder import NodeBuilder, functions_of, without_unused
 from lowerscope.core.lowering.choices import Choices
-from lowerscope.core.lowering.dimensions import SIZE_FUNCTIONS, Dimensions
+from lowerscope.core.lowering.dimensions import Dimensions
 from lowerscope.core.lowering.library_nodes import (
     LibraryNodes,
     gives_tensors,
@@ -26,6 +26,14 @@ from lowerscope.core.lowering.library_nodes import (
     unknown_among,
 )
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, PartLowering, Traced
+from lowerscope.core.lowering.node_values import (
+    attribute,
+    check_read_members,
+    compute,
+    has_tensor,
+    is_python,
+    reads_member,
+)
 from lowerscope.core.lowering.notes import Notes
 from lowerscope.core.lowering.operator_names import operator_name, qualified_name
 from lowerscope.core.lowering.outputs import count_outputs, output_value
@@ -33,12 +41,10 @@ from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts
 from lowerscope.core.lowering.problems import ONLY_TENSORS, Uncovered, uncovered_error
 from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
-    Held,
     Value,
     is_dtype,
-    is_size,
 )
-from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
+from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule
 from lowerscope.core.lowering.stock import StockConverters
 from lowerscope.core.lowering.torch_traits import member_index
 from lowerscope.core.lowering.traced_values import as_traced, check_members
@@ -193,11 +199,11 @@ class _Translation:
 
     def _lower(self, node: fx.Node) -> Value:
         if node.op == "get_attr":
-            value = _attribute(self._traced.graph_module, str(node.target))
+            value = attribute(self._traced.graph_module, str(node.target))
             return self._library.constant(value) if isinstance(value, torch.Tensor) else value
         args = self._values_of(node.args)
         kwargs = self._values_of(node.kwargs)
-        if _reads_member(node, args):
+        if reads_member(node, args):
             # A member belongs to what made the tuple.
             self._strategy = self._used.get(node.all_input_nodes[0], self._strategy)
             index = member_index(node, self._modules) if node.target is getattr else None
@@ -210,8 +216,8 @@ class _Translation:
             absent = unknown_among(node, args, kwargs, self._dimensions)
             if absent is not None:
                 return absent
-        if not _has_tensor((args, kwargs)) and _is_python(node):
-            return _compute(node, args, kwargs, self._dimensions)
+        if not has_tensor((args, kwargs)) and is_python(node):
+            return compute(node, args, kwargs, self._dimensions)
         own = self._user_rules.find(self._callee(node), self._strategy) if in_torch else None
         if own is not None:
             try:
@@ -282,7 +288,7 @@ class _Translation:
         )
         value = apply_rule(own, self._builder, seen, info)
         try:
-            _check_members(node, value)
+            check_read_members(node, value)
         except Refused as refusal:
             raise LowerscopeError(str(refusal), where=own.where) from None
         self._user_rule = own
@@ -305,7 +311,7 @@ class _Translation:
             value = self._apply(node, find_rule(type(module)), (module, *args), kwargs)
         else:
             value = self._apply(node, find_rule(node.target), args, kwargs)
-        _check_members(node, value)
+        check_read_members(node, value)
         return self._as_traced(node, value)
 
     def _by_parts(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
@@ -419,20 +425,6 @@ def _shown(own: UserRule) -> str:
     return f"{own.name}, {PurePath(own.line.file).name}:{own.line.line}"
 
 
-def _attribute(root: Any, path: str) -> Any:
-    for name in path.split("."):
-        root = getattr(root, name)
-    return root
-
-
-def _has_tensor(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(_has_tensor(each) for each in value)
-    if isinstance(value, dict):
-        return any(_has_tensor(each) for each in value.values())
-    return isinstance(value, ir.Expr | Held) and not is_size(value)
-
-
 def _reason(error: Exception) -> str:
     if any(sign in str(error) for sign in _NEEDS_NUMBER):
         return "it needs a number where a dimension has any size"
@@ -444,53 +436,6 @@ def _reason(error: Exception) -> str:
 
 _NEEDS_NUMBER = ("int() argument must be", "Cannot use and / or / not operator to Expr", "'Expr'")
 """What Python and TVM say where an expression stands for a size that has several values."""
-
-
-def _reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:
-    """Return whether `node` only takes a member of a tuple."""
-    if node.target not in (operator.getitem, getattr) or not args:
-        return False
-    return isinstance(args[0], (tuple, list)) or (
-        isinstance(args[0], ir.Expr) and isinstance(args[0].ty, relax.TupleType)
-    )
-
-
-def _check_members(node: fx.Node, value: Value) -> None:
-    """Refuse a tuple of which a member is read that the rule did not compute."""
-    if not isinstance(value, (tuple, list)):
-        return
-    missing = {index: each for index, each in enumerate(value) if isinstance(each, Missing)}
-    for user in node.users if missing else ():
-        index = user.args[1] if user.target is operator.getitem else None
-        if not isinstance(index, int):
-            raise Refused(next(iter(missing.values())).reason)
-        if index % len(value) in missing:
-            raise Refused(missing[index % len(value)].reason)
-
-
-def _is_python(node: fx.Node) -> bool:
-    """Return whether `node` calls Python's own functions, or a method of a Python value."""
-    if node.op == "call_method":
-        return True
-    if node.target in SIZE_FUNCTIONS:
-        return True
-    module = getattr(node.target, "__module__", "") or ""
-    return module in ("_operator", "operator", "math", "builtins")
-
-
-def _compute(
-    node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], dimensions: Dimensions
-) -> Any:
-    """Return the value of a call between Python values, such as the extents of a shape."""
-    if any(map(is_size, args)) and node.op == "call_function":
-        assert callable(node.target)
-        return dimensions.compute(node.target, args)
-    if node.op == "call_method":
-        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-    assert callable(node.target)
-    if node.target is operator.getitem:
-        return RULES[operator.getitem].lower(None, *args)
-    return node.target(*args, **kwargs)
 
 
 def _check_provenance(module: tvm.IRModule, nodes: Mapping[str, NodeLowering]) -> None:
