@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+COMMANDS = frozenset(("samples", "show", "run", "export", "rule", "course"))
+"""Those of `lowerscope.core.cli`, which the window does not import: it takes its time."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given and given[0] in ("samples", "show", "run", "export", "rule", "course"):
+    if given and given[0] in COMMANDS:
         from lowerscope.core import cli
 
         return cli.main(given)

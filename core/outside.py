@@ -48,7 +48,7 @@ def notes_of(stages: Stages) -> tuple[Note, ...]:
         *(lowered.notes if lowered else ()),
         *(note for extension, loaded in stages.extensions for note in notes_on(extension, loaded)),
         *(
-            Note(text=f"{missing_text({name: at})}; {load_text({name: at})}", code=MISSING)
+            Note(text=missing_text({name: at}), todo=load_text({name: at}), code=MISSING)
             for name, at in missing.items()
         ),
     )

@@ -27,12 +27,19 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     """Something that the user should know and that stops nothing.
 
     ``code`` is what a window can react to with more than text: ``"missing-function"`` (no file
-    registers a function that is called, so that it cannot run); otherwise empty.
+    registers a function that is called, so that it cannot run); otherwise empty. ``todo`` is what
+    to do about it, where there is something.
     """
 
     text: str
     where: str = ""
     code: str = ""
+    todo: str = ""
+
+    def line(self) -> str:
+        """Return it as one line."""
+        text = f"{self.text}; {self.todo}" if self.todo else self.text
+        return f"{self.where}: {text}" if self.where else text
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,8 +22,7 @@ from lowerscope.core.texts import prim_funcs_of
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
     """Return what the user should know of a recipe's model, a line each."""
-    notes = notes_of(pipeline.stages(recipe))
-    return tuple(f"{note.where}: {note.text}" if note.where else note.text for note in notes)
+    return tuple(note.line() for note in notes_of(pipeline.stages(recipe)))
 
 
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:

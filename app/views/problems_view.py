@@ -89,9 +89,9 @@ class ProblemsView(QWidget):
     def _note(self, note: Note) -> QWidget:
         if note.code:
             # It stops the run, and is told of before it.
-            what, _, todo = note.text.rpartition("; ")
-            return self._card(Problem(what=what, where=note.where, todo=todo, code=note.code))
-        return _text(f"{note.where}: {note.text}" if note.where else note.text)
+            problem = Problem(what=note.text, where=note.where, todo=note.todo, code=note.code)
+            return self._card(problem)
+        return _text(note.line())
 
     def _card(self, problem: Problem) -> QWidget:
         card = QWidget()

@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from lowerscope.app import start, system_libraries
+from lowerscope.app.__main__ import COMMANDS
+from lowerscope.core import cli
 
 LOWERSCOPE = [sys.executable, "-m", "lowerscope.app"]
 
@@ -99,3 +101,7 @@ def test_ctrl_c_closes_the_window_and_its_children(tmp_path: Path) -> None:
     finally:
         window.kill()
         window.wait()
+
+
+def test_the_commands_are_those_of_the_command_line() -> None:
+    assert frozenset(cli.COMMANDS) == COMMANDS
