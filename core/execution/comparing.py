@@ -135,7 +135,7 @@ def judge(
         numbered = len(actual) > 1
         names = [f"output[{index}]" if numbered else "output" for index in range(len(actual))]
     if expected is None:
-        reason = "there is no torch side"
+        reason = "there is no torch side, and no function reference in the file"
         outputs = tuple(
             _record(name, value, Judged("no-reference"))
             for name, value in zip(names, actual, strict=True)

@@ -66,13 +66,10 @@ def test_samples_run_and_match(
 ) -> None:
     assert main(["run", f"sample:{sample}", "--lowering", lowering, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    if sample == "mlp_tvmscript":
-        assert record["verdict"] == "no-reference"
-        assert record["torch_ms"] is None
-    else:
-        assert record["verdict"] == "match"
-        assert record["max_abs_error"] < 1e-4
-        assert record["torch_ms"] > 0
+    assert record["verdict"] == "match"
+    assert record["max_abs_error"] < 1e-4
+    assert record["torch_ms"] > 0
+    assert record["reference"] == ("NumPy" if sample == "mlp_tvmscript" else "torch")
     assert record["tvm_ms"] > 0
     assert record["build_ms"] > 0
     by_torch = lowering == "library" and sample != "mlp_tvmscript"
