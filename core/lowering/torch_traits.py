@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from lowerscope.core.lowering.operator_names import bare_name
 
@@ -63,9 +62,12 @@ def has_shape_from_data(
 def has_unknown_extents(value: Any) -> bool:
     """Return whether ``torch.export`` did not know an extent of a value, or of one in a tuple."""
     if isinstance(value, torch.Tensor):
-        return any(isinstance(size, torch.SymInt) for size in value.shape) and bool(
-            free_unbacked_symbols(value)
-        )
+        if not any(isinstance(size, torch.SymInt) for size in value.shape):
+            return False
+        # It brings SymPy along, which most models need not wait for.
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+        return bool(free_unbacked_symbols(value))
     return isinstance(value, (tuple, list)) and any(has_unknown_extents(each) for each in value)
 
 

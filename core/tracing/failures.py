@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.source_lines import line_of_traceback
@@ -71,6 +69,9 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
 
 def cannot_export(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``torch.export`` cannot follow."""
+    # What torch.export has imported by now: SymPy and more, which a start need not wait for.
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
     if isinstance(error, SystemExit):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     reason = first_line(error)
