@@ -23,8 +23,10 @@ form that has LIB alone runs in torch whatever is chosen; the page says why. Wha
 in torch as well, or in parts, if torch breaks it up into operators that are listed.
 
 In half precision, what is computed is computed in float32 and rounded at the end, as torch does it.
-Known to differ: of NaN, `relu` by Relax and the largest or smallest along an axis are numbers here
-and NaN in torch; a run's comparison shows it.
+NaN stays NaN in activations, pooling, and the largest or smallest along an axis: where TVM's own
+TensorIR of a Relax operator loses it, Lowerscope's takes its place. `rfactor` knows no reduction
+that keeps NaN: it refuses one to the largest or smallest. Known to differ: `sort`, `topk` and
+`median` have no order for NaN; a run's comparison shows it.
 """
 
 

@@ -42,6 +42,17 @@ class Times:
     torch_ms: float | None
 
 
+def virtual_machine(executable: relax.VMExecutable) -> relax.VirtualMachine:
+    """Return a virtual machine on the CPU for what was compiled for it."""
+    # Of a module without TensorIR functions TVM makes a C module without code, and would call a C
+    # compiler to link it. It runs as it is.
+    imported = executable.mod.imports
+    codeless = len(imported) == 1 and imported[0].kind == "c"
+    if codeless and not imported[0].inspect_source().strip(" ;\n"):
+        return relax.VirtualMachine(executable.mod, tvm.cpu())
+    return relax.VirtualMachine(executable, tvm.cpu())
+
+
 class Execution:
     """An executable in a virtual machine, with its inputs set.
 
@@ -59,7 +70,7 @@ class Execution:
         entry: str,
         inputs: Sequence[torch.Tensor | tvm.runtime.Tensor],
     ) -> None:
-        machine = relax.VirtualMachine(executable, tvm.cpu())
+        machine = virtual_machine(executable)
         self._function = machine[entry]
         self._machine = machine  # the function does not keep it alive
         self._inputs = [

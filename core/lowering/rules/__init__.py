@@ -1,5 +1,6 @@
 """The rules, one subject a file; importing this package enters them all in the table."""
 
+from lowerscope.core.lowering import legal_forms
 from lowerscope.core.lowering.rules import (
     activation,
     arithmetic,
@@ -23,6 +24,8 @@ from lowerscope.core.lowering.rules import (
     splitting,
     writing,
 )
+
+assert legal_forms, "importing them enters them in TVM's table"
 
 __all__ = [
     "activation",

@@ -46,7 +46,7 @@ def elu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False)
     # exp(x) - 1 of the positive elements is thrown away, and must not overflow on the way.
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
     curve = mul(b, sub(b, b.emit(op.exp(below)), 1), alpha)
-    return b.emit(op.where(_positive(b, input), input, curve))
+    return _below_zero(b, input, curve)
 
 
 @rule(aten.elu.default, name="elu")
@@ -63,7 +63,7 @@ def aten_elu(
 def celu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
     curve = mul(b, sub(b, b.emit(op.exp(div(b, below, alpha))), 1), alpha)
-    return b.emit(op.where(_positive(b, input), input, curve))
+    return _below_zero(b, input, curve)
 
 
 @rule(F.selu, F.selu_, torch.selu, aten.selu.default)
@@ -94,8 +94,8 @@ def softplus(b: NodeBuilder, input: Value, beta: float = 1.0, threshold: float =
     # Above the threshold torch returns the input; exp must not overflow there.
     bounded = b.emit(op.minimum(scaled, scalar(threshold, dtype_of(input))))
     curve = div(b, b.emit(op.log(add(b, b.emit(op.exp(bounded)), 1))), beta)
-    above = b.emit(op.greater(scaled, scalar(threshold, dtype_of(input))))
-    return b.emit(op.where(above, input, curve))
+    within = b.emit(op.less_equal(scaled, scalar(threshold, dtype_of(input))))
+    return b.emit(op.where(within, curve, input))
 
 
 @rule(F.softsign)
@@ -155,8 +155,8 @@ def hardswish(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
 @rule(F.hardshrink, torch.hardshrink, "hardshrink", aten.hardshrink.default)
 def hardshrink(b: NodeBuilder, input: Value, lambd: float = 0.5) -> Value:
     dtype = dtype_of(input)
-    outside = b.emit(op.greater(b.emit(op.abs(input)), scalar(lambd, dtype)))
-    return b.emit(op.where(outside, input, scalar(0, dtype)))
+    inside = b.emit(op.less_equal(b.emit(op.abs(input)), scalar(lambd, dtype)))
+    return b.emit(op.where(inside, scalar(0, dtype), input))
 
 
 @rule(F.softshrink, aten.softshrink.default)
@@ -174,8 +174,8 @@ def threshold(
     b: NodeBuilder, input: Value, threshold: float, value: float, inplace: bool = False
 ) -> Value:
     dtype = dtype_of(input)
-    above = b.emit(op.greater(input, scalar(threshold, dtype)))
-    return b.emit(op.where(above, input, scalar(value, dtype)))
+    below = b.emit(op.less_equal(input, scalar(threshold, dtype)))
+    return b.emit(op.where(below, scalar(value, dtype), input))
 
 
 @rule(F.prelu, torch.prelu, "prelu", aten.prelu.default, aten._prelu_kernel.default)
@@ -185,7 +185,7 @@ def prelu(b: NodeBuilder, input: Value, weight: Value) -> Value:
         extents = [1] * rank_of(input)
         extents[1] = count
         weight = b.emit(op.reshape(weight, extents))
-    return b.emit(op.where(_positive(b, input), input, mul(b, input, weight)))
+    return _below_zero(b, input, mul(b, input, weight))
 
 
 @rule(F.glu, aten.glu.default)
@@ -244,8 +244,10 @@ def _axis(value: Value, dim: int | None) -> int:
     return axis_of(dim, rank_of(value))
 
 
-def _positive(b: NodeBuilder, value: Value) -> Value:
-    return b.emit(op.greater(value, scalar(0, dtype_of(value))))
+def _below_zero(b: NodeBuilder, input: Value, value: Value) -> Value:
+    """Return `value` where `input` is negative, and `input` elsewhere, NaN among it."""
+    negative = b.emit(op.less(input, scalar(0, dtype_of(input))))
+    return b.emit(op.where(negative, value, input))
 
 
 _MODULES: dict[type[nn.Module], tuple[Callable[..., Value], tuple[str, ...]]] = {

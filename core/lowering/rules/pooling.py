@@ -54,18 +54,6 @@ def _max_pool(
     dilations = _each(dilation, dimensions)
 
     def pool(value: Value) -> Value:
-        if b.te and dimensions == 2:
-            return b.emit_te(
-                topi.nn.pool2d,
-                value,
-                kernel,
-                strides,
-                dilations,
-                widths * 2,
-                "max",
-                ceil_mode,
-                primfunc_name_hint="max_pool2d",
-            )
         return b.emit(
             _MAX[dimensions](
                 value,

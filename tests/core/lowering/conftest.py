@@ -11,10 +11,9 @@ import torch
 import tvm
 from torch import nn
 from torch.utils import _pytree as pytree
-from tvm import relax
 
 from lowerscope.core.execution.building import register_library
-from lowerscope.core.execution.running import to_torch, to_tvm
+from lowerscope.core.execution.running import to_torch, to_tvm, virtual_machine
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.recipe import Override
 from lowerscope.core.tracing.tracing import TracedModel, trace
@@ -73,7 +72,7 @@ def run_all_the_way(
         # Unoptimised machine code is made in a third of the time.
         target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
         executable = tvm.compile(lowered.module, target)
-    machine = relax.VirtualMachine(executable, tvm.cpu())
+    machine = virtual_machine(executable)
     result = machine["main"](*(to_tvm(value) for value in inputs))
     actual = [to_torch(each) for each in _flat(result)]
     with torch.no_grad(), warnings.catch_warnings():

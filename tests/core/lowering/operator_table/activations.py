@@ -238,4 +238,19 @@ ENTRIES = (
         ("F.rrelu(x)", "nn.RReLU()(x)", "F.rrelu(x, 0.1, 0.5)", "torch.rrelu(x)"),
         tracers=("fx",),
     ),
+    Entry(
+        "activations of NaN",
+        {"x": Tensors(FLOATS)},
+        (
+            *tuple(
+                f"F.{name}(torch.sqrt(x))"
+                for name in (
+                    *("relu", "relu6", "leaky_relu", "elu", "celu", "selu", "gelu", "silu", "mish"),
+                    *("softplus", "softsign", "hardtanh", "hardsigmoid", "hardswish", "hardshrink"),
+                    *("softshrink", "tanhshrink", "logsigmoid"),
+                )
+            ),
+            "F.threshold(torch.sqrt(x), 0.5, -1.0)",
+        ),
+    ),
 )

@@ -391,4 +391,20 @@ ENTRIES = (
         ("torch.diff(x, dim=dim)",),
         loose_export=True,
     ),
+    Entry(
+        "extrema of NaN and infinity",
+        {"x": Tensors(FLOATS, (1, 4, 6), low=-1, high=4), "dim": axis(), "keep": flag()},
+        (
+            "torch.sqrt(x).amax(dim, keepdim=keep)",
+            "torch.sqrt(x).min()",
+            "torch.max(torch.sqrt(x), dim)[0]",
+            "torch.sqrt(x).argmax(dim, keepdim=keep)",
+            "torch.sqrt(x).argmin()",
+            "F.max_pool1d(torch.sqrt(x), 3, 2, 1)",
+            "F.max_pool2d(torch.sqrt(x), (2, 3))",
+            "torch.log(x - x).amax(dim)",
+            "F.max_pool1d(torch.log(x - x), 2)",
+            "torch.linalg.vector_norm(torch.sqrt(x), math.inf)",
+        ),
+    ),
 )

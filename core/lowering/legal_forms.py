@@ -1,0 +1,221 @@
+"""TensorIR of Relax operators of which TVM's own turns NaN or infinity into a number.
+
+TVM's relu makes 0 of NaN; its largest and smallest forget a NaN that a number follows, and begin at
+the largest finite number. torch keeps NaN, and so do these. They take the place of TVM's wherever
+an operator is legalised, for tensors of floats; the Relax operators themselves stay as they are.
+
+A reducer that keeps NaN is none of those that ``rfactor`` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import tvm
+from tvm import relax, te, tirx, topi
+
+_ABOVE_TVM = 11
+"""The level of what takes the place of TVM's own entries, which have 10."""
+
+Legalise = Callable[[relax.BlockBuilder, Any], Any]
+
+
+def _ahead(largest: bool, x: Any, y: Any) -> Any:
+    return tirx.any(x > y if largest else x < y, tirx.isnan(x))
+
+
+def _farthest(largest: bool, dtype: str) -> Any:
+    infinity = tirx.infinity(dtype)
+    return -infinity if largest else infinity
+
+
+def _extremum(largest: bool) -> Any:
+    """Return the reducer to the largest or smallest element, or NaN."""
+    return te.comm_reducer(
+        lambda x, y: tirx.Select(_ahead(largest, x, y), x, y),
+        lambda dtype: _farthest(largest, dtype),
+        name="max" if largest else "min",
+    )
+
+
+def _place(largest: bool) -> Any:
+    """Return the reducer of places and elements to the first NaN, or the first extremum."""
+
+    def combine(x: Any, y: Any) -> Any:
+        earlier = tirx.all(x[1] == y[1], x[0] < y[0])
+        keeps = tirx.any(_ahead(largest, x[1], y[1]), earlier)
+        return tirx.Select(keeps, x[0], y[0]), tirx.Select(keeps, x[1], y[1])
+
+    def start(place: str, dtype: str) -> Any:
+        return tirx.const(-1, place), _farthest(largest, dtype)
+
+    return te.comm_reducer(combine, start, name="argmax" if largest else "argmin")
+
+
+class _Reduced:
+    """The axes of a reduction: which are left, and how the input is indexed by them."""
+
+    def __init__(self, A: te.Tensor, axes: Sequence[int], keepdims: bool) -> None:
+        self._rank = len(A.shape)
+        self._axes = axes
+        self._kept = keepdims
+        self.over = [te.reduce_axis((0, A.shape[axis]), name=f"k{axis}") for axis in axes]
+        rest = [axis for axis in range(self._rank) if keepdims or axis not in axes]
+        self.shape = [1 if axis in axes else A.shape[axis] for axis in rest]
+
+    def index(self, place: Sequence[Any]) -> list[Any]:
+        """Return the index into the input of an element at `place` of the output."""
+        over, left = iter(self.over), iter(place)
+        index = []
+        for axis in range(self._rank):
+            if axis in self._axes:
+                index.append(next(over))
+                if self._kept:
+                    next(left)
+            else:
+                index.append(next(left))
+        return index
+
+
+def _reduction(largest: bool, stock: Legalise) -> Legalise:
+    name = "max" if largest else "min"
+
+    def reduce(A: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
+        reduced = _Reduced(A, axes, keepdims)
+        reducer = _extremum(largest)
+        return te.compute(
+            reduced.shape,
+            lambda *i: reducer(A(*reduced.index(i)), axis=reduced.over),
+            name=f"{name}_red",
+        )
+
+    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
+        axes = _axes_of(call.args[0], call.attrs.axis)
+        if not axes:
+            return stock(builder, call)
+        return builder.call_te(
+            reduce, call.args[0], axes, bool(call.attrs.keepdims), primfunc_name_hint=name
+        )
+
+    return legalise
+
+
+def _search(largest: bool, stock: Legalise) -> Legalise:
+    name = "argmax" if largest else "argmin"
+
+    def search(A: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
+        reduced = _Reduced(A, axes, keepdims)
+        reducer = _place(largest)
+
+        def found(*i: Any) -> Any:
+            place: Any = tirx.const(0, "int64")
+            for axis, over in zip(axes, reduced.over, strict=True):
+                place = place * tirx.Cast("int64", A.shape[axis]) + tirx.Cast("int64", over.var)
+            return reducer((place, A(*reduced.index(i))), axis=reduced.over)
+
+        pairs = te.compute(reduced.shape, found, name=f"{name}_red_temp")
+        return te.compute(reduced.shape, lambda *i: pairs[0](*i), name=f"{name}_red")
+
+    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
+        chosen = call.attrs.axis
+        axes = _axes_of(call.args[0], None if chosen is None else [chosen])
+        if not axes:
+            return stock(builder, call)
+        return builder.call_te(
+            search, call.args[0], axes, bool(call.attrs.keepdims), primfunc_name_hint=name
+        )
+
+    return legalise
+
+
+def _pooling(dimensions: int, stock: Legalise) -> Legalise:
+    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[dimensions]
+
+    def pool(
+        A: te.Tensor,
+        shape: Sequence[Any],
+        size: Sequence[int],
+        strides: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+    ) -> te.Tensor:
+        before = padding[:dimensions]
+        extents = zip(A.shape[2:], shape[2:], size, strides, before, dilation, strict=True)
+        # What a rounded up output reads beyond the padding is padding as well.
+        after = [
+            tirx.max((out - 1) * step + (window - 1) * apart + 1 - extent - first, 0)
+            for extent, out, window, step, first, apart in extents
+        ]
+        if any(before) or not all(isinstance(each, tirx.IntImm) and each == 0 for each in after):
+            A = topi.nn.pad(
+                A, [0, 0, *before], [0, 0, *after], _farthest(True, A.dtype), name="pad_temp"
+            )
+        over = [te.reduce_axis((0, window), name=f"rv{axis}") for axis, window in enumerate(size)]
+        reducer = _extremum(largest=True)
+
+        def largest(*i: Any) -> Any:
+            index = [
+                at * step + k * apart
+                for at, step, k, apart in zip(i[2:], strides, over, dilation, strict=True)
+            ]
+            return reducer(A(*i[:2], *index), axis=over)
+
+        return te.compute(shape, largest, name="pool_max")
+
+    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
+        attrs = call.attrs
+        if attrs.layout != layout or attrs.out_layout != layout or not _is_float(call.args[0]):
+            return stock(builder, call)
+        numbers = (attrs.pool_size, attrs.strides, attrs.padding, attrs.dilation)
+        return builder.call_te(
+            pool,
+            call.args[0],
+            list(call.ty.shape.values),
+            *([int(each) for each in values] for values in numbers),
+            primfunc_name_hint=f"max_pool{dimensions}d",
+        )
+
+    return legalise
+
+
+def _relu(stock: Legalise) -> Legalise:
+    def relu(A: te.Tensor) -> te.Tensor:
+        # In this order NaN stays NaN.
+        zero = tirx.const(0, A.dtype)
+        return te.compute(A.shape, lambda *i: te.max(zero, A(*i)), name="compute")
+
+    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
+        if not _is_float(call.args[0]):
+            return stock(builder, call)
+        return builder.call_te(relu, call.args[0])
+
+    return legalise
+
+
+def _is_float(value: Any) -> bool:
+    return str(value.ty.dtype).startswith(("float", "bfloat"))
+
+
+def _axes_of(value: Any, chosen: Any) -> list[int]:
+    """Return the axes that are reduced; empty where TVM's own form is right."""
+    rank = value.ty.ndim
+    axes = range(rank) if chosen is None else sorted(int(axis) % rank for axis in chosen)
+    extents = value.ty.shape.values if isinstance(value.ty.shape, relax.ShapeExpr) else ()
+    empty = any(isinstance(extents[axis], tirx.IntImm) and extents[axis] == 0 for axis in axes)
+    return list(axes) if _is_float(value) and extents and not empty else []
+
+
+def _enter(name: str, form: Callable[[Legalise], Legalise]) -> None:
+    stock = tvm.ir.Op.get(name).get_attr("FLegalize")
+    tvm.ir.register_op_attr(name, "FLegalize", form(stock), _ABOVE_TVM)
+
+
+_enter("relax.nn.relu", _relu)
+_enter("relax.max", partial(_reduction, True))
+_enter("relax.min", partial(_reduction, False))
+_enter("relax.argmax", partial(_search, True))
+_enter("relax.argmin", partial(_search, False))
+for _dimensions in (1, 2, 3):
+    _enter(f"relax.nn.max_pool{_dimensions}d", partial(_pooling, _dimensions))
