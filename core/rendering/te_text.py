@@ -32,11 +32,28 @@ _REDUCERS: dict[type, str] = {
     tirx.Mul: "product",
 }
 
-_PRODUCT = (
-    "product = te.comm_reducer(",
-    '    lambda x, y: x * y, lambda dtype: tirx.const(1, dtype), name="product"',
-    ")",
-)
+_DEFINED: dict[str, tuple[str, ...]] = {
+    "product": (
+        "product = te.comm_reducer(",
+        '    lambda x, y: x * y, lambda dtype: tirx.const(1, dtype), name="product"',
+        ")",
+    ),
+    "largest": (
+        "largest = te.comm_reducer(",
+        "    lambda x, y: tirx.Select(tirx.any(x > y, tirx.isnan(x)), x, y),",
+        "    lambda dtype: -tirx.infinity(dtype),",
+        '    name="max",',
+        ")",
+    ),
+    "smallest": (
+        "smallest = te.comm_reducer(",
+        "    lambda x, y: tirx.Select(tirx.any(x < y, tirx.isnan(x)), x, y),",
+        "    lambda dtype: tirx.infinity(dtype),",
+        '    name="min",',
+        ")",
+    ),
+}
+"""Reducers that ``te`` has not; the last two keep NaN."""
 
 _IMPLIED = {"s_tir": True, "tirx.noalias": True}
 """Attributes that ``te.create_prim_func`` gives, besides the name."""
@@ -90,11 +107,11 @@ class _Program:
         self._name = name
         self._entity = f"tir:{name}"
         self._names: dict[Any, str] = {}
-        self._identifiers = Identifiers((*_RESERVED, "product"))
+        self._identifiers = Identifiers((*_RESERVED, *_DEFINED))
         self.expressions = TensorExpressions(self._name_of, self._entity)
         self._ids = {part.statement: part.id for part in parts_of(name, function)}
         self._lines = ProgramLines()
-        self._multiplies = False
+        self._defined: dict[str, None] = {}
         self._stages = self._found()
 
     def text(self) -> tuple[TextRecord, str]:
@@ -121,8 +138,9 @@ class _Program:
         index = ', "int64"' if self._has_long_indices() else ""
         lines.add(f"{title} = te.create_prim_func([{arguments}]{index}){self._attributes()}")
         head = ["from tvm import te, tirx" if lines.uses("tirx") else "from tvm import te", ""]
-        if self._multiplies:
-            head = ["from tvm import te, tirx", "", *_PRODUCT, ""]
+        if self._defined:
+            head = ["from tvm import te, tirx", ""]
+            head += [line for each in self._defined for line in (*_DEFINED[each], "")]
         return lines.record("python", [*head, ""]), title
 
     # The blocks
@@ -225,19 +243,19 @@ class _Program:
         value, buffer = stage.store.value, stage.store.buffer
         if not reduced:
             return self.expressions.text(value)
-        reducer = _REDUCERS.get(type(value), "")
+        reducer, so_far, added = _reduction(value)
         if stage.block.init is None or not reducer:
             raise self.expressions.refusal(
                 f"the block {stage.block.name_hint} is no sum, product, maximum or minimum"
             )
-        so_far = value.a
         if not isinstance(so_far, ir.TensorLoad) or not so_far.source.same_as(buffer):
             raise self.expressions.refusal(
                 f"the block {stage.block.name_hint} does not reduce what it writes"
             )
-        self._multiplies |= isinstance(value, tirx.Mul)
+        if reducer in _DEFINED:
+            self._defined[reducer] = None
         axes = reduced[0] if len(reduced) == 1 else f"[{', '.join(reduced)}]"
-        return f"{reducer}({self.expressions.text(value.b)}, axis={axes})"
+        return f"{reducer}({self.expressions.text(added)}, axis={axes})"
 
     # What is around the function
 
@@ -305,3 +323,16 @@ class _Program:
         if isinstance(extent, tirx.IntImm):
             return str(int(extent.value))
         return self.expressions.text(extent)
+
+
+def _reduction(value: Any) -> tuple[str, Any, Any]:
+    """Return the reducer of an assignment, what it has reduced so far, and what it adds.
+
+    The reducer is empty for others. What only looks like one that keeps NaN makes another function,
+    and is refused at the end.
+    """
+    if isinstance(value, tirx.Select) and isinstance(value.condition, tirx.Or):
+        name = {tirx.GT: "largest", tirx.LT: "smallest"}.get(type(value.condition.a), "")
+        return name, value.true_value, value.false_value
+    reducer = _REDUCERS.get(type(value), "")
+    return (reducer, value.a, value.b) if reducer else ("", None, None)

@@ -100,7 +100,7 @@ def test_the_program_reads_as_the_course_writes_it() -> None:
         '    k = te.reduce_axis((0, 5), name="k")\n'
         "    matmul = te.compute((4, 6), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k),"
         ' name="matmul")\n'
-        "    return te.compute((4, 6), lambda i0, i1: te.max(matmul[i0, i1], 0.0),"
+        "    return te.compute((4, 6), lambda i0, i1: te.max(0.0, matmul[i0, i1]),"
         ' name="relu")\n'
         "\n\n"
         'A = te.placeholder((4, 5), "float32", name="A")\n'
