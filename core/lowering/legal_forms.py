@@ -49,7 +49,8 @@ def _place(largest: bool) -> Any:
         return tirx.Select(keeps, x[0], y[0]), tirx.Select(keeps, x[1], y[1])
 
     def start(place: str, dtype: str) -> Any:
-        return tirx.const(-1, place), _farthest(largest, dtype)
+        # Later than any, so that an infinity that equals the start still has its own place.
+        return tirx.max_value(place), _farthest(largest, dtype)
 
     return te.comm_reducer(combine, start, name="argmax" if largest else "argmin")
 

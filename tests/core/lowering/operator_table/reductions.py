@@ -403,6 +403,7 @@ ENTRIES = (
             "F.max_pool1d(torch.sqrt(x), 3, 2, 1)",
             "F.max_pool2d(torch.sqrt(x), (2, 3))",
             "torch.log(x - x).amax(dim)",
+            "torch.log(x - x).argmax(dim)",
             "F.max_pool1d(torch.log(x - x), 2)",
             "torch.linalg.vector_norm(torch.sqrt(x), math.inf)",
         ),
