@@ -3,7 +3,6 @@
 from tests.core.lowering.operator_table.drawing import (
     F32,
     FLOATS,
-    WIDE_FLOATS,
     SIGNED,
     WIDE_FLOATS,
     Tensors,
