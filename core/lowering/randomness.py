@@ -120,6 +120,9 @@ def random_outputs(
     named = {node.name: node for node in graph_module.graph.nodes}
     sources: dict[fx.Node, dict[str, None]] = {}
     for node in graph_module.graph.nodes:
+        if "drawn" in node.meta:
+            # A constant that the fx tracer made of what forward drew without its inputs.
+            sources[node] = {node.meta["drawn"]: None}
         if not node.op.startswith("call") or not gives_tensors(node):
             continue
         read = list(node.all_input_nodes)

@@ -33,12 +33,15 @@ class EagerCalls(TorchFunctionMode):
         For each tensor that was changed in place, its memory and the user's line.
     draws
         Lines that have drawn random numbers.
+    drawn
+        Tensors that were drawn or computed of such, each with the name of what drew it.
     """
 
     def __init__(self, boundary: CodeType) -> None:
         super().__init__()
         self.changes: list[tuple[int, SourceLine | None]] = []
         self.draws: dict[SourceLine | None, None] = {}
+        self.drawn: list[tuple[torch.Tensor, str]] = []
         self._boundary = boundary
 
     def __torch_function__(
@@ -67,10 +70,29 @@ class EagerCalls(TorchFunctionMode):
             if tensor._version != version:
                 self.changes.append((tensor.untyped_storage().data_ptr(), line))
         drawn = generators or not torch.equal(state, torch.random.get_rng_state())
-        if drawn and isinstance(result, torch.Tensor):
+        made = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+        if drawn and made:
             self.draws[line] = None
+            source = getattr(func, "__name__", "forward").strip("_")
+        else:
+            source = next(filter(None, map(self.drawn_by, tensors)), "")
+        if source:
+            self.drawn += [(each, source) for each in made]
         return result
+
+    def drawn_by(self, tensor: torch.Tensor) -> str:
+        """Return the name of what drew the numbers in a tensor's memory; empty for none."""
+        return next((name for each, name in self.drawn if _shares_memory(each, tensor)), "")
 
     def notes(self) -> tuple[Note, ...]:
         """Return what the user should know of the calls."""
         return tuple(Note(text=_FROZEN, where=where_of(line)) for line in self.draws)
+
+
+def _shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one is other:
+        return True
+    if one.layout is not torch.strided or other.layout is not torch.strided:
+        return False
+    memory = one.untyped_storage().data_ptr()
+    return bool(memory) and memory == other.untyped_storage().data_ptr()

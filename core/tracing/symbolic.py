@@ -60,8 +60,20 @@ def trace_symbolically(
     _refuse_changes(model, state, calls)
     _refuse_new_state(model, buffers, tracer.lines)
     graph_module = fx.GraphModule(tracer.root, graph, type(model).__name__)
+    _mark_drawn(graph_module, calls)
     lines = {node.name: line for node, line in tracer.lines.items()}
     return graph_module, lines, calls.notes()
+
+
+def _mark_drawn(graph_module: fx.GraphModule, calls: EagerCalls) -> None:
+    """Say in ``meta["drawn"]`` of a constant what drew its numbers while the tracer ran."""
+    if not calls.drawn:
+        return
+    for node in graph_module.graph.find_nodes(op="get_attr"):
+        value = operator.attrgetter(str(node.target))(graph_module)
+        name = calls.drawn_by(value) if isinstance(value, torch.Tensor) else ""
+        if name:
+            node.meta["drawn"] = name
 
 
 def _refuse_changes(

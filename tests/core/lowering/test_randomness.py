@@ -107,3 +107,13 @@ def test_a_branch_that_draws_is_random(bench: Any) -> None:
 
     _, lowered = bench.lower(Calls(compute), (X,), "export", "te")
     assert [bool(sources) for sources in lowered.random] == [True, False]
+
+
+def test_what_is_drawn_without_the_input_is_not_compared_either(bench: Any) -> None:
+    def compute(x: torch.Tensor) -> Any:
+        noise = torch.randn(4, 4)
+        return x + noise, x * torch.ones(4, 4), x + (noise * 2).t(), x.matmul(noise).sum()
+
+    traced, lowered = bench.lower(Calls(compute), (X,), "fx", "te")
+    assert lowered.random == (("randn",), (), ("randn",), ("randn",))
+    assert "draws random numbers here" in traced.notes[0].text
