@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from tvm import ir, relax, sym, tirx
 
-from lowerscope.core.lowering.relax_values import Value, extents_of, is_size
+from lowerscope.core.lowering.relax_values import Value, extents_of, is_size, numbers_of
 
 Extent = Any
 """An int, or an expression of TVM's over the variables of the names."""
@@ -60,6 +60,8 @@ class Dimensions:
     def are_known(self, value: Value) -> bool:
         """Return whether every extent of a tensor is a number, or made of named dimensions."""
         shape = value.ty.shape
+        if numbers_of(shape) is not None:
+            return True
         if not isinstance(shape, relax.ShapeExpr):
             return False
         return all(

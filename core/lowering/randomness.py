@@ -123,7 +123,9 @@ def random_outputs(
         if "drawn" in node.meta:
             # A constant that the fx tracer made of what forward drew without its inputs.
             sources[node] = {node.meta["drawn"]: None}
-        if not node.op.startswith("call") or not gives_tensors(node):
+        if not node.op.startswith("call") or not (sources or is_random(node, modules)):
+            continue
+        if not gives_tensors(node):
             continue
         read = list(node.all_input_nodes)
         if bare_name(node, modules).strip("_") in _OF_SHAPE_ALONE:

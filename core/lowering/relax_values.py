@@ -119,6 +119,15 @@ def extents_of(shape: Any) -> tuple[Any, ...]:
     return tuple(size_of(extent) for extent in shape)
 
 
+@lru_cache(maxsize=1024)
+def numbers_of(shape: Any) -> tuple[int, ...] | None:
+    """Return the extents of a Relax shape where all are numbers; ``None`` otherwise."""
+    if not isinstance(shape, relax.ShapeExpr):
+        return None
+    extents = extents_of(shape)
+    return extents if all(isinstance(each, int) for each in extents) else None
+
+
 def size_of(extent: Any) -> Any:
     """Return an extent as an int, or as an expression where it has several values."""
     if isinstance(extent, tirx.IntImm):

@@ -15,6 +15,7 @@ from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
     is_tensor,
+    numbers_of,
     shape_of,
     size_of,
 )
@@ -41,6 +42,8 @@ def as_traced(
     Refused
         If it has another shape or dtype.
     """
+    if is_tensor(value) and numbers_of(value.ty.shape) == shape and dtype_of(value) == dtype:
+        return value
     dimensions = builder.dimensions
     traced = dimensions.shape(shape)
     if not is_tensor(value) or traced is None or not dimensions.are_known(value):
