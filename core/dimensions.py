@@ -175,8 +175,10 @@ def traced_sizes(recipe: Recipe) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for dimension in dimensions_of(recipe):
         low = max(2, dimension.low)
+        # A model may take some sizes alone, such as multiples of 4: those of the runs are such.
+        wanted = [size for size in dimension.sizes if size >= 2 and size not in taken]
         sizes[dimension.name] = min(
-            range(low, min(dimension.high, low + 500) + 1),
+            wanted or range(low, min(dimension.high, low + 500) + 1),
             key=lambda size: (size in taken, size < 5, not _is_prime(size), abs(size - 5)),
         )
         taken.add(sizes[dimension.name])

@@ -152,8 +152,15 @@ class ToolBar(QWidget):
             self._workspace.change(msgspec.structs.replace(recipe, overrides=()))
 
     def _show_run(self) -> None:
-        record = self._workspace.run_record
-        running = self._workspace.running
+        workspace = self._workspace
+        # While another source is on its way, the outcome would stand beside its name.
+        shown = (
+            workspace.recipe is not None
+            and workspace.wanted is not None
+            and (workspace.recipe.source == workspace.wanted.source)
+        )
+        record = workspace.run_record if shown else None
+        running = workspace.running
         self.run.setText(self.tr("Stop") if running else self.tr("Run"))
         self.times.setVisible(record is not None and not running)
         self.verdict.setVisible(record is not None or running)

@@ -12,7 +12,7 @@ from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QEnterEvent, QResizeEvent
+    from PySide6.QtGui import QEnterEvent, QKeyEvent, QResizeEvent
 
 PADDING = 12
 HEIGHT = 46
@@ -38,6 +38,14 @@ class LinkRow(QPushButton):
         column.setSpacing(0)
         for line in self._lines:
             column.addWidget(line)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         from PySide6.QtCore import Qt

@@ -59,6 +59,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
     declared = module.__dict__.get("entry")
     if isinstance(declared, str):
         return declared, _named(module, declared, candidates, path)
+    if (
+        is_model(declared)
+        or _is_module_class(declared, module)
+        or (isinstance(declared, FunctionType) and _callable_bare(declared))
+    ):
+        return "entry", declared
     exported = module.__dict__.get("__all__")
     if isinstance(exported, (list, tuple)):
         candidates = {key: candidates[key] for key in exported if key in candidates} or candidates

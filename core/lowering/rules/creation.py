@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -140,4 +141,7 @@ def _named(dtype: Any) -> str:
 def _filled(b: NodeBuilder, shape: Sequence[int], value: Any, dtype: str) -> Value:
     if is_tensor(value):
         return broadcast_to(b, cast(b, value, dtype), shape)
+    if isinstance(value, float) and not math.isfinite(value):
+        # The legal form of `full` fails where it writes such a number down.
+        return broadcast_to(b, scalar(value, dtype), shape)
     return b.emit(op.full(list(shape), scalar(value, dtype), dtype))

@@ -343,3 +343,19 @@ def test_models_that_cannot_be_used(tmp_path: Path) -> None:
     assert "Net has no forward" in problem(write(tmp_path, NET.replace("forward", "run"))).what
     meta = write(tmp_path, NET + "entry = 'made'\nmade = Net().to('meta')\n")
     assert "it fails while it moves made to the CPU: NotImplementedError" in problem(meta).what
+
+
+@pytest.mark.parametrize(
+    "line", ["entry = Net", "entry = 'Net'", "entry = Net()", "def entry(): return Net()"]
+)
+def test_a_file_says_which_entry_is_meant(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "two.py"
+    path.write_text(
+        "import torch\n"
+        "class Other(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+        f"{line}\n"
+        "def example_inputs():\n    return (torch.ones(2),)\n"
+    )
+    loaded = load(Source(spec=str(path)), (), 0)
+    assert type(loaded.model).__name__ == "Net"

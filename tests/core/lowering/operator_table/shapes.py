@@ -421,6 +421,7 @@ ENTRIES = (
             "torch.full_like(x, 1)",
             "x.new_full((2, 2), 1)",
             "torch.full(x.shape, 2.5)",
+            "torch.full(x.shape, float('-inf'))",
             "torch.full(x.shape, True)",
             "x.clone().fill_(1)",
             "torch.full_like(x, 2.5, dtype=torch.float64)",
