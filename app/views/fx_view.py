@@ -14,8 +14,6 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import FxNode, FxPart
 
-TRACERS = {"fx": "symbolic_trace", "export": "torch.export"}
-
 
 class FxView(Pane):
     """The pane with the FX graph."""
@@ -64,7 +62,7 @@ class FxView(Pane):
             self.set_context("")
         else:
             self.code.show_text_of("")
-            self.set_context(f"{len(snapshot.fx)} nodes · {TRACERS[snapshot.tracer]}")
+            self.set_context(f"{len(snapshot.fx)} nodes · {snapshot.tracer}")
         self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + snapshot.tracer)
         self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
         self._show_selection()
