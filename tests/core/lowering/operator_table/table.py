@@ -8,6 +8,7 @@ from tests.core.lowering.operator_table import (
     elementwise,
     indexing,
     networks,
+    rare,
     reductions,
     shapes,
 )
@@ -21,6 +22,7 @@ FAMILIES: dict[str, ModuleType] = {
     "Indexing and writing": indexing,
     "Shapes and creation": shapes,
     "Networks": networks,
+    "Rarely called": rare,
 }
 
 ENTRIES: dict[str, Entry] = {}
