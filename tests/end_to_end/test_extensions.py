@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
+from pytestqt.exceptions import TimeoutError
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
@@ -171,6 +172,7 @@ def test_a_rule_is_written_for_a_node_edited_and_read_again(
 
 
 @pytest.mark.xfail(
+    raises=TimeoutError,
     strict=False,
     reason="one run in some forty does not end after a rule was written; cause unknown",
 )
