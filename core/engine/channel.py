@@ -44,7 +44,7 @@ class Channel:
         Raises
         ------
         ProtocolError
-            If the message is too long. Nothing has been written then.
+            If the message is too long or has no encoding. Nothing has been written then.
         """
         frame = memoryview(encode_frame(message))
         with self._sending:

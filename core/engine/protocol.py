@@ -122,9 +122,12 @@ def encode_frame(message: ToChild | ToWindow) -> bytes:
     Raises
     ------
     ProtocolError
-        If it is longer than `FRAME_LIMIT`.
+        If it is longer than `FRAME_LIMIT`, or holds what has no encoding.
     """
-    payload = msgspec.msgpack.encode(message)
+    try:
+        payload = msgspec.msgpack.encode(message)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProtocolError(f"a message cannot be encoded: {error}") from error
     if len(payload) > FRAME_LIMIT:
         raise ProtocolError(
             f"a message of {len(payload) / 2**20:.0f} MB is longer than"

@@ -87,7 +87,7 @@ def function_text(module: IRModule, name: str) -> TextRecord:
     LowerscopeError
         If there is no such function, or it is external and has no text.
     """
-    names = {variable.name_hint: variable for variable in module.get_global_vars()}
+    names = {str(variable.name_hint): variable for variable in module.get_global_vars()}
     function = module[names[name]] if name in names else None
     parts: Sequence[Part | Bound]
     if isinstance(function, tirx.PrimFunc):

@@ -22,7 +22,7 @@ import msgspec
 from lowerscope.core.engine.jobs import Call, Context
 from lowerscope.core.engine.protocol import MethodType, Reply, encode_frame, to_raw
 from lowerscope.core.engine.server import serve
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, Problem
 
 
 class Nothing(msgspec.Struct, frozen=True):
@@ -122,6 +122,23 @@ def fail(params: Text, context: Context) -> None:
     raise ZeroDivisionError(params.text)
 
 
+class OddText(str):
+    """A text of another library's own class, as TVM's names are."""
+
+
+def err_oddly(params: Text, context: Context) -> None:
+    """Raise an error of the user's whose texts are of a class that has no encoding."""
+    text = OddText(params.text)
+    raise LowerscopeError(text, where=text, choices=(text,))
+
+
+def answer_with_an_odd_problem(params: Text, context: Context) -> None:
+    """Fail with a problem that cannot be sent."""
+    error = LowerscopeError("")
+    error.problem = Problem(what=OddText(params.text))
+    raise error
+
+
 def say(params: Text, context: Context) -> None:
     """Print in every way that there is."""
     print(f"print {params.text}")
@@ -203,6 +220,8 @@ METHODS: Mapping[str, MethodType] = {
     "call_exit": MethodType(Nothing, None, "heavy", "leaving"),
     "err": MethodType(Text, None, "heavy", "erring"),
     "fail": MethodType(Text, None, "heavy", "failing"),
+    "err_oddly": MethodType(Text, None, "light", "erring"),
+    "answer_with_an_odd_problem": MethodType(Text, None, "light", "erring"),
     "say": MethodType(Text, None, "heavy", "talking"),
     "flood": MethodType(Count, None, "heavy", "talking"),
     "utter": MethodType(Text, None, "heavy", "talking"),

@@ -258,6 +258,30 @@ def test_a_users_error_arrives_whole(child: Child) -> None:
     assert answer.problem.code == ""
 
 
+def test_a_users_error_whose_texts_are_of_another_librarys_class_arrives_whole(
+    child: Child,
+) -> None:
+    child.ask(1, "err_oddly", practice.Text("no such function"))
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert answer.problem.what == "no such function"
+    assert answer.problem.choices == ("no such function",)
+    child.ask(2, "echo", practice.Text("still here"))
+    assert child.result() == "still here"
+
+
+def test_an_answer_that_cannot_be_sent_is_an_internal_error_and_the_lane_goes_on(
+    child: Child,
+) -> None:
+    child.ask(1, "answer_with_an_odd_problem", practice.Text("oops"))
+    answer = child.answer()
+    assert isinstance(answer, Failure)
+    assert answer.problem.code == "internal"
+    assert "cannot be encoded" in answer.problem.what
+    child.ask(2, "echo", practice.Text("still here"))
+    assert child.result() == "still here"
+
+
 def test_our_own_mistake_is_internal_with_its_traceback_and_in_the_log(child: Child) -> None:
     child.ask(1, "fail", practice.Text("oops"))
     answer = child.answer()
