@@ -17,8 +17,9 @@ from lowerscope.core.engine.protocol import (
     ValuesParams,
 )
 from lowerscope.core.errors import Problem
+from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import GraphRecord, SourceLine, TextRecord, ValuesRecord, View
+from lowerscope.core.records import SourceLine, TextRecord, ValuesRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
 
 OnProblem = Callable[[Problem], None]

@@ -13,12 +13,12 @@ from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
 from lowerscope.core.finding_tensors import constant_records, find_tensor
+from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.outside import with_outside
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
-    GraphRecord,
     RunRecord,
     Snapshot,
     SourceLine,

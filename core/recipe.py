@@ -18,7 +18,7 @@ SEEDS = 2**32
 Strategy = Literal["high-level", "te", "library"]
 TracerName = Literal["auto", "fx", "export"]
 
-ExtensionKind = Literal["rules", "library"]
+ExtensionKind = Literal["rules", "library", "passes"]
 
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
@@ -121,7 +121,8 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
         The file.
     kind
         ``"rules"`` for lowering rules (see `core.rules`), ``"library"`` for functions that it
-        registers with TVM by ``tvm.register_global_func``. A rule file may register functions too.
+        registers with TVM by ``tvm.register_global_func``, ``"passes"`` for passes of TVM that it
+        defines. A rule file may register functions too.
     on
         Whether it takes part.
     """
@@ -131,11 +132,27 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     on: bool = True
 
 
+OptionValue = bool | int | float | str | tuple[str, ...] | None
+"""The value of an option of a pass."""
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of the transformation: a pass, by its name in `core.passes.catalogue`."""
+    """One step of the transformation: a pass.
+
+    Attributes
+    ----------
+    name
+        In `core.passes.catalogue`, or in a file of the recipe's extensions of the kind
+        ``"passes"``.
+    on
+        Whether it is applied.
+    options
+        Those that differ from the pass's own defaults, by name.
+    """
 
     name: str
     on: bool = True
+    options: dict[str, OptionValue] = {}
 
 
 class Tolerances(msgspec.Struct, frozen=True, kw_only=True):

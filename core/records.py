@@ -12,10 +12,16 @@ from typing import Literal
 
 import msgspec
 
-View = Literal["script", "numpy", "te", "builder", "metadata", "code"]
+from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.step_records import PassRecord, TranslationRecord
+
+View = Literal[
+    "script", "numpy", "te", "builder", "metadata", "code", "source", "bytecode", "llvm", "asm"
+]
 """What a text shows: a function's TVMScript, the same loops in NumPy, the tensor expressions that
-it comes from; the program that builds a module, or its script with metadata; or the code of the FX
-graph."""
+it comes from; the program that builds a module, or its script with metadata; the code of the FX
+graph, or the user's own file; the bytecode of ``main`` for the virtual machine, and the LLVM IR and
+the assembly of a function."""
 
 LibraryOrigin = Literal["file", "torch", "tvm", "missing"]
 
@@ -224,59 +230,6 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[FxPart, ...] = ()
 
 
-class Box(msgspec.Struct, frozen=True, kw_only=True):
-    """A node as it is drawn: a rectangle with its top left corner at ``x``, ``y``, in pixels.
-
-    ``kind`` is ``input``, ``constant``, ``call`` or ``output``; ``strategy`` as in `FxNode`, or
-    empty.
-    """
-
-    id: str
-    title: str
-    subtitle: str
-    kind: str
-    strategy: str
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that flows from one box to another, along ``points`` from bottom to top edge.
-
-    A slanted segment lies between two rows of boxes; it may be drawn as a curve with vertical
-    ends. ``label_at`` is where the label is written: the left end of its text, at half its
-    height; ``None`` where it is not, as another edge with the same value has it already.
-    """
-
-    source: str
-    target: str
-    label: str
-    points: tuple[tuple[float, float], ...]
-    label_at: tuple[float, float] | None = None
-
-
-class Region(msgspec.Struct, frozen=True, kw_only=True):
-    """A frame around boxes that belong together, such as those of a data-flow block."""
-
-    title: str
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A graph with its layout, in pixels; the top left corner is at 0, 0."""
-
-    boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
-    width: float
-    height: float
-    regions: tuple[Region, ...] = ()
-
-
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of a text that show an entity, ``first`` to ``last``, both included, from 1."""
 
@@ -374,6 +327,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         What the rule and library files hold that are switched on, in order.
     constants
         Constants of the Relax module that are none of the model's parameters.
+    translation
+        The steps of the translation, one an FX node in order; empty for a source without torch.
+    passes
+        The recipe's steps, and the passes inside of them, in the order in which they began.
     links
         Pairs of ids that belong together, as they were recorded when the second was made.
     notes
@@ -395,6 +352,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     library: tuple[LibraryRecord, ...] = ()
     extensions: tuple[ExtensionRecord, ...] = ()
     constants: tuple[ParameterRecord, ...] = ()
+    translation: tuple[TranslationRecord, ...] = ()
+    passes: tuple[PassRecord, ...] = ()
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}

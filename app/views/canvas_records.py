@@ -9,7 +9,7 @@ from lowerscope.app.widgets.graph_canvas import (
     CanvasNode,
     CanvasRegion,
 )
-from lowerscope.core.records import GraphRecord
+from lowerscope.core.graph_records import GraphRecord
 
 
 def canvas_graph(record: GraphRecord) -> CanvasGraph:

@@ -10,7 +10,7 @@ from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records import GraphRecord
+from lowerscope.core.graph_records import GraphRecord
 
 
 class FetchedGraph(GraphPage):

@@ -13,8 +13,8 @@ from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import STRATEGY_NAMES
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.recipe import STRATEGIES, Strategy
-from lowerscope.core.records import GraphRecord
 
 EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 

@@ -17,9 +17,9 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from lowerscope.core.errors import Problem
+from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
-    GraphRecord,
     RunRecord,
     Snapshot,
     SourceLine,
@@ -28,6 +28,7 @@ from lowerscope.core.records import (
     View,
 )
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.step_records import Moment
 
 VERSION = 1
 """Of the messages below; the first message of a child carries it."""
@@ -201,7 +202,8 @@ class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextParams(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of function ``name`` after the passes, or of the whole module before them.
+    """A text of function ``name`` after the passes, or of the whole module before them; or, of
+    either, at a ``moment`` between.
 
     ``view`` is ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the
     program that builds the module, or ``"metadata"`` for its script with metadata. The method
@@ -212,6 +214,7 @@ class TextParams(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
     name: str = ""
     view: View = "script"
+    moment: Moment | None = None
 
 
 class GraphParams(msgspec.Struct, frozen=True, kw_only=True):

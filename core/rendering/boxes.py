@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.records import Box, Edge, GraphRecord, Region
+from lowerscope.core.graph_records import Box, Edge, GraphRecord, Region
 from lowerscope.core.rendering.bands import Bands
 from lowerscope.core.rendering.layout import NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.records import FxNode, GraphRecord
+from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.records import FxNode
 from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
 from lowerscope.core.rendering.fx_labels import Label, Values, label_of
 from lowerscope.core.rendering.metrics import TextMetrics

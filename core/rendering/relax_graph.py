@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import IRModule, ir, relax, tirx
 
-from lowerscope.core.records import GraphRecord
+from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.relax_bindings import (
     Bound,
     bound_in,

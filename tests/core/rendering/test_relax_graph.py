@@ -6,7 +6,7 @@ import networkx
 import pytest
 import tvm
 
-from lowerscope.core.records import GraphRecord, Region
+from lowerscope.core.graph_records import GraphRecord, Region
 from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.relax_graph import relax_graph

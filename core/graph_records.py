@@ -1,0 +1,108 @@
+"""Graphs as the window draws them: laid out, plain, frozen, serialisable values, in pixels.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+GraphName = Literal["fx", "relax"]
+"""A graph that can be asked for: of the FX nodes, or of the bindings of a Relax function."""
+
+
+class Box(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as it is drawn: a rectangle with its top left corner at ``x``, ``y``.
+
+    ``kind`` is ``input``, ``constant``, ``call``, ``output``, or ``group`` for a module that is
+    collapsed into one box: its id is that of the module, ``module:layer1``, and ``members`` are the
+    ids of what is inside. ``strategy`` as in `FxNode`, or empty; of a group, the one that all of
+    its members have.
+    """
+
+    id: str
+    title: str
+    subtitle: str
+    kind: str
+    strategy: str
+    x: float
+    y: float
+    width: float
+    height: float
+    members: tuple[str, ...] = ()
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that flows from one box to another, along ``points`` from bottom to top edge.
+
+    A slanted segment lies between two rows of boxes; it may be drawn as a curve with vertical
+    ends. ``label_at`` is where the label is written: the left end of its text, at half its
+    height; ``None`` where it is not, as another edge with the same value has it already.
+    """
+
+    source: str
+    target: str
+    label: str
+    points: tuple[tuple[float, float], ...]
+    label_at: tuple[float, float] | None = None
+
+
+class Port(msgspec.Struct, frozen=True, kw_only=True):
+    """An end of a long edge that is not drawn: a stub at a box, with the name of the other end.
+
+    Attributes
+    ----------
+    box
+        Id of the box that it is at.
+    others
+        Ids of the boxes at the other ends: one source, or all targets.
+    label
+        What is written in it: the name of the value.
+    side
+        ``"in"``: at the top edge of the box; ``"out"``: at its bottom edge.
+    x, y, width, height
+        Of the stub; top left corner.
+    """
+
+    box: str
+    others: tuple[str, ...]
+    label: str
+    side: Literal["in", "out"]
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A frame around boxes that belong together.
+
+    ``id`` is that of a module that is expanded, ``module:layer1``, which can be collapsed; it is
+    empty for a data-flow block. Outer frames come first.
+    """
+
+    title: str
+    x: float
+    y: float
+    width: float
+    height: float
+    id: str = ""
+
+
+class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A graph with its layout; the top left corner is at 0, 0.
+
+    ``expanded`` are the ids of the modules that are expanded, outer ones first, and
+    ``collapsible`` whether there are modules at all.
+    """
+
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    width: float
+    height: float
+    regions: tuple[Region, ...] = ()
+    ports: tuple[Port, ...] = ()
+    expanded: tuple[str, ...] = ()
+    collapsible: bool = False

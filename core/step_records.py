@@ -1,0 +1,79 @@
+"""Steps that can be looked at: of the translation, of the recipe's passes, of the build's own.
+
+The lists are light; texts and differences are made when a step is looked at. Everything here is
+plain, frozen and serialisable. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Clock = Literal["translate", "passes", "build"]
+"""A list of steps: FX nodes translated, the recipe's passes, or the passes of the build."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """A point in a list of steps: after its first ``index`` steps; 0 is before the first."""
+
+    clock: Clock
+    index: int
+
+
+class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass that was applied, or is to be.
+
+    Attributes
+    ----------
+    number
+        Its place in the list, from 1: `Moment.index` for the module after it.
+    name
+        TVM's own.
+    depth
+        0 for a pass that no other one has called.
+    parent
+        Number of the pass that called it; 0 where none did.
+    step
+        Place of the recipe's step that it belongs to, from 1; 0 for one of the build's own.
+    milliseconds
+        With the passes inside of it.
+    changed
+        Names of the functions that it changed, added or removed.
+    status
+        ``"done"``; ``"failed"``, with the ``error``; ``"skipped"`` for what comes after a pass that
+        failed; ``"off"`` for a step that is switched off.
+    """
+
+    number: int
+    name: str
+    depth: int = 0
+    parent: int = 0
+    step: int = 0
+    milliseconds: float = 0.0
+    changed: tuple[str, ...] = ()
+    status: Literal["done", "failed", "skipped", "off"] = "done"
+    error: str = ""
+
+
+class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The translation of one FX node.
+
+    Attributes
+    ----------
+    number
+        Its place in the list, from 1: `Moment.index` for the module after it.
+    node
+        Id of the FX node.
+    bindings, functions
+        Ids of the bindings that it added to ``main``, and names of the functions that it added to
+        the module.
+    value
+        What it stands for from then on: the name of a variable, or a description.
+    """
+
+    number: int
+    node: str
+    bindings: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    value: str = ""
