@@ -19,6 +19,7 @@ from lowerscope.app.history import History
 from lowerscope.app.outcomes import Outcomes
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.selection import Links, Selection
+from lowerscope.app.stepping import Stepping
 from lowerscope.core.engine.protocol import RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
@@ -106,6 +107,7 @@ class Workspace(QObject):
         self._run_waits = False
         self._reopening = False
         self.fetches = Fetches(self.engine, self._shown)
+        self.stepping = Stepping(self)
         self._links = Links()
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
@@ -285,6 +287,7 @@ class Workspace(QObject):
         self._set_trouble()
         self._set_activity(Activity())
         self._selection = self._links.select(self._selection.chosen)
+        self.stepping.take(change.recipe.source, snapshot)
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()
         self.selection_changed.emit()

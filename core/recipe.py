@@ -154,6 +154,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     on: bool = True
     options: dict[str, OptionValue] = {}
 
+    def __hash__(self) -> int:
+        # A recipe is looked up in tables, and a dict has no hash of its own.
+        return hash((self.name, self.on, frozenset(self.options.items())))
+
 
 class Tolerances(msgspec.Struct, frozen=True, kw_only=True):
     """When two values count as equal: ``|a - b| <= atol + rtol * |b|``, elementwise."""

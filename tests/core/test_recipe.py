@@ -14,7 +14,10 @@ FULL = Recipe(
     tracer="export",
     lowering="te",
     overrides=(Override(pattern="layer1.*", strategy="library"),),
-    steps=(Step(name="LegalizeOps", on=False),),
+    steps=(
+        Step(name="LegalizeOps", on=False),
+        Step(name="FuseOps", options={"fuse_opt_level": 1, "patterns": ("a", "b")}),
+    ),
     target="native",
     threads=2,
 )
@@ -22,6 +25,10 @@ FULL = Recipe(
 
 def test_a_recipe_survives_its_file() -> None:
     assert from_json(to_json(FULL)) == FULL
+
+
+def test_equal_recipes_have_equal_hashes() -> None:
+    assert hash(from_json(to_json(FULL))) == hash(FULL)
 
 
 def test_a_minimal_file_has_the_defaults() -> None:
