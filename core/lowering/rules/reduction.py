@@ -298,18 +298,32 @@ def topk(
     b: NodeBuilder, input: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Value:
     axis = axis_of(dim, rank_of(input))
-    return b.emit(op.topk(input, k, axis, "both", largest, "int64"))
+    values, order = sort(b, input, axis, largest)
+    first = ([axis], [0], [k])
+    return tuple(b.emit(op.strided_slice(each, *first)) for each in (values, order))
 
 
 @rule(torch.argsort, "argsort", aten.argsort.default)
 def argsort(
     b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Value:
+    axis = axis_of(dim, rank_of(input))
     dtype = dtype_of(input)
     if dtype not in ("float32", "float64", "int32", "int64"):
         # TVM sorts no other numbers.
         input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
-    return b.emit(op.argsort(input, axis_of(dim, rank_of(input)), descending, "int64"))
+    if not is_float(dtype):
+        return b.emit(op.argsort(input, axis, descending, "int64"))
+    # NaN has no order in TVM, and is the largest in torch. So it is sorted as infinity first, and
+    # then, as both sorts keep the order of equals, to beyond the infinities.
+    missing = is_nan(b, input)
+    infinite = scalar(math.inf, dtype_of(input))
+    order = b.emit(
+        op.argsort(b.emit(op.where(missing, infinite, input)), axis, descending, "int64")
+    )
+    flags = b.emit(op.gather_elements(cast(b, missing, "int32"), order, axis))
+    last = b.emit(op.argsort(flags, axis, descending, "int64"))
+    return b.emit(op.gather_elements(order, last, axis))
 
 
 @rule(torch.sort, "sort", aten.sort.default, aten.sort.stable)
@@ -325,8 +339,14 @@ def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool =
     value = b.emit(op.reshape(input, (-1,))) if dim is None else input
     axis = axis_of(0 if dim is None else dim, rank_of(value))
     middle = (shape_of(value)[axis] - 1) // 2
-    order = b.emit(op.argsort(value, axis, False, "int64"))
+    order = argsort(b, value, axis)
     place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
+    if is_float(dtype_of(value)):
+        # Where there is a NaN, the first one is the median.
+        missing = cast(b, is_nan(b, value), "int32")
+        some = b.emit(op.max(missing, axis, keepdims=True))
+        first = b.emit(op.argmax(missing, axis, keepdims=True))
+        place = b.emit(op.where(truth(b, some), first, place))
     found = b.emit(op.gather_elements(value, place, axis))
     if not keepdim:
         found, place = (b.emit(op.squeeze(each, [axis])) for each in (found, place))

@@ -408,4 +408,19 @@ ENTRIES = (
             "torch.linalg.vector_norm(torch.sqrt(x), math.inf)",
         ),
     ),
+    Entry(
+        "order of NaN and infinity",
+        {"x": Tensors(FLOATS, rank=(1, 3), low=-1, high=4, extents=(2, 6)), "dim": axis()},
+        (
+            "torch.sort(torch.sqrt(x), dim=dim, stable=True)",
+            "torch.sort(1 / torch.relu(torch.sqrt(x)), dim=dim, descending=True, stable=True)",
+            "torch.argsort(torch.sqrt(x), dim=dim, stable=True)",
+            "torch.topk(torch.sqrt(x), 2, dim)[0]",
+            "torch.sqrt(x).topk(2, dim, largest=False).values",
+            "torch.sqrt(x).median()",
+            "torch.median(torch.sqrt(x), dim)",
+            "torch.log(x - x).median(dim, keepdim=True)[0]",
+        ),
+        operators_stay=True,
+    ),
 )
