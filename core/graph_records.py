@@ -12,6 +12,13 @@ import msgspec
 GraphName = Literal["fx", "relax"]
 """A graph that can be asked for: of the FX nodes, or of the bindings of a Relax function."""
 
+TITLE_BAR = 26.0
+"""Height, in pixels, of the bar with chevron and title at the top of a `Region` that has an id: the
+layout keeps it free of boxes. (The title of a region without one is in its bottom left corner.)"""
+
+CHEVRON = 16.0
+"""Width, in pixels, that a box of kind ``group`` has besides, left of its words."""
+
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
     """A node as it is drawn: a rectangle with its top left corner at ``x``, ``y``.
