@@ -55,6 +55,7 @@ class ProblemsView(QWidget):
         self._content: QWidget | None = None
         workspace.problems_changed.connect(self._show_problems)
         workspace.snapshot_changed.connect(self._show_problems)
+        theme.notifier().changed.connect(self._show_problems)
         self._show_problems()
 
     def _show_problems(self) -> None:

@@ -56,10 +56,6 @@ class ResultView(QWidget):
             ),
         )
         self.sizes.hide()
-        self.outputs.set_empty(
-            self.tr("Not run yet"),
-            self.tr("Run (F5) compiles the module, runs it, and compares it with torch."),
-        )
         self.picture = PictureView(self.tr("Input picture"))
         self.prediction = QLabel()
         self.prediction.setTextFormat(Qt.TextFormat.RichText)
@@ -111,6 +107,15 @@ class ResultView(QWidget):
     def _show_run(self) -> None:
         record = self._workspace.run_record
         if record is None:
+            if self._workspace.running:
+                self.outputs.set_empty(
+                    self.tr("Running…"), self.tr("Cancel, in the status bar, stops it.")
+                )
+            else:
+                self.outputs.set_empty(
+                    self.tr("Not run yet"),
+                    self.tr("Run (F5) compiles the module, runs it, and compares it with torch."),
+                )
             self.outputs.set_rows(())
             self.sizes.hide()
             self.summary.setText("")

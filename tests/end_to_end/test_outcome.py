@@ -1,0 +1,42 @@
+"""The Outcome pane while things happen: during a run, and when the colours change."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app import theme
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+
+
+def test_a_run_says_that_it_runs_and_then_what_came_out(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    outputs = window.panes.result.outputs
+    assert outputs.empty.accessibleName() == "Not run yet"
+    window.commands.action("run").trigger()
+    assert outputs.empty.accessibleName() == "Running…"
+    window.workspace.cancel()
+    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    assert outputs.empty.accessibleName() == "Not run yet"
+    run_and_wait(qtbot, window)
+    assert [row.key for row in outputs.rows()] == ["output"]
+
+
+def test_a_problem_takes_the_colours_of_another_scheme(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    window.change(target="nonsense")
+    qtbot.waitUntil(lambda: bool(window.workspace.problems), timeout=PATIENCE)
+
+    def headline() -> str:
+        labels = window.panes.problems.findChildren(QLabel)
+        return next(each.styleSheet() for each in labels if each.text().startswith("✕"))
+
+    window.commands.action("light").trigger()
+    assert headline() == f"color: {theme.LIGHT.wrong}"
+    window.commands.action("dark").trigger()
+    qtbot.waitUntil(lambda: headline() == f"color: {theme.DARK.wrong}")
+    window.commands.action("light").trigger()
