@@ -70,6 +70,11 @@ class LowerscopeError(Exception):
         super().__init__(self.problem.line())
 
 
+def error_of(problem: Problem) -> LowerscopeError:
+    """Return an error that carries `problem`, to raise what was kept."""
+    return LowerscopeError(**msgspec.structs.asdict(problem))
+
+
 class Cancelled(Exception):
     """The user asked for the work under way to stop."""
 

@@ -35,7 +35,7 @@ def with_outside(snapshot: Snapshot, stages: Stages) -> Snapshot:
         snapshot,
         library=tuple(_library(stages, snapshot.functions, snapshot.fx)),
         extensions=tuple(_extensions(stages, snapshot.fx)),
-        notes=notes_of(stages),
+        notes=(*notes_of(stages), *_failed_step(stages)),
     )
 
 
@@ -52,6 +52,12 @@ def notes_of(stages: Stages) -> tuple[Note, ...]:
             for name, at in missing.items()
         ),
     )
+
+
+def _failed_step(stages: Stages) -> Iterator[Note]:
+    problem = stages.transformed.problem
+    if problem is not None:
+        yield Note(text=problem.what, where=problem.where, todo=problem.todo, code="failed-step")
 
 
 def _missing(stages: Stages) -> dict[str, tuple[str, ...]]:

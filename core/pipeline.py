@@ -32,6 +32,7 @@ from lowerscope.core.rule_files import write_rule
 from lowerscope.core.runs import run_all
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment
 from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import write_text
 
@@ -78,7 +79,14 @@ class Pipeline:
             snapshot, key=stages.run_key, milliseconds=stages.milliseconds
         )
 
-    def text(self, recipe: Recipe, view: View, name: str, progress: Progress) -> TextRecord:
+    def text(
+        self,
+        recipe: Recipe,
+        view: View,
+        name: str,
+        progress: Progress,
+        moment: Moment | None = None,
+    ) -> TextRecord:
         """Return a text of a module that is kept: see `derived_text`.
 
         Raises
@@ -87,10 +95,22 @@ class Pipeline:
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
         self._check_kept(recipe, progress)
-        return self.derived_text(recipe, view, name, progress)
+        return self.derived_text(recipe, view, name, progress, moment)
 
-    def derived_text(self, recipe: Recipe, view: View, name: str, progress: Progress) -> TextRecord:
+    def derived_text(
+        self,
+        recipe: Recipe,
+        view: View,
+        name: str,
+        progress: Progress,
+        moment: Moment | None = None,
+    ) -> TextRecord:
         """Return a function after the passes as script, NumPy or TE, or the module's builder.
+
+        Parameters
+        ----------
+        moment
+            Show the module at this moment; without a name, its Relax functions as script.
 
         Raises
         ------
@@ -100,8 +120,8 @@ class Pipeline:
         stages = self.stages(recipe, progress)
         return stages.keep(
             "text",
-            key_of("text", stages.transform_key, view, name),
-            lambda: write_text(stages, view, name),
+            key_of("text", stages.transform_key, view, name, moment),
+            lambda: write_text(stages, view, name, moment),
             lambda text: 2 * len(text.text),
         )
 

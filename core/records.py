@@ -33,8 +33,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     """Something that the user should know and that stops nothing.
 
     ``code`` is what a window can react to with more than text: ``"missing-function"`` (no file
-    registers a function that is called, so that it cannot run); otherwise empty. ``todo`` is what
-    to do about it, where there is something.
+    registers a function that is called, so that it cannot run), ``"failed-step"`` (a pass of the
+    recipe failed, and nothing after it was applied); otherwise empty. ``todo`` is what to do about
+    it, where there is something.
     """
 
     text: str

@@ -55,7 +55,7 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
         anything is built.
     """
     sizes = runs_of(recipe)
-    lowered, module = stages.lowered, stages.transformed.module
+    lowered, module = stages.lowered, stages.completed
     with stages.running():
         check_registered(module, () if lowered is None else lowered.library)
     built = stages.built

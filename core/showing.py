@@ -60,7 +60,7 @@ def show_tensorir(
     pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
 ) -> str:
     """Return the script of the module after the passes, or of one of its functions."""
-    module = pipeline.stages(recipe).transformed.module
+    module = pipeline.stages(recipe).completed
     return _script(module, function, as_json=as_json, show_meta=show_meta)
 
 
@@ -132,7 +132,7 @@ def show_loops(
 
 
 def _prim_funcs(pipeline: Pipeline, recipe: Recipe) -> dict[str, tvm.tirx.PrimFunc]:
-    return prim_funcs_of(pipeline.stages(recipe).transformed.module)
+    return prim_funcs_of(pipeline.stages(recipe).completed)
 
 
 def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bool) -> str:

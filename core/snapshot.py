@@ -9,6 +9,7 @@ import torch
 import tvm
 
 from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.records import (
     FunctionRecord,
@@ -76,6 +77,7 @@ def make_snapshot(
         fx_graph=graph,
         relax=relax_text(module),
         functions=_functions(transformed, calls),
+        passes=pass_records(transformed.runs),
         links=tuple(_links(nodes, called, model, arguments)),
     )
 

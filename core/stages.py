@@ -38,6 +38,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
+from lowerscope.core.step_records import Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
 
 T = TypeVar("T")
@@ -185,7 +186,7 @@ class Stages:
 
     @cached_property
     def transformed(self) -> TransformedModel:
-        """The module after the recipe's steps."""
+        """The module after the recipe's steps, or after those before one that failed."""
         module, steps = self.module, self._recipe.steps
         if binds_params(self._recipe) and self.loaded.module is not None and not self.parameters:
             raise LowerscopeError(
@@ -201,16 +202,40 @@ class Stages:
 
         return self.keep("passes", self.transform_key, make)
 
+    @property
+    def completed(self) -> tvm.IRModule:
+        """The module after all of the recipe's steps.
+
+        Raises
+        ------
+        LowerscopeError
+            If one of them failed.
+        """
+        self.transformed.check()
+        return self.transformed.module
+
+    def module_at(self, moment: Moment) -> tvm.IRModule:
+        """Return the module at a moment of the clock ``"passes"``.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no module at that moment: there is no such step, or it was not applied.
+        """
+        if moment.clock != "passes":
+            raise LowerscopeError(f"there is no module at a step of the clock {moment.clock}")
+        return self.transformed.module_after(moment.index)
+
     @cached_property
     def built(self) -> BuiltModel:
         """The executable for the recipe's target, with its library functions registered."""
-        transformed, loaded, lowered = self.transformed, self.loaded, self.lowered
+        module, loaded, lowered = self.completed, self.loaded, self.lowered
         target = make_target(self._recipe.target, self._recipe.threads)
 
         def make() -> BuiltModel:
             self._progress.report("Compiling")
             with loaded.environment():
-                return build(transformed.module, target)
+                return build(module, target)
 
         # An executable that was kept finds those of another recipe under the same names.
         register_library({} if lowered is None else lowered.library)

@@ -15,9 +15,10 @@ from lowerscope.core.rendering.builder_text import BuilderText, builder_text
 from lowerscope.core.rendering.fx_code import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.numpy_text import numpy_text
-from lowerscope.core.rendering.script import function_text
+from lowerscope.core.rendering.script import function_text, relax_text
 from lowerscope.core.rendering.te_text import te_text
 from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment
 
 _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
     "numpy": numpy_text,
@@ -25,9 +26,15 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 }
 
 
-def write_text(stages: Stages, view: View, name: str) -> TextRecord:
+def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
     module before them; for ``"code"``, the FX graph.
+
+    Parameters
+    ----------
+    moment
+        Of the module that is shown. At a moment, a script without a `name` is that of the Relax
+        functions.
 
     Raises
     ------
@@ -35,7 +42,7 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
         If there is no such function, or it cannot be written in that way, with the reason.
     """
     if view == "builder":
-        return builder_of(stages, stages.module).record
+        return builder_of(stages, _whole(stages, moment)).record
     if view == "code":
         if stages.traced is None:
             raise LowerscopeError(
@@ -45,8 +52,10 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
             )
         return fx_code(stages.traced.graph_module)
     if view == "metadata":
-        return metadata_text(stages.module)
-    module = stages.transformed.module
+        return metadata_text(_whole(stages, moment))
+    module = stages.transformed.module if moment is None else stages.module_at(moment)
+    if view == "script" and moment is not None and not name:
+        return relax_text(module)
     if view == "script":
         return function_text(module, name)
     functions = prim_funcs_of(module)
@@ -57,6 +66,10 @@ def write_text(stages: Stages, view: View, name: str) -> TextRecord:
             todo=f"The module has {', '.join(functions)}",
         )
     return _WRITERS[view](functions[name], name)
+
+
+def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:
+    return stages.module if moment is None else stages.module_at(moment)
 
 
 def prim_funcs_of(module: tvm.IRModule) -> dict[str, tvm.tirx.PrimFunc]:

@@ -141,8 +141,10 @@ def _open_pipeline() -> Mapping[str, Call]:
     pipeline = Pipeline()
     return {
         "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
-        "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context),
-        "derived_text": lambda p, context: pipeline.derived_text(p.recipe, p.view, p.name, context),
+        "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context, p.moment),
+        "derived_text": lambda p, context: pipeline.derived_text(
+            p.recipe, p.view, p.name, context, p.moment
+        ),
         "graph": lambda p, context: pipeline.graph(p.recipe, p.metrics, context),
         "derived_graph": lambda p, context: pipeline.derived_graph(p.recipe, p.metrics, context),
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),

@@ -57,7 +57,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
     module, table = folder / "module.py", folder / "fx.txt"
     stages = pipeline.stages(recipe)
     has_torch = stages.loaded.model is not None
-    arguments = {variable.name for variable in stages.transformed.module["main"].params}
+    arguments = {variable.name for variable in stages.completed["main"].params}
     values = {name: value for name, value in stages.parameters.items() if name in arguments}
     archive = folder / "parameters.npz"
     built, left_out = _builder(stages)
@@ -75,7 +75,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
                 where=str(path),
                 todo="Choose another folder, or add --force to overwrite it",
             )
-    script = module_text(stages.transformed.module, show_meta=True).text
+    script = module_text(stages.completed, show_meta=True).text
     # TVM writes these constants as texts, which it does not read back.
     texts = {module: _INFINITE.sub(r'R.const(float("\1")', script)}
     if built is not None:
@@ -98,7 +98,7 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
 def _builder(stages: Stages) -> tuple[BuilderText | None, tuple[str, ...]]:
     """Return the builder program of the module after the passes, or why there is none."""
     try:
-        return builder_of(stages, stages.transformed.module), ()
+        return builder_of(stages, stages.completed), ()
     except LowerscopeError as error:
         return None, (f"builder.py: {error.problem.what}",)
 

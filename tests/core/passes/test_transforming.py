@@ -10,6 +10,7 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.recipe import Step
 from lowerscope.core.relax_bindings import binding_ids, calls_of
@@ -60,10 +61,30 @@ def test_a_step_that_is_off_does_nothing() -> None:
     assert all(after == (before,) for before, after in transformed.bindings.items())
 
 
-def test_an_unknown_pass_is_named() -> None:
+def test_an_unknown_pass_is_named_and_nothing_after_it_is_applied() -> None:
+    steps = (*LEGALIZE, Step(name="Nonsense"), *LEGALIZE)
+    transformed = transform(Model, steps)
     with pytest.raises(LowerscopeError, match="no pass Nonsense") as caught:
-        transform(Model, (Step(name="LegalizeOps"), Step(name="Nonsense")))
+        transformed.check()
     assert "step 2" in caught.value.problem.where
+    assert [run.status for run in transformed.runs] == ["done", "failed", "skipped"]
+    assert transformed.module.same_as(transformed.module_after(1))
+    with pytest.raises(LowerscopeError, match="no pass Nonsense"):
+        transformed.module_after(3)
+
+
+def test_the_module_between_steps_is_that_of_tvm() -> None:
+    transformed = transform(Model, (Step(name="LegalizeOps", on=False), *LEGALIZE))
+    assert transformed.module_after(0).same_as(Model)
+    assert transformed.module_after(1).same_as(Model)
+    with tvm.transform.PassContext(opt_level=3):
+        tvm.ir.assert_structural_equal(
+            transformed.module_after(2), relax.transform.LegalizeOps()(Model)
+        )
+    off, on = pass_records(transformed.runs)
+    assert (off.status, off.changed) == ("off", ())
+    assert on.changed == ("add", "main", "multiply", "relu", "softmax")
+    assert on.milliseconds > 0
 
 
 def test_cancel_is_asked_for_before_each_step() -> None:

@@ -1,0 +1,167 @@
+"""What passes do, noted while they run: by reference, so that it costs next to nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import tvm
+import tvm_ffi
+from tvm.ir.instrument import PassInstrument, pass_instrument
+
+from lowerscope.core.step_records import PassRecord
+
+Status = Literal["done", "failed", "skipped", "off"]
+
+
+@dataclass(slots=True, eq=False)
+class PassRun:
+    """One pass that ran, or was to run.
+
+    Attributes
+    ----------
+    name, depth, parent, step, milliseconds, status, error
+        As in `PassRecord`.
+    before, after
+        The module that it was given, and what it made of it; ``after`` is ``None`` where it made
+        nothing.
+    """
+
+    name: str
+    before: tvm.IRModule
+    depth: int = 0
+    parent: int = 0
+    step: int = 0
+    after: tvm.IRModule | None = None
+    milliseconds: float = 0.0
+    status: Status = "done"
+    error: str = ""
+    _started: float = field(default_factory=time.perf_counter)
+
+    def end(self, after: tvm.IRModule | None) -> None:
+        """Note what it made, and the time that it took."""
+        self.after = after
+        self.milliseconds = (time.perf_counter() - self._started) * 1000
+
+
+class Recorder:
+    """Notes each pass that runs in a ``PassContext`` with its `instrument`.
+
+    The references that it keeps make TVM copy what it would change in place: functions, one by one.
+
+    Attributes
+    ----------
+    runs
+        The passes in the order in which they began.
+    instrument
+        For the ``instruments`` of a ``PassContext``.
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[PassRun] = []
+        # Those that run at the moment: places in the list from 1, or 0 for one that is not listed.
+        self._open: list[int] = []
+        self._begun = False
+        self.instrument: PassInstrument = pass_instrument(_Instrument)(self)
+
+    def begin(self, name: str, module: tvm.IRModule, step: int) -> PassRun:
+        """List the pass that is about to run on `module` as `step`, under a name of its own."""
+        self._open.clear()
+        self._begun = True
+        return self._add(name, module, step)
+
+    def enter(self, name: str, module: tvm.IRModule) -> None:
+        """Note that a pass begins."""
+        if self._begun:
+            self._begun = False
+            self._open.append(0)
+        else:
+            self._add(name, module, self.runs[-1].step if self._open else 0)
+
+    def leave(self, module: tvm.IRModule) -> None:
+        """Note that the pass that began last ends."""
+        number = self._open.pop()
+        if number:
+            self.runs[number - 1].end(module)
+
+    def fail(self, error: str) -> None:
+        """Note that the passes that run have failed."""
+        for number in filter(None, self._open):
+            run = self.runs[number - 1]
+            run.end(None)
+            run.status, run.error = "failed", error
+        self._open.clear()
+
+    def _add(self, name: str, module: tvm.IRModule, step: int) -> PassRun:
+        listed = [number for number in self._open if number]
+        run = PassRun(name, module, len(listed), listed[-1] if listed else 0, step)
+        self.runs.append(run)
+        self._open.append(len(self.runs))
+        return run
+
+
+class _Instrument:
+    """What TVM calls around each pass."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def run_before_pass(self, module: tvm.IRModule, info: Any) -> None:
+        self._recorder.enter(str(info.name), module)
+
+    def run_after_pass(self, module: tvm.IRModule, info: Any) -> None:
+        self._recorder.leave(module)
+
+
+def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
+    """Return the records of passes in order, with the functions that each of them changed."""
+    functions = _Functions()
+    return tuple(
+        PassRecord(
+            number=number,
+            name=run.name,
+            depth=run.depth,
+            parent=run.parent,
+            step=run.step,
+            milliseconds=run.milliseconds,
+            changed=() if run.after is None else tuple(functions.changed(run.before, run.after)),
+            status=run.status,
+            error=run.error,
+        )
+        for number, run in enumerate(runs, start=1)
+    )
+
+
+class _Functions:
+    """The functions of modules by name, listed once for each module."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
+
+    def changed(self, before: tvm.IRModule, after: tvm.IRModule) -> Iterator[str]:
+        """Yield the names of the functions that were changed or added, then those removed."""
+        if before.same_as(after):
+            return
+        old, new = self._of(before), self._of(after)
+        for name, function in new.items():
+            if name not in old or not _equal(old[name], function):
+                yield name
+        yield from (name for name in old if name not in new)
+
+    def _of(self, module: tvm.IRModule) -> Mapping[str, Any]:
+        # The module is kept with its functions, so that no other one gets its address.
+        address = module.__chandle__()
+        if address not in self._known:
+            items = {str(each.name_hint): function for each, function in module.functions_items()}
+            self._known[address] = (module, items)
+        return self._known[address][1]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one.same_as(other):
+        return True
+    # The elements of constants are the same where the rest is: passes that make new ones, such as
+    # FoldConstant, take calls away.
+    return bool(tvm_ffi.structural_equal(one, other, skip_tensor_content=True))
