@@ -1,6 +1,6 @@
 """A table of rows that are plain values: read, selected, and copied."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from PySide6.QtCore import (
     QEvent,
@@ -121,10 +121,10 @@ class Table(QTableView):
     def set_selection(self, keys: Collection[str]) -> None:
         """Mark the rows of these keys, without a signal; the view does not move."""
         selection = QItemSelection()
-        rows = [i for i, row in enumerate(self._model.rows()) if row.key in keys]
+        rows = sorted({i for key in keys if (i := self._model.row_of(key)) >= 0})
         last = len(self._model.columns) - 1
-        for i in rows:
-            selection.select(self._model.index(i, 0), self._model.index(i, last))
+        for first, final in _runs(rows):
+            selection.select(self._model.index(first, 0), self._model.index(final, last))
         model = self.selectionModel()
         model.select(selection, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         if rows and self.currentIndex().row() not in rows:
@@ -252,6 +252,15 @@ def cell_font(cell: Cell, column: Column) -> QFont:
         return code_font()
     weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
     return ui_font(weight=weight, tabular=column.numeric)
+
+
+def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of each run of numbers that follow one another."""
+    first = 0
+    for place in range(1, len(rows) + 1):
+        if place == len(rows) or rows[place] != rows[place - 1] + 1:
+            yield rows[first], rows[place - 1]
+            first = place
 
 
 class _CellDelegate(QStyledItemDelegate):

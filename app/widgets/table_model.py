@@ -87,13 +87,14 @@ class TableModel(QAbstractTableModel):
         self.columns = tuple(columns)
         self._given: tuple[Row, ...] = ()
         self._rows: tuple[Row, ...] = ()
+        self._places: dict[str, int] = {}
         self._order: tuple[int, Qt.SortOrder] = (-1, Qt.SortOrder.AscendingOrder)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Take other rows."""
         self.beginResetModel()
         self._given = tuple(rows)
-        self._rows = self._in_order()
+        self._put_in_order()
         self.endResetModel()
 
     def rows(self) -> tuple[Row, ...]:
@@ -102,11 +103,15 @@ class TableModel(QAbstractTableModel):
 
     def row_of(self, key: str) -> int:
         """Place of the row with this key, or -1."""
-        return next((i for i, row in enumerate(self._rows) if row.key == key), -1)
+        return self._places.get(key, -1)
 
     def cell(self, index: QModelIndex | QPersistentModelIndex) -> Cell:
         """The cell at an index."""
         return self._rows[index.row()].cell(index.column())
+
+    def _put_in_order(self) -> None:
+        self._rows = self._in_order()
+        self._places = {row.key: place for place, row in enumerate(self._rows)}
 
     def _in_order(self) -> tuple[Row, ...]:
         column, order = self._order
@@ -159,7 +164,7 @@ class TableModel(QAbstractTableModel):
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self.beginResetModel()
         self._order = (column, order)
-        self._rows = self._in_order()
+        self._put_in_order()
         self.endResetModel()
 
 

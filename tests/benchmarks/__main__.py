@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 
-from tests.benchmarks import lowering, opening, redrawing, startup
+from tests.benchmarks import lowering, opening, redrawing, selecting, startup
 from tests.benchmarks.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "open": opening.measure,
     "lower": lowering.measure,
     "redraw": redrawing.measure,
+    "select": selecting.measure,
 }
 
 
