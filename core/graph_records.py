@@ -19,13 +19,17 @@ layout keeps it free of boxes. (The title of a region without one is in its bott
 CHEVRON = 16.0
 """Width, in pixels, that a box of kind ``group`` has besides, left of its words."""
 
+FITS = (420.0, 560.0)
+"""Width and height, in pixels, of a pane with a graph in a window as it opens."""
+
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
     """A node as it is drawn: a rectangle with its top left corner at ``x``, ``y``.
 
     ``kind`` is ``input``, ``constant``, ``call``, ``output``, or ``group`` for a module that is
     collapsed into one box: its id is that of the module, ``module:layer1``, and ``members`` are the
-    ids of what is inside. ``strategy`` as in `FxNode`, or empty; of a group, the one that all of
+    ids of what is inside; of another box, those of the weights and scalars that have no box of
+    their own. ``strategy`` as in `FxNode`, or empty; of a group, the one that all of
     its members have.
     """
 

@@ -13,7 +13,8 @@ from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
 from lowerscope.core.finding_tensors import constant_records, find_tensor
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.graph_records import GraphName, GraphRecord
+from lowerscope.core.graphs import draw_graph
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.outside import with_outside
 from lowerscope.core.progress import Progress, Silent
@@ -26,8 +27,8 @@ from lowerscope.core.records import (
     ValuesRecord,
     View,
 )
+from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.rule_files import write_rule
 from lowerscope.core.runs import run_all
 from lowerscope.core.snapshot import make_snapshot
@@ -125,26 +126,47 @@ class Pipeline:
             lambda text: 2 * len(text.text),
         )
 
-    def graph(self, recipe: Recipe, metrics: TextMetrics, progress: Progress) -> GraphRecord:
-        """Return the Relax graph of a module that is kept: see `derived_graph`.
+    def graph(
+        self,
+        recipe: Recipe,
+        metrics: TextMetrics,
+        progress: Progress,
+        graph: GraphName = "relax",
+        moment: Moment | None = None,
+        opening: Opening = FITTING,
+    ) -> GraphRecord:
+        """Return a graph of what is kept: see `derived_graph`.
 
         Raises
         ------
         LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
+            With the code ``"not-kept"`` if it would have to be derived first.
         """
         self._check_kept(recipe, progress)
-        return self.derived_graph(recipe, metrics, progress)
+        return self.derived_graph(recipe, metrics, progress, graph, moment, opening)
 
     def derived_graph(
-        self, recipe: Recipe, metrics: TextMetrics, progress: Progress
+        self,
+        recipe: Recipe,
+        metrics: TextMetrics,
+        progress: Progress,
+        graph: GraphName = "relax",
+        moment: Moment | None = None,
+        opening: Opening = FITTING,
     ) -> GraphRecord:
-        """Return the data flow of the module before the passes, laid out."""
+        """Return a graph, laid out: see `core.graphs`.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is none: of a source without torch there is no FX graph.
+        """
         stages = self.stages(recipe, progress)
+        of = stages.lower_key if moment is None else stages.transform_key
         return stages.keep(
             "graph",
-            key_of("graph", stages.lower_key, metrics),
-            lambda: relax_graph(stages.module, metrics, progress.check),
+            key_of("graph", of, metrics, graph, moment, opening.expanded, opening.fits),
+            lambda: draw_graph(stages, graph, moment, metrics, opening, progress.check),
         )
 
     def values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:

@@ -8,6 +8,7 @@ import msgspec
 import torch
 import tvm
 
+from lowerscope.core.graphs import kinds_of
 from lowerscope.core.lowering.translator import LoweredModel
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
@@ -66,7 +67,9 @@ def make_snapshot(
             )
         )
         check()
-        graph = fx_graph(traced.graph_module, nodes, traced.values, metrics, check)
+        graph = fx_graph(
+            traced.graph_module, nodes, traced.values, metrics, check, kinds_of(loaded)
+        )
     model = _model_record(loaded)
     check()
     arguments = {name: each.name for name, each in lowered.arguments.items()} if lowered else {}

@@ -76,9 +76,10 @@ class GraphPage(QWidget):
         """Mark what is selected, and bring the first of it into view."""
         selection = self._workspace.selection
         boxes = () if self._record is None else self._record.boxes
-        marked = [box.id for box in boxes if box.id in selection.linked]
+        inside = {box.id: {box.id, *box.members} for box in boxes}
+        marked = [box.id for box in boxes if not inside[box.id].isdisjoint(selection.linked)]
         self.canvas.set_selection(marked)
-        chosen = [box for box in marked if box in selection.chosen]
+        chosen = [box for box in marked if not inside[box].isdisjoint(selection.chosen)]
         if marked and self.isVisible():
             self.canvas.reveal((chosen or marked)[0])
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from lowerscope.core.errors import Problem
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
     RunRecord,
@@ -218,13 +218,20 @@ class TextParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The Relax graph of ``recipe``, laid out for fonts of ``metrics``.
+    """A graph of ``recipe``, laid out for fonts of ``metrics``.
 
-    ``graph`` and ``derived_graph`` differ as ``text`` and ``derived_text`` do.
+    ``graph`` is ``"fx"``, or ``"relax"`` for the module before the passes, or at a ``moment``.
+    ``expanded`` are the ids of the modules that are looked into; ``None`` for the level that fits a
+    picture of ``fits``, width and height in pixels. The method ``graph`` and ``derived_graph``
+    differ as ``text`` and ``derived_text`` do.
     """
 
     recipe: Recipe
     metrics: TextMetrics
+    graph: GraphName = "relax"
+    moment: Moment | None = None
+    expanded: tuple[str, ...] | None = None
+    fits: tuple[float, float] = FITS
 
 
 class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,8 +296,8 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
         "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
         "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
-        "graph": MethodType(GraphParams, GraphRecord, "light", "drawing the Relax graph"),
-        "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing the Relax graph"),
+        "graph": MethodType(GraphParams, GraphRecord, "light", "drawing a graph"),
+        "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing a graph"),
         "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),

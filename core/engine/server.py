@@ -135,6 +135,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     faulthandler.enable(file=2)
 
     from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.rendering.hierarchy import Opening
 
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
@@ -145,8 +146,12 @@ def _open_pipeline() -> Mapping[str, Call]:
         "derived_text": lambda p, context: pipeline.derived_text(
             p.recipe, p.view, p.name, context, p.moment
         ),
-        "graph": lambda p, context: pipeline.graph(p.recipe, p.metrics, context),
-        "derived_graph": lambda p, context: pipeline.derived_graph(p.recipe, p.metrics, context),
+        "graph": lambda p, context: pipeline.graph(
+            p.recipe, p.metrics, context, p.graph, p.moment, Opening(p.expanded, p.fits)
+        ),
+        "derived_graph": lambda p, context: pipeline.derived_graph(
+            p.recipe, p.metrics, context, p.graph, p.moment, Opening(p.expanded, p.fits)
+        ),
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
         "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),

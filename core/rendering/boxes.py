@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
-from lowerscope.core.graph_records import Box, Edge, GraphRecord, Region
+from lowerscope.core.graph_records import CHEVRON, TITLE_BAR, Box, Edge, GraphRecord, Region
 from lowerscope.core.rendering.bands import Bands
+from lowerscope.core.rendering.collapsing import (
+    BoxText,
+    Flow,
+    Frame,
+    FrameItem,
+    collapse,
+    level_that_fits,
+)
+from lowerscope.core.rendering.hierarchy import Modules, groups_in, hierarchy
 from lowerscope.core.rendering.layout import NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics
 
@@ -22,26 +31,6 @@ _STRATEGY = 32.0
 _BESIDE = 12.0
 _FRAME_ABOVE = 12.0
 _FRAME_BELOW = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class BoxText:
-    """A box before it has a place; the fields are those of `records.Box`."""
-
-    id: str
-    title: str
-    subtitle: str
-    kind: str
-    strategy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """A value that flows from box to box, by their ids."""
-
-    source: str
-    target: str
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +55,7 @@ def graph_record(
     metrics: TextMetrics,
     check: Callable[[], None],
     frames: Frames | None = None,
+    modules: Modules | None = None,
 ) -> GraphRecord:
     """Lay out boxes and the values that flow between them.
 
@@ -74,19 +64,31 @@ def graph_record(
     Parameters
     ----------
     boxes, flows
-        The graph; the order has no meaning, but is kept.
+        The graph, every box after those that it reads.
     metrics
         Widths of text in the fonts of the graph.
     check
         Called often; may raise to give up.
     frames
         The bands of the boxes, and those with a frame around them.
+    modules
+        What the boxes can be collapsed into.
     """
     boxes = [_cut(box, metrics) for box in boxes]
-    flows = list({(flow.source, flow.target): flow for flow in flows}.values())
+    items = hierarchy([""] * len(boxes) if modules is None else modules.paths)
+    expanded: Set[str] = frozenset()
+    if modules is not None:
+        opening = modules.opening
+        expanded = (
+            level_that_fits(boxes, flows, items, opening.fits)
+            if opening.expanded is None
+            else frozenset(opening.expanded)
+        )
+    left = collapse(boxes, flows, items, expanded, {} if modules is None else modules.kinds)
+    widths = {box.id: _width(box, metrics) for box in left.boxes}
     placed = layout(
-        [NodeSize(box.id, _width(box, metrics), HEIGHT) for box in boxes],
-        [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in flows],
+        [NodeSize(box.id, widths[box.id], HEIGHT) for box in left.boxes],
+        [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in left.flows],
         check,
         None if frames is None else Bands(frames.bands, frozenset(frames.titles)),
     )
@@ -99,10 +101,11 @@ def graph_record(
             strategy=box.strategy,
             x=placed.corners[box.id][0],
             y=placed.corners[box.id][1],
-            width=_width(box, metrics),
+            width=widths[box.id],
             height=HEIGHT,
+            members=box.members,
         )
-        for box in boxes
+        for box in left.boxes
     )
     edges = tuple(
         Edge(
@@ -112,15 +115,48 @@ def graph_record(
             points=path.points,
             label_at=path.label_at,
         )
-        for flow, path in zip(flows, placed.edges, strict=True)
+        for flow, path in zip(left.flows, placed.edges, strict=True)
     )
+    regions = _module_regions(left.items, drawn)
     return GraphRecord(
         boxes=drawn,
         edges=edges,
         width=placed.width,
         height=placed.height,
-        regions=() if frames is None else tuple(_regions(drawn, edges, frames, metrics)),
+        regions=(*regions, *(() if frames is None else _regions(drawn, edges, frames, metrics))),
+        expanded=tuple(region.id for region in regions),
+        collapsible=any(True for _ in groups_in(items)),
     )
+
+
+def _module_regions(items: Sequence[FrameItem], boxes: Sequence[Box]) -> list[Region]:
+    result: list[Region] = []
+    for item in items:
+        if isinstance(item, Frame):
+            inside = [boxes[index] for index in _boxes_in(item)]
+            x, y = min(box.x for box in inside), min(box.y for box in inside)
+            right = max(box.x + box.width for box in inside)
+            bottom = max(box.y + box.height for box in inside)
+            result.append(
+                Region(
+                    title=item.title,
+                    x=x - 12,
+                    y=y - TITLE_BAR - 6,
+                    width=right - x + 24,
+                    height=bottom - y + TITLE_BAR + 18,
+                    id=item.id,
+                )
+            )
+            result.extend(_module_regions(item.items, boxes))
+    return result
+
+
+def _boxes_in(frame: Frame) -> Iterator[int]:
+    for item in frame.items:
+        if isinstance(item, Frame):
+            yield from _boxes_in(item)
+        else:
+            yield item
 
 
 def _regions(
@@ -151,11 +187,12 @@ def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
         return box
     while metrics.quiet_width(subtitle + "…") > _WIDEST_SUBTITLE:
         subtitle = subtitle[:-1]
-    return BoxText(box.id, box.title, subtitle.rstrip(" ,·") + "…", box.kind, box.strategy)
+    return replace(box, subtitle=subtitle.rstrip(" ,·") + "…")
 
 
 def _width(box: BoxText, metrics: TextMetrics) -> float:
     text = max(metrics.title_width(box.title), metrics.quiet_width(box.subtitle))
     wanted = _LEFT + text + (_STRATEGY if box.strategy else _RIGHT)
+    wanted += CHEVRON if box.kind == "group" else 0.0
     # An even number of pixels, so that the middle, where edges meet the box, is a whole one.
     return max(_LEAST_WIDTH, 2.0 * math.ceil(wanted / 2))

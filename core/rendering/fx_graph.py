@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.records import FxNode
-from lowerscope.core.rendering.boxes import BoxText, Flow, graph_record
+from lowerscope.core.rendering.boxes import graph_record
+from lowerscope.core.rendering.collapsing import BoxText, Flow
 from lowerscope.core.rendering.fx_labels import Label, Values, label_of
+from lowerscope.core.rendering.hierarchy import FITTING, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import extents, short_dtypes, tensor_label
 
@@ -24,6 +27,8 @@ def fx_graph(
     values: Values,
     metrics: TextMetrics,
     check: Callable[[], None],
+    kinds: Mapping[str, str] = MappingProxyType({}),
+    opening: Opening = FITTING,
 ) -> GraphRecord:
     """Lay out the graph of `graph_module`; the id of a box is that of its node.
 
@@ -42,6 +47,10 @@ def fx_graph(
         Widths of text in the fonts of the graph.
     check
         Called often; may raise to give up.
+    kinds
+        The class of each of the model's modules, by dotted path.
+    opening
+        Which modules are expanded.
     """
     records = {record.name: record for record in nodes}
     folded = {
@@ -50,6 +59,7 @@ def fx_graph(
     constant: set[Node] = set()
     boxes: list[BoxText] = []
     flows: list[Flow] = []
+    paths: list[str] = []
     for node in graph_module.graph.nodes:
         inputs = node.all_input_nodes
         if node.op == "get_attr" or (inputs and all(each in constant for each in inputs)):
@@ -57,6 +67,9 @@ def fx_graph(
         if node in folded:
             continue
         record = records[node.name]
+        # A call of a module is that module; a group is what calls it.
+        inside = node.op == "call_module"
+        paths.append(record.module.rpartition(".")[0] if inside else record.module)
         boxes.append(
             BoxText(
                 id=record.id,
@@ -71,7 +84,8 @@ def fx_graph(
             for each in inputs
             if each not in folded
         )
-    return graph_record(boxes, flows, metrics, check)
+    modules = Modules(paths, kinds, opening)
+    return graph_record(boxes, flows, metrics, check, modules=modules)
 
 
 def _kind(node: Node, constant: bool) -> str:

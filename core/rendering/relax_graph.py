@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tvm import IRModule, ir, relax, tirx
@@ -16,7 +17,9 @@ from lowerscope.core.relax_bindings import (
     entity_of,
     relax_functions,
 )
-from lowerscope.core.rendering.boxes import BoxText, Flow, Frames, graph_record
+from lowerscope.core.rendering.boxes import Frames, graph_record
+from lowerscope.core.rendering.collapsing import BoxText, Flow
+from lowerscope.core.rendering.hierarchy import FITTING, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import tensor_label
 
@@ -29,6 +32,9 @@ def relax_graph(
     metrics: TextMetrics,
     check: Callable[[], None],
     function: str = "main",
+    paths: Mapping[str, str] = MappingProxyType({}),
+    kinds: Mapping[str, str] = MappingProxyType({}),
+    opening: Opening = FITTING,
 ) -> GraphRecord:
     """Lay out the data flow of a Relax function; the id of a box is that of its binding.
 
@@ -46,12 +52,19 @@ def relax_graph(
         Called often; may raise to give up.
     function
         Name of the function; where there is none of this name, the first one is drawn.
+    paths
+        The dotted path of the model's module that each binding comes from, by the binding's id.
+    kinds
+        The class of each of these modules, by path.
+    opening
+        Which modules are expanded.
     """
     functions = dict(relax_functions(module))
     if not functions:
         return graph_record([], [], metrics, check)
     name = function if function in functions else next(iter(functions))
-    return _FunctionGraph(module, name, functions[name]).record(metrics, check)
+    graph = _FunctionGraph(module, name, functions[name])
+    return graph.record(metrics, check, paths, kinds, opening)
 
 
 class _FunctionGraph:
@@ -86,8 +99,19 @@ class _FunctionGraph:
             self._add_binding(bound)
         self._add_result(result, returned)
 
-    def record(self, metrics: TextMetrics, check: Callable[[], None]) -> GraphRecord:
-        return graph_record(self._boxes, self._flows, metrics, check, self._frames())
+    def record(
+        self,
+        metrics: TextMetrics,
+        check: Callable[[], None],
+        paths: Mapping[str, str],
+        kinds: Mapping[str, str],
+        opening: Opening,
+    ) -> GraphRecord:
+        frames = self._frames()
+        modules = Modules([paths.get(box.id, "") for box in self._boxes], kinds, opening)
+        return graph_record(
+            self._boxes, self._flows, metrics, check, frames, modules if frames is None else None
+        )
 
     def _frames(self) -> Frames | None:
         """Return the frames of data-flow blocks, where there is something outside of one."""

@@ -1,0 +1,90 @@
+"""The graphs of a recipe: of its FX nodes, and of the bindings of its module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import tvm
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.graph_records import GraphName, GraphRecord
+from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.rendering.fx_graph import fx_graph
+from lowerscope.core.rendering.fx_nodes import fx_nodes
+from lowerscope.core.rendering.hierarchy import Opening
+from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.relax_graph import relax_graph
+from lowerscope.core.sources.loading import LoadedModel
+from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment
+from lowerscope.core.tracing.tracing import TracedModel
+
+
+def draw_graph(
+    stages: Stages,
+    graph: GraphName,
+    moment: Moment | None,
+    metrics: TextMetrics,
+    opening: Opening,
+    check: Callable[[], None],
+) -> GraphRecord:
+    """Lay out a graph of a recipe.
+
+    Parameters
+    ----------
+    graph
+        ``"fx"``, or ``"relax"`` for the module before the passes, or at a `moment`.
+    opening
+        Which modules are expanded.
+    check
+        Called often; may raise to cancel.
+
+    Raises
+    ------
+    LowerscopeError
+        If a source without torch is asked for its FX graph, or there is no module at the moment.
+    """
+    traced, lowered = stages.traced, stages.lowered
+    kinds = kinds_of(stages.loaded)
+    if graph == "fx":
+        if traced is None or lowered is None:
+            raise LowerscopeError("this source builds an IRModule, so there is no FX graph")
+        nodes = fx_nodes(
+            traced.graph_module, traced.values, traced.lines, traced.modules, lowered.nodes
+        )
+        return fx_graph(traced.graph_module, nodes, traced.values, metrics, check, kinds, opening)
+    module = stages.module if moment is None else stages.module_at(moment)
+    paths = {} if traced is None or lowered is None else binding_paths(traced, lowered)
+    if moment is not None:
+        paths = _paths_after(paths, stages.module, module)
+    return relax_graph(module, metrics, check, paths=paths, kinds=kinds, opening=opening)
+
+
+def kinds_of(loaded: LoadedModel) -> Mapping[str, str]:
+    """Return the class of each of the model's modules, by dotted path."""
+    model = loaded.model
+    if model is None:
+        return {}
+    return {path: type(module).__name__ for path, module in model.named_modules()}
+
+
+def binding_paths(traced: TracedModel, lowered: LoweredModel) -> Mapping[str, str]:
+    """Return the dotted path of the module that each binding of ``main`` comes from, by its id."""
+    return {
+        f"relax:main/{binding}": traced.modules.get(node, "")
+        for node, lowering in lowered.nodes.items()
+        for binding in lowering.bindings
+    }
+
+
+def _paths_after(
+    paths: Mapping[str, str], before: tvm.IRModule, after: tvm.IRModule
+) -> Mapping[str, str]:
+    """Return the module that each binding after some passes comes from."""
+    return {
+        became: paths[binding]
+        for binding, became_all in match_bindings(before, after).items()
+        if binding in paths
+        for became in became_all
+    }

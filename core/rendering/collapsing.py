@@ -1,0 +1,195 @@
+"""A graph with some of its groups collapsed: one box in the place of all that is in a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lowerscope.core.rendering.hierarchy import Group, Item, groups_in
+
+
+@dataclass(frozen=True, slots=True)
+class BoxText:
+    """A box before it has a place; the fields are those of `graph_records.Box`."""
+
+    id: str
+    title: str
+    subtitle: str
+    kind: str
+    strategy: str = ""
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A value that flows from box to box, by their ids."""
+
+    source: str
+    target: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A group that is expanded: boxes by number, and frames inside of it, in order."""
+
+    id: str
+    title: str
+    items: tuple[FrameItem, ...]
+
+
+FrameItem: TypeAlias = "int | Frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """What is left to draw.
+
+    Attributes
+    ----------
+    boxes, flows
+        With a box for each collapsed group, and one flow at most from one box to another.
+    items
+        The boxes by number, and the frames of the expanded groups, in order.
+    of
+        For each box of the whole graph, the number of the one that it is or is in.
+    """
+
+    boxes: tuple[BoxText, ...]
+    flows: tuple[Flow, ...]
+    items: tuple[FrameItem, ...]
+    of: tuple[int, ...]
+
+
+def collapse(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    items: Sequence[Item],
+    expanded: Set[str],
+    kinds: Mapping[str, str],
+) -> Collapsed:
+    """Collapse all groups that are not in `expanded`.
+
+    Parameters
+    ----------
+    boxes, flows
+        The whole graph.
+    items
+        Its groups, as `hierarchy` makes them.
+    expanded
+        Ids of groups.
+    kinds
+        The class of each module, by path.
+    """
+    left = _Left(boxes, expanded, kinds)
+    frames = left.add(items)
+    labels: dict[tuple[str, str], dict[str, None]] = {}
+    number = {box.id: index for index, box in enumerate(boxes)}
+    for flow in flows:
+        source = left.boxes[left.of[number[flow.source]]].id
+        target = left.boxes[left.of[number[flow.target]]].id
+        if source != target:
+            labels.setdefault((source, target), {})[flow.label] = None
+    merged = tuple(
+        Flow(source, target, next(iter(written)) if len(written) == 1 else f"{len(written)} values")
+        for (source, target), written in labels.items()
+    )
+    of = tuple(left.of[index] for index in range(len(boxes)))
+    return Collapsed(tuple(left.boxes), merged, frames, of)
+
+
+@dataclass(slots=True)
+class _Left:
+    """The boxes that are left, gathered in order."""
+
+    whole: Sequence[BoxText]
+    expanded: Set[str]
+    kinds: Mapping[str, str]
+    boxes: list[BoxText] = field(default_factory=list)
+    of: dict[int, int] = field(default_factory=dict)
+
+    def add(self, items: Sequence[Item]) -> tuple[FrameItem, ...]:
+        result: list[FrameItem] = []
+        for item in items:
+            if isinstance(item, int):
+                self.of[item] = len(self.boxes)
+                result.append(len(self.boxes))
+                self.boxes.append(self.whole[item])
+            elif item.id in self.expanded:
+                title = _named(item.title, self.kinds.get(item.path, ""))
+                result.append(Frame(item.id, title, self.add(item.items)))
+            else:
+                for box in item.boxes():
+                    self.of[box] = len(self.boxes)
+                result.append(len(self.boxes))
+                self.boxes.append(self._group_box(item))
+        return tuple(result)
+
+    def _group_box(self, group: Group) -> BoxText:
+        inside = [self.whole[box] for box in group.boxes()]
+        strategies = {box.strategy for box in inside} - {""}
+        return BoxText(
+            id=group.id,
+            title=group.title,
+            subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} nodes"),
+            kind="group",
+            strategy=strategies.pop() if len(strategies) == 1 else "",
+            members=tuple(each for box in inside for each in (box.id, *box.members)),
+        )
+
+
+def _named(one: str, two: str) -> str:
+    return " · ".join(part for part in (one, two) if part)
+
+
+# Which level fits
+
+_READABLE = 0.5
+"""The zoom below which the words in a box can hardly be read."""
+
+_ROW = 80.0
+_COLUMN = 180.0
+_FRAME = 60.0
+
+
+def level_that_fits(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    items: Sequence[Item],
+    fits: tuple[float, float],
+) -> frozenset[str]:
+    """Return the ids of the groups to expand: all down to the depth at which all can be read.
+
+    Parameters
+    ----------
+    fits
+        Width and height, in pixels, of what the picture is shown in.
+    """
+    groups = list(groups_in(items))
+    expanded: frozenset[str] = frozenset()
+    for depth in range(max((group.depth for group in groups), default=-1) + 1):
+        deeper = frozenset(group.id for group in groups if group.depth <= depth)
+        left = collapse(boxes, flows, items, deeper, {})
+        width, height = _rough_size(left, depth + 1)
+        if width * _READABLE > fits[0] or height * _READABLE > fits[1]:
+            break
+        expanded = deeper
+    return expanded
+
+
+def _rough_size(left: Collapsed, frames: int) -> tuple[float, float]:
+    """Return about how wide and high the picture will be."""
+    number = {box.id: index for index, box in enumerate(left.boxes)}
+    row = [0] * len(left.boxes)
+    targets: list[list[int]] = [[] for _ in left.boxes]
+    for flow in left.flows:
+        targets[number[flow.source]].append(number[flow.target])
+    for source, below in enumerate(targets):
+        for target in below:
+            row[target] = max(row[target], row[source] + 1)
+    in_row: dict[int, int] = {}
+    for each in row:
+        in_row[each] = in_row.get(each, 0) + 1
+    rows, columns = len(in_row), max(in_row.values(), default=0)
+    return columns * _COLUMN, rows * _ROW + frames * _FRAME
