@@ -33,9 +33,9 @@ from lowerscope.core.rule_files import write_rule
 from lowerscope.core.runs import run_all
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
+from lowerscope.core.step_records import Moment, PassRecord
 from lowerscope.core.tensor_values import as_array, values_of
-from lowerscope.core.texts import write_text
+from lowerscope.core.texts import needs_build, write_text
 
 KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on what the pipeline keeps of earlier results, in bytes."""
@@ -96,6 +96,9 @@ class Pipeline:
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
         self._check_kept(recipe, progress)
+        stages = self.stages(recipe, progress)
+        if needs_build(view, moment) and stages.build_key not in self._memo:
+            raise LowerscopeError("the build is not kept", code="not-kept")
         return self.derived_text(recipe, view, name, progress, moment)
 
     def derived_text(
@@ -119,9 +122,10 @@ class Pipeline:
             If there is no such function, or it cannot be written in that way, with the reason.
         """
         stages = self.stages(recipe, progress)
+        parent = stages.build_key if needs_build(view, moment) else stages.transform_key
         return stages.keep(
             "text",
-            key_of("text", stages.transform_key, view, name, moment),
+            key_of("text", parent, view, name, moment),
             lambda: write_text(stages, view, name, moment),
             lambda text: 2 * len(text.text),
         )
@@ -209,6 +213,16 @@ class Pipeline:
     def write_rule(self, recipe: Recipe, node: str, file: str, progress: Progress) -> SourceLine:
         """Write a working rule for a node into a file: see `rule_files.write_rule`."""
         return write_rule(self.stages(recipe, progress), node, file)
+
+    def build_steps(self, recipe: Recipe, progress: Progress) -> tuple[PassRecord, ...]:
+        """Return the passes of TVM's own build, in the order in which they began.
+
+        Raises
+        ------
+        LowerscopeError
+            If the build fails.
+        """
+        return self.stages(recipe, progress).recorded.records
 
     def run(self, recipe: Recipe, progress: Progress) -> RunRecord:
         """Build, run on the CPU, compare with torch, and time both: see `core.runs`."""

@@ -19,9 +19,10 @@ import torch
 import tvm
 from torch.utils.dlpack import from_dlpack
 
+from lowerscope.core.build_steps import RecordedBuild, recorded_build
 from lowerscope.core.dimensions import dimensions_of, traced_sizes
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import BuiltModel, build, register_library
+from lowerscope.core.execution.building import BuiltModel, register_library
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.extensions import (
@@ -215,32 +216,42 @@ class Stages:
         return self.transformed.module
 
     def module_at(self, moment: Moment) -> tvm.IRModule:
-        """Return the module at a moment of the clock ``"passes"``.
+        """Return the module at a moment of the clock ``"passes"`` or ``"build"``.
 
         Raises
         ------
         LowerscopeError
             If there is no module at that moment: there is no such step, or it was not applied.
         """
+        if moment.clock == "build":
+            return self.recorded.module_after(moment.index)
         if moment.clock != "passes":
             raise LowerscopeError(f"there is no module at a step of the clock {moment.clock}")
         return self.transformed.module_after(moment.index)
 
     @cached_property
-    def built(self) -> BuiltModel:
-        """The executable for the recipe's target, with its library functions registered."""
-        module, loaded, lowered = self.completed, self.loaded, self.lowered
-        target = make_target(self._recipe.target, self._recipe.threads)
+    def target(self) -> tvm.target.Target:
+        """The recipe's target."""
+        return make_target(self._recipe.target, self._recipe.threads)
 
-        def make() -> BuiltModel:
+    @cached_property
+    def recorded(self) -> RecordedBuild:
+        """The executable for the recipe's target, with the passes of its build."""
+        module, loaded = self.completed, self.loaded
+
+        def make() -> RecordedBuild:
             self._progress.report("Compiling")
             with loaded.environment():
-                return build(module, target)
+                return recorded_build(module, self.target)
 
+        return self.keep("build", self.build_key, make, lambda _: _weight_bytes(loaded))
+
+    @cached_property
+    def built(self) -> BuiltModel:
+        """The executable, with its library functions registered."""
         # An executable that was kept finds those of another recipe under the same names.
-        register_library({} if lowered is None else lowered.library)
-        key = key_of("build", self.transform_key, str(target))
-        return self.keep("build", key, make, lambda _: _weight_bytes(loaded))
+        register_library({} if self.lowered is None else self.lowered.library)
+        return self.recorded.built
 
     def arguments(
         self, inputs: Sequence[torch.Tensor]
@@ -319,6 +330,11 @@ class Stages:
     def transform_key(self) -> str:
         """Of the steps, and of what they are applied to."""
         return key_of("transform", self.lower_key, self._recipe.steps)
+
+    @cached_property
+    def build_key(self) -> str:
+        """Of the transformed module, and of the target that it is built for."""
+        return key_of("build", self.transform_key, str(self.target))
 
     @cached_property
     def run_key(self) -> str:

@@ -26,6 +26,11 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 }
 
 
+def needs_build(view: View, moment: Moment | None) -> bool:
+    """Return whether a text is of what was compiled: then the worker writes it."""
+    return view in ("bytecode", "llvm", "asm") or (moment is not None and moment.clock == "build")
+
+
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
     module before them; for ``"code"``, the FX graph.

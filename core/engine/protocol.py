@@ -28,7 +28,7 @@ from lowerscope.core.records import (
     View,
 )
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.step_records import Moment
+from lowerscope.core.step_records import Moment, PassRecord
 
 VERSION = 1
 """Of the messages below; the first message of a child carries it."""
@@ -208,7 +208,8 @@ class TextParams(msgspec.Struct, frozen=True, kw_only=True):
     ``view`` is ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the
     program that builds the module, or ``"metadata"`` for its script with metadata. The method
     ``text`` answers at once, from what is kept, or with the code ``"not-kept"``; ``derived_text``
-    derives what is missing.
+    derives what is missing. What is of the build, by its ``view`` or by its ``moment``, is asked of
+    the worker: the engine never compiles.
     """
 
     recipe: Recipe
@@ -267,6 +268,12 @@ class RunParams(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
 
 
+class BuildParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Build, and say which passes did it."""
+
+    recipe: Recipe
+
+
 @dataclass(frozen=True)
 class MethodType:
     """The types of a method, and where it runs.
@@ -302,6 +309,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
         "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
+        "build_steps": MethodType(
+            BuildParams, tuple[PassRecord, ...], "heavy", "compiling the model", ("worker",)
+        ),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tvm
 from tvm import relax
+from tvm.ir.instrument import PassInstrument
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 
@@ -30,8 +31,17 @@ def register_library(functions: Mapping[str, Callable[..., Any]]) -> None:
         tvm.register_global_func(name, function, override=True)
 
 
-def build(module: tvm.IRModule, target: tvm.target.Target) -> BuiltModel:
+def build(
+    module: tvm.IRModule,
+    target: tvm.target.Target,
+    instruments: Sequence[PassInstrument] = (),
+) -> BuiltModel:
     """Compile `module` with TVM's default pipeline.
+
+    Parameters
+    ----------
+    instruments
+        What is told of each pass.
 
     Raises
     ------
@@ -40,7 +50,8 @@ def build(module: tvm.IRModule, target: tvm.target.Target) -> BuiltModel:
     """
     start = time.perf_counter()
     try:
-        executable = tvm.compile(module, target)
+        with tvm.transform.PassContext(instruments=list(instruments)):
+            executable = tvm.compile(module, target)
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"TVM could not compile the module: {last_line(error)}",

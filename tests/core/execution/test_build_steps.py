@@ -1,0 +1,91 @@
+"""The passes of TVM's own build, noted while it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import tvm
+import tvm_ffi
+from tvm import relax
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.running import to_tvm
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.step_records import Moment
+
+MLP = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def functions_of(module: tvm.IRModule) -> dict[str, object]:
+    return {str(each.name_hint): function for each, function in module.functions_items()}
+
+
+def test_all_passes_of_the_build_are_listed(pipeline: Pipeline) -> None:
+    steps = pipeline.build_steps(MLP, Silent())
+    assert len(steps) >= 79
+    assert [each.number for each in steps] == list(range(1, len(steps) + 1))
+    names = [each.name for each in steps]
+    assert names.index("CallTIRRewrite") < names.index("tirx.BindTarget")
+    assert names.index("s_tir.LowerInitBlock") < names.index("tirx.MakePackedAPI")
+    assert names[-1] == "tirx.LowerIntrin"
+    for each in steps:
+        assert each.step == 0
+        assert each.depth == (steps[each.parent - 1].depth + 1 if each.parent else 0)
+        assert each.status == "done"
+    outermost = [each for each in steps if each.depth == 0]
+    assert sum(each.milliseconds for each in outermost) < pipeline.stages(MLP).built.milliseconds
+
+
+def test_what_is_listed_as_changed_is_what_differs(pipeline: Pipeline) -> None:
+    steps, build = pipeline.build_steps(MLP, Silent()), pipeline.stages(MLP).recorded
+    for each, run in zip(steps, build.runs, strict=True):
+        assert run.after is not None
+        before, after = functions_of(run.before), functions_of(run.after)
+        differing = {
+            name
+            for name in before.keys() | after.keys()
+            if name not in before
+            or name not in after
+            or not tvm_ffi.structural_equal(before[name], after[name])
+        }
+        assert set(each.changed) == differing, each.name
+
+
+def test_the_recorded_executable_computes_what_torch_does(pipeline: Pipeline) -> None:
+    stages = pipeline.stages(MLP)
+    (image,) = (each.value for each in stages.loaded.inputs)
+    machine = relax.VirtualMachine(stages.built.executable, tvm.cpu())
+    model = stages.loaded.model
+    assert model is not None
+    with torch.inference_mode():
+        expected = model.eval()(image).numpy()
+    np.testing.assert_allclose(machine["main"](to_tvm(image)).numpy(), expected, 1e-4, 1e-5)
+
+
+def test_each_function_can_be_read_after_each_pass(pipeline: Pipeline) -> None:
+    steps = pipeline.build_steps(MLP, Silent())
+
+    def text(name: str, index: int) -> str:
+        moment = Moment(clock="build", index=index)
+        return pipeline.derived_text(MLP, "script", name, Silent(), moment).text
+
+    lowered = pipeline.derived_text(MLP, "script", "dense", Silent()).text
+    assert text("dense", 0) == lowered
+    number = {each.name: each.number for each in steps}
+    assert "T.sblock" in text("dense", number["s_tir.ConvertBlocksToOpaque"])
+    assert "T.sblock" not in text("dense", number["s_tir.LowerOpaqueBlock"])
+    assert "num_args" in text("dense", number["tirx.MakePackedAPI"])
+    # Passes for TensorIR leave main as it went into the bytecode.
+    last = text("", len(steps))
+    assert "R.vm.kill_object" in last
+    assert "R.vm.kill_object" not in text("", 0)
+    with pytest.raises(LowerscopeError, match="no step 500"):
+        text("dense", 500)
