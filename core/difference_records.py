@@ -1,0 +1,117 @@
+"""Differences as the window and the command line show them: plain, frozen, serialisable values.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.graph_records import GraphRecord
+
+Status = Literal["same", "changed", "added", "removed"]
+"""Of a function, a binding or a line: seen from the old side to the new one."""
+
+STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Lines that stand below one another and have the same status.
+
+    Attributes
+    ----------
+    status
+        ``"changed"`` lines stand on both sides, each one beside what it became.
+    old, new
+        The first line on either side, from 1; of lines that a side does not have, the one before
+        which they would stand.
+    length
+        Number of lines.
+    """
+
+    status: Status
+    old: int
+    new: int
+    length: int
+
+
+class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of one function.
+
+    Attributes
+    ----------
+    name
+        Its name in the module.
+    kind
+        ``"relax"``, ``"tensorir"``, or empty for other text.
+    status
+        Whether it stands on both sides, and is the same.
+    old, new
+        The texts; one that stands on one side alone is empty on the other, and where nothing
+        changed, ``new`` is empty as well.
+    runs
+        All lines of both texts, in order.
+    added, removed, changed
+        Numbers of lines.
+    """
+
+    name: str
+    kind: Literal["relax", "tensorir", ""]
+    status: Status
+    old: str
+    new: str
+    runs: tuple[Run, ...]
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+
+
+class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of two modules, function by function, in the order of the new one.
+
+    ``old_label`` and ``new_label`` say what each side is; ``language`` is that of the texts.
+    """
+
+    old_label: str
+    new_label: str
+    functions: tuple[FunctionDifference, ...]
+    language: str = "tvmscript"
+
+
+class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One binding or parameter of a Relax function in the difference of two graphs.
+
+    Attributes
+    ----------
+    id
+        Of its box in `GraphDifference.graph`.
+    old, new
+        Its ids on either side; empty where it is not there.
+    name
+        The variable, or ``old → new`` where it has another one.
+    before, after
+        What its value is on either side: ``R.add``, ``call_tir dense``.
+    """
+
+    id: str
+    status: Status
+    old: str
+    new: str
+    name: str
+    before: str
+    after: str
+
+
+class GraphDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """Both graphs in one drawing: what is the same on both sides is one box.
+
+    ``nodes`` has an entry for each box, in the order of the program.
+    """
+
+    old_label: str
+    new_label: str
+    function: str
+    graph: GraphRecord
+    nodes: tuple[NodeDifference, ...]
