@@ -10,11 +10,20 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.step_records import Moment
 
 Status = Literal["same", "changed", "added", "removed"]
 """Of a function, a binding or a line: seen from the old side to the new one."""
 
 STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison: the module of a recipe at a moment, or after all of its steps."""
+
+    recipe: Recipe
+    moment: Moment | None = None
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 import psutil
 
+from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
@@ -16,6 +17,7 @@ from lowerscope.core.finding_tensors import constant_records, find_tensor
 from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
 from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.module_difference import module_difference
 from lowerscope.core.outside import with_outside
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
@@ -172,6 +174,29 @@ class Pipeline:
             key_of("graph", of, metrics, graph, moment, opening.expanded, opening.fits),
             lambda: draw_graph(stages, graph, moment, metrics, opening, progress.check),
         )
+
+    def difference(self, old: Side, new: Side, progress: Progress) -> DifferenceRecord:
+        """Return the difference of two modules that are kept: see `derived_difference`.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if one of them would have to be derived first.
+        """
+        for side in (old, new):
+            self._check_kept(side.recipe, progress)
+        return self.derived_difference(old, new, progress)
+
+    def derived_difference(self, old: Side, new: Side, progress: Progress) -> DifferenceRecord:
+        """Return the difference of two modules, function by function.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no module at one of the moments.
+        """
+        before, after = self.stages(old.recipe, progress), self.stages(new.recipe, progress)
+        return module_difference(before, after, (old, new))
 
     def values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:
         """Return the values of a tensor in figures, if what holds it is kept: see `derived_values`.

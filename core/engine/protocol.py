@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.recipe import Recipe
@@ -235,6 +236,17 @@ class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
     fits: tuple[float, float] = FITS
 
 
+class DifferenceParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of two modules, function by function.
+
+    ``difference`` and ``derived_difference`` differ as ``text`` and ``derived_text`` do. Moments of
+    the clock ``"build"`` are known to the worker alone.
+    """
+
+    old: Side
+    new: Side
+
+
 class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
     """The values of the tensor called ``name``, in figures; see `core.finding_tensors`.
 
@@ -305,6 +317,12 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
         "graph": MethodType(GraphParams, GraphRecord, "light", "drawing a graph"),
         "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing a graph"),
+        "difference": MethodType(
+            DifferenceParams, DifferenceRecord, "light", "comparing two modules"
+        ),
+        "derived_difference": MethodType(
+            DifferenceParams, DifferenceRecord, "heavy", "comparing two modules"
+        ),
         "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),

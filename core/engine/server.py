@@ -152,6 +152,8 @@ def _open_pipeline() -> Mapping[str, Call]:
         "derived_graph": lambda p, context: pipeline.derived_graph(
             p.recipe, p.metrics, context, p.graph, p.moment, Opening(p.expanded, p.fits)
         ),
+        "difference": lambda p, context: pipeline.difference(p.old, p.new, context),
+        "derived_difference": lambda p, context: pipeline.derived_difference(p.old, p.new, context),
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
         "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),

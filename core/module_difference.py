@@ -1,0 +1,103 @@
+"""The difference of the modules at two moments: of one recipe, or of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import relax, tirx
+
+from lowerscope.core.difference_records import DifferenceRecord, Side
+from lowerscope.core.memo import key_of
+from lowerscope.core.relax_bindings import calls_of, relax_functions
+from lowerscope.core.rendering.difference import FunctionText, function_differences
+from lowerscope.core.side_labels import side_labels
+from lowerscope.core.stages import Stages
+
+
+def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> DifferenceRecord:
+    """Compare two modules, function by function.
+
+    Parameters
+    ----------
+    old, new
+        The stages of the recipe of either side.
+    sides
+        What is compared.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at one of the moments.
+    """
+    labels = labels_of(old, new, sides)
+    return DifferenceRecord(
+        old_label=labels[0],
+        new_label=labels[1],
+        functions=function_differences(
+            _texts(old, side_module(old, sides[0])), _texts(new, side_module(new, sides[1]))
+        ),
+    )
+
+
+def side_module(stages: Stages, side: Side) -> tvm.IRModule:
+    """Return the module of a side."""
+    return stages.completed if side.moment is None else stages.module_at(side.moment)
+
+
+def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
+    """Return what each side is, in words."""
+    return side_labels(*sides, _step_name(old, sides[0]), _step_name(new, sides[1]))
+
+
+def _step_name(stages: Stages, side: Side) -> str:
+    moment = side.moment
+    if moment is None or moment.index == 0:
+        return ""
+    runs = stages.transformed.runs
+    if moment.clock == "passes" and moment.index <= len(runs):
+        return runs[moment.index - 1].name
+    return ""
+
+
+def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
+    """Return the functions as they are listed: Relax first, then TensorIR in order of calls."""
+    functions = dict(relax_functions(module))
+    kernels = {
+        str(variable.name_hint): function
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+    called = [entity.removeprefix("tir:") for entity in calls_of(module)]
+    order = {name: place for place, name in enumerate(called)}
+    for name in sorted(kernels, key=lambda name: (order.get(name, len(order)), name)):
+        functions[name] = kernels[name]
+    return {
+        str(name): FunctionText(
+            "relax" if isinstance(function, relax.Function) else "tensorir",
+            _printed(stages, str(name), function),
+        )
+        for name, function in functions.items()
+    }
+
+
+def _printed(stages: Stages, name: str, function: Any) -> str:
+    """Return the script of a function, printed once for all modules that share it."""
+    # The function is kept with its text, so that no other one gets its address.
+    _, text = stages.keep(
+        "function text",
+        key_of("function text", function.__chandle__(), name),
+        lambda: (function, _script(function, name)),
+        lambda kept: 2 * len(kept[1]),
+    )
+    return text
+
+
+def _script(function: Any, name: str) -> str:
+    """Return the script from the first decorator on, without the remark on omitted metadata."""
+    lines = function.script(name=name).split("\n")
+    begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
+    end = len(lines)
+    while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    return "\n".join(lines[begin:end])

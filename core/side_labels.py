@@ -1,0 +1,70 @@
+"""What each side of a comparison is, in words. This module imports neither torch nor TVM."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import msgspec
+
+from lowerscope.core.difference_records import Side
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.step_records import Moment
+
+_STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+
+_SAID = ("source", "lowering", "overrides", "version")
+
+
+def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str, str]:
+    """Return a label of either side: the source, the lowering, the moment.
+
+    Where recipes differ in more than what is said anyway, both labels say it too.
+
+    Parameters
+    ----------
+    old_step, new_step
+        The name of the step that the moment of either side is after.
+    """
+    fields = [
+        name
+        for name in Recipe.__struct_fields__
+        if name not in _SAID and getattr(old.recipe, name) != getattr(new.recipe, name)
+    ]
+    return _label(old, old_step, fields), _label(new, new_step, fields)
+
+
+def moment_label(moment: Moment | None, step: str) -> str:
+    """Return ``after 15 FuseOps``; ``step`` is the name of the step that it is after."""
+    if moment is None:
+        return "after all passes"
+    if moment.clock == "passes":
+        return f"after {moment.index} {step}" if moment.index else "before all passes"
+    if moment.clock == "translate":
+        return f"with {step} translated" if moment.index else "before the translation"
+    return f"build, after {moment.index} {step}" if moment.index else "before the build"
+
+
+def _label(side: Side, step: str, fields: list[str]) -> str:
+    recipe = side.recipe
+    parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step)]
+    parts += [f"{name.replace('_', ' ')}: {_written(recipe, name)}" for name in fields]
+    return " · ".join(parts)
+
+
+def _source(recipe: Recipe) -> str:
+    spec = recipe.source.spec
+    name = spec.removeprefix("sample:") if spec.startswith("sample:") else PurePath(spec).stem
+    return f"{name}:{recipe.source.entry}" if recipe.source.entry else name
+
+
+def _lowering(recipe: Recipe) -> str:
+    count = len(recipe.overrides)
+    more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
+    return _STRATEGIES[recipe.lowering] + more
+
+
+def _written(recipe: Recipe, name: str) -> str:
+    if name == "steps":
+        on = [step.name for step in recipe.steps if step.on]
+        return " → ".join(on) if on else "none"
+    return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
