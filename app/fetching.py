@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.engine.protocol import (
+    DifferenceParams,
     GraphParams,
     RuleParams,
     SaveValuesParams,
@@ -59,6 +61,16 @@ class Fetches:
         """Ask for the Relax graph."""
         recipe, metrics = self._shown()
         return self._ask("graph", GraphParams(recipe=recipe, metrics=metrics), on_graph, on_problem)
+
+    def difference(
+        self,
+        sides: tuple[Side, Side],
+        on_difference: Callable[[DifferenceRecord], None],
+        on_problem: OnProblem,
+    ) -> int:
+        """Ask for the difference of two modules."""
+        params = DifferenceParams(old=sides[0], new=sides[1])
+        return self._ask("difference", params, on_difference, on_problem)
 
     def values(
         self, name: str, on_values: Callable[[ValuesRecord], None], on_problem: OnProblem

@@ -18,6 +18,7 @@ from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
 from lowerscope.app.outcomes import Outcomes
 from lowerscope.app.overrides import calls_among, with_strategy
+from lowerscope.app.pins import Pins
 from lowerscope.app.selection import Links, Selection
 from lowerscope.app.stepping import Stepping
 from lowerscope.core.engine.protocol import RunParams, SnapshotParams
@@ -108,6 +109,7 @@ class Workspace(QObject):
         self._reopening = False
         self.fetches = Fetches(self.engine, self._shown)
         self.stepping = Stepping(self)
+        self.pins = Pins(lambda: self._recipe, self.stepping, self)
         self._links = Links()
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
@@ -288,6 +290,7 @@ class Workspace(QObject):
         self._set_activity(Activity())
         self._selection = self._links.select(self._selection.chosen)
         self.stepping.take(change.recipe.source, snapshot)
+        self.pins.take()
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()
         self.selection_changed.emit()

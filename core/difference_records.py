@@ -20,10 +20,15 @@ STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a comparison: the module of a recipe at a moment, or after all of its steps."""
+    """One side of a comparison: the module of a recipe at a moment, or after all of its steps.
+
+    ``before`` stands for the module that the step was given which the moment is after. That is not
+    always the one at the moment before: a pass has others inside of it.
+    """
 
     recipe: Recipe
     moment: Moment | None = None
+    before: bool = False
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):

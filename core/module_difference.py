@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import tvm
 from tvm import relax, tirx
 
@@ -42,7 +43,14 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
 
 def side_module(stages: Stages, side: Side) -> tvm.IRModule:
     """Return the module of a side."""
-    return stages.completed if side.moment is None else stages.module_at(side.moment)
+    moment = side.moment
+    if moment is None:
+        return stages.completed
+    if not side.before or moment.index == 0:
+        return stages.module_at(moment)
+    if moment.clock == "passes" and moment.index <= len(stages.transformed.runs):
+        return stages.transformed.runs[moment.index - 1].before
+    return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
 
 
 def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:

@@ -8,9 +8,17 @@ import msgspec
 
 from lowerscope.core.difference_records import Side
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.step_records import Moment
+from lowerscope.core.step_records import Clock, Moment
 
 _STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+
+_STARTS: dict[Clock, str] = {
+    "translate": "before the translation",
+    "passes": "before all passes",
+    "build": "before the build",
+}
+
+_CLOCKS: dict[Clock, str] = {"translate": "translation ", "passes": "", "build": "build "}
 
 _SAID = ("source", "lowering", "overrides", "version")
 
@@ -33,20 +41,19 @@ def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str
     return _label(old, old_step, fields), _label(new, new_step, fields)
 
 
-def moment_label(moment: Moment | None, step: str) -> str:
+def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
     """Return ``after 15 FuseOps``; ``step`` is the name of the step that it is after."""
     if moment is None:
         return "after all passes"
-    if moment.clock == "passes":
-        return f"after {moment.index} {step}" if moment.index else "before all passes"
-    if moment.clock == "translate":
-        return f"with {step} translated" if moment.index else "before the translation"
-    return f"build, after {moment.index} {step}" if moment.index else "before the build"
+    if moment.index == 0:
+        return _STARTS[moment.clock]
+    where = f"{'before' if before else 'after'} {moment.index} {step}".rstrip()
+    return _CLOCKS[moment.clock] + where
 
 
 def _label(side: Side, step: str, fields: list[str]) -> str:
     recipe = side.recipe
-    parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step)]
+    parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step, side.before)]
     parts += [f"{name.replace('_', ' ')}: {_written(recipe, name)}" for name in fields]
     return " · ".join(parts)
 

@@ -1,0 +1,98 @@
+"""The difference of the modules at two moments, against plain difflib over TVM's own scripts."""
+
+from __future__ import annotations
+
+import difflib
+
+import msgspec
+import pytest
+import tvm
+
+from lowerscope.core.difference_records import DifferenceRecord, Side
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.step_records import Moment
+
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
+START = Moment(clock="passes", index=0)
+LEGAL = Moment(clock="passes", index=1)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    """Return a pipeline that all tests here share."""
+    return Pipeline()
+
+
+def compare(pipeline: Pipeline, old: Side, new: Side) -> DifferenceRecord:
+    """Return the difference of two sides."""
+    return pipeline.derived_difference(old, new, Silent())
+
+
+def scripts(module: tvm.IRModule) -> dict[str, str]:
+    """Return the functions as TVM prints them, without remarks."""
+    return {
+        str(variable.name_hint): "\n".join(
+            line
+            for line in function.script(name=str(variable.name_hint)).split("\n")
+            if line.strip() and not line.startswith("#")
+        )
+        for variable, function in module.functions_items()
+    }
+
+
+def test_functions_of_a_pass_against_difflib(pipeline: Pipeline) -> None:
+    found = compare(pipeline, Side(recipe=RECIPE, moment=START), Side(recipe=RECIPE, moment=LEGAL))
+    stages = pipeline.stages(RECIPE)
+    old, new = scripts(stages.module), scripts(stages.transformed.module)
+    assert {each.name for each in found.functions} == old.keys() | new.keys()
+    assert found.functions[0].name == "main"
+    for each in found.functions:
+        assert each.old == old.get(each.name, "")
+        before, after = old.get(each.name, ""), new.get(each.name, "")
+        changes = [
+            line
+            for line in difflib.ndiff(before.splitlines(), after.splitlines())
+            if line[0] in "+-"
+        ]
+        assert (each.status == "same") == (not changes)
+        assert each.added + each.changed == sum(line[0] == "+" for line in changes)
+        assert each.removed + each.changed == sum(line[0] == "-" for line in changes)
+    assert found.old_label == "fashion_mlp · High-level · before all passes"
+    assert found.new_label == "fashion_mlp · High-level · after 1 LegalizeOps"
+
+
+def test_two_lowerings_say_which_is_which(pipeline: Pipeline) -> None:
+    other = msgspec.structs.replace(RECIPE, lowering="te", seed=3)
+    found = compare(pipeline, Side(recipe=RECIPE), Side(recipe=other))
+    assert found.old_label == "fashion_mlp · High-level · after all passes · seed: 0"
+    assert found.new_label == "fashion_mlp · TE · after all passes · seed: 3"
+    statuses = {each.name: each.status for each in found.functions}
+    assert statuses["dense"] == "added"
+    assert statuses["transpose"] == "removed"
+    assert statuses["main"] == "changed"
+
+
+def test_before_a_step_is_what_the_step_was_given(pipeline: Pipeline) -> None:
+    given = Side(recipe=RECIPE, moment=LEGAL, before=True)
+    found = compare(pipeline, given, Side(recipe=RECIPE, moment=START))
+    assert {each.status for each in found.functions} == {"same"}
+    assert found.old_label.endswith("before 1 LegalizeOps")
+
+
+def test_a_moment_that_there_is_not(pipeline: Pipeline) -> None:
+    with pytest.raises(LowerscopeError, match="there is no step 7"):
+        compare(
+            pipeline,
+            Side(recipe=RECIPE, moment=Moment(clock="passes", index=7)),
+            Side(recipe=RECIPE),
+        )
+
+
+def test_what_is_not_kept_is_not_derived_at_once(pipeline: Pipeline) -> None:
+    other = msgspec.structs.replace(RECIPE, seed=11)
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.difference(Side(recipe=RECIPE), Side(recipe=other), Silent())
+    assert caught.value.problem.code == "not-kept"
