@@ -26,9 +26,11 @@ from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
+from lowerscope.core.step_records import TranslationRecord
 from lowerscope.core.tracing.tracing import TracedModel
 
 Links = dict[tuple[str, str], None]
@@ -59,6 +61,7 @@ def make_snapshot(
     called = _functions_of_bindings(transformed, calls)
     nodes: tuple[FxNode, ...] = ()
     graph = None
+    translation: tuple[TranslationRecord, ...] = ()
     if traced is not None and lowered is not None:
         nodes = tuple(
             _with_functions(node, called, traced.tracer)
@@ -70,6 +73,7 @@ def make_snapshot(
         graph = fx_graph(
             traced.graph_module, nodes, traced.values, metrics, check, kinds_of(loaded)
         )
+        translation = translation_records(lowered, traced.graph_module)
     model = _model_record(loaded)
     check()
     arguments = {name: each.name for name, each in lowered.arguments.items()} if lowered else {}
@@ -80,6 +84,7 @@ def make_snapshot(
         fx_graph=graph,
         relax=relax_text(module),
         functions=_functions(transformed, calls),
+        translation=translation,
         passes=pass_records(transformed.runs),
         links=tuple(_links(nodes, called, model, arguments)),
     )

@@ -31,6 +31,7 @@ from lowerscope.core.extensions import (
     load_extension,
     visiting,
 )
+from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
@@ -216,7 +217,7 @@ class Stages:
         return self.transformed.module
 
     def module_at(self, moment: Moment) -> tvm.IRModule:
-        """Return the module at a moment of the clock ``"passes"`` or ``"build"``.
+        """Return the module at a moment of any clock.
 
         Raises
         ------
@@ -225,8 +226,14 @@ class Stages:
         """
         if moment.clock == "build":
             return self.recorded.module_after(moment.index)
-        if moment.clock != "passes":
-            raise LowerscopeError(f"there is no module at a step of the clock {moment.clock}")
+        if moment.clock == "translate":
+            traced, lowered = self.traced, self.lowered
+            if traced is None or lowered is None:
+                raise LowerscopeError(
+                    "this source builds an IRModule, so no node was translated",
+                    where="translate",
+                )
+            return module_after(lowered, traced.graph_module.graph, moment.index)
         return self.transformed.module_after(moment.index)
 
     @cached_property

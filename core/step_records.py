@@ -70,6 +70,8 @@ class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
         the module.
     value
         What it stands for from then on: the name of a variable, or a description.
+    rebound
+        Ids of the nodes that it writes in place: these stand for its value as well from then on.
     """
 
     number: int
@@ -77,3 +79,4 @@ class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     value: str = ""
+    rebound: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.constants import Constants
 from lowerscope.core.lowering.dimensions import Dimensions
 from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of
+from lowerscope.core.lowering.te_calls import Listening, TeCall
 
 _FINAL = frozenset(
     f"relax.{name}"
@@ -50,6 +51,8 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.dimensions = dimensions
         self.constants = Constants()
         self.not_legalised: set[str] = set()
+        # By the hash of a call, which is where it lies: TVM's expressions compare to expressions.
+        self._te_calls: dict[int, TeCall] = {}
         self._emitted: list[str] = []
         self._kept: list[Any] = []
         self._stayed: set[str] = set()
@@ -129,8 +132,20 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
     def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Value:
         """Make a PrimFunc of a TE function and return the ``call_tir`` of it."""
         if not self._legalising:
-            self._emitted.append(_te_name(func))
-        return super().call_te(func, *args, **kwargs)
+            self._emitted.append(te_name(func))
+        listening = Listening(func)
+        call = super().call_te(listening, *args, **kwargs)
+        self._te_calls[hash(call)] = listening.recorded(call)
+        return call
+
+    def te_calls_of(self, bindings: list[Any]) -> dict[str, TeCall]:
+        """Return what TE did for those of `bindings` that call what it made, by variable."""
+        found = ((each.var.name, getattr(each, "value", None)) for each in bindings)
+        return {
+            str(name): self._te_calls[hash(value)]
+            for name, value in found
+            if value is not None and hash(value) in self._te_calls
+        }
 
     def constant(self, tensor: Any) -> Value:
         """Return one of the model's tensors as a Relax constant."""
@@ -192,6 +207,8 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
             if legalised.same_as(normal) or legalised.same_as(call):
                 self._leave(call)
                 return call
+            made = TeCall(legalised, operator=_operator_name(call.op))
+            self._te_calls[hash(legalised)] = made
             return self._legalise(legalised)
         finally:
             self._legalising = outer
@@ -256,7 +273,8 @@ def _operator_name(operator: Any) -> str:
     return f"R.{operator.name.removeprefix('relax.')}"
 
 
-def _te_name(func: Callable[..., Any]) -> str:
+def te_name(func: Callable[..., Any]) -> str:
+    """Return what a TE function is called: ``topi.nn.dense``, or its own name."""
     module, name = getattr(func, "__module__", ""), getattr(func, "__name__", "te")
     if not module.startswith("tvm.topi"):
         return str(name)

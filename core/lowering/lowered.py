@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import tvm
 from torch import fx
 
 from lowerscope.core.lowering.library import LibraryFunction
+from lowerscope.core.lowering.te_calls import TeCall
 from lowerscope.core.records import Note, SourceLine
 
 
@@ -44,6 +45,27 @@ class Traced(Protocol):
 
 
 @dataclass(frozen=True)
+class UsedRule:
+    """What lowered a node, or had a share in it.
+
+    Attributes
+    ----------
+    kind
+        ``"user"``: a rule of the user's; ``"built-in"``: one of the table; ``"tvm"``: a converter
+        of TVM's; ``"library"``: torch is called; ``"python"``: no code, a value that is computed
+        while translating.
+    name
+        As it is shown; of a library function, the name under which it is registered.
+    function
+        What was called.
+    """
+
+    kind: Literal["user", "built-in", "tvm", "library", "python"]
+    name: str
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True)
 class PartLowering:
     """One of the operators that an FX node was broken up into.
 
@@ -58,6 +80,8 @@ class PartLowering:
         Of the value if it is a tensor; otherwise ``None`` and empty.
     rule, bindings, functions
         As in `NodeLowering`.
+    used
+        The rule itself.
     """
 
     name: str
@@ -68,6 +92,7 @@ class PartLowering:
     rule: str
     bindings: tuple[str, ...]
     functions: tuple[str, ...]
+    used: UsedRule
 
 
 @dataclass(frozen=True)
@@ -97,6 +122,13 @@ class NodeLowering:
     parts
         The operators that it was broken up into, in order, as no rule covers it as a whole; empty
         for other nodes. A binding of theirs is one of the node's.
+    used
+        The rules that lowered it, those of the user's first; those of its parts are theirs.
+    value
+        What the node map has for it from then on: a Relax expression, a Python value, or a nest of
+        both; ``None`` for nodes that have none.
+    rebound
+        Names of the nodes that it writes in place: the map has its value for them from then on.
     """
 
     node: str
@@ -108,6 +140,9 @@ class NodeLowering:
     random: bool = False
     line: SourceLine | None = None
     parts: tuple[PartLowering, ...] = ()
+    used: tuple[UsedRule, ...] = ()
+    value: Any = None
+    rebound: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,3 +201,4 @@ class LoweredModel:
     random: tuple[tuple[str, ...], ...] = ()
     constants: tuple[tuple[Any, Any], ...] = ()
     arguments: Mapping[str, NamedConstant] = field(default_factory=dict)
+    te_calls: Mapping[str, TeCall] = field(default_factory=dict)

@@ -16,14 +16,14 @@ from lowerscope.core.lowering.builder import NodeBuilder, functions_of
 from lowerscope.core.lowering.decomposing import decompose
 from lowerscope.core.lowering.library import content_of
 from lowerscope.core.lowering.library_nodes import BoundCall, LibraryNodes, hinders_rules
-from lowerscope.core.lowering.lowered import PartLowering
+from lowerscope.core.lowering.lowered import PartLowering, UsedRule
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
     shape_of,
     torch_dtype,
 )
-from lowerscope.core.lowering.rule_table import RULES, Refused, find_rule
+from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule
 from lowerscope.core.lowering.traced_values import as_traced
 
 _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDictionary()
@@ -137,10 +137,11 @@ class Parts:
                     parts.append(_record(part, rule, emitted, bound, names))
         raise AssertionError("a graph without an output")
 
-    def _lower_part(self, part: fx.Node, env: Mapping[fx.Node, Value]) -> tuple[Value, str]:
+    def _lower_part(self, part: fx.Node, env: Mapping[fx.Node, Value]) -> tuple[Value, UsedRule]:
         args, kwargs = _values_of(part.args, env), _values_of(part.kwargs, env)
         if part.target is operator.getitem:
-            return RULES[operator.getitem].lower(self._builder, *args), "getitem"
+            member = RULES[operator.getitem]
+            return member.lower(self._builder, *args), _used(member)
         hindrance = hinders_rules(args, kwargs, self._builder.dimensions)
         rule = find_rule(part.target)
         if hindrance or rule is None:
@@ -152,7 +153,11 @@ class Parts:
             value = as_traced(
                 self._builder, value, shape, dtype, written=part.meta.get("written", False)
             )
-        return value, rule.name
+        return value, _used(rule)
+
+
+def _used(rule: Rule) -> UsedRule:
+    return UsedRule("built-in", rule.name, rule.lower)
 
 
 def _is_covered(target: OpOverload) -> bool:
@@ -161,7 +166,7 @@ def _is_covered(target: OpOverload) -> bool:
 
 def _record(
     part: fx.Node,
-    rule: str,
+    rule: UsedRule,
     emitted: tuple[str, ...],
     bindings: list[Any],
     names: Mapping[fx.Node, str],
@@ -174,9 +179,10 @@ def _record(
         args=_arguments(part, names),
         shape=None if tensor is None else tuple(tensor.shape),
         dtype="" if tensor is None else _name(tensor.dtype),
-        rule=f"{rule}: {', '.join(emitted)}" if emitted else rule,
+        rule=f"{rule.name}: {', '.join(emitted)}" if emitted else rule.name,
         bindings=tuple(binding.var.name for binding in bindings),
         functions=functions_of(bindings),
+        used=rule,
     )
 
 

@@ -7,7 +7,7 @@ them is a list, each entry of which is tested against torch; the rest is refused
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -74,7 +74,7 @@ class StockConverters:
             converter = self._fx.convert_map.get(name)
         else:
             return None
-        return None if converter is None else lambda: _convert(converter, node)
+        return None if converter is None else partial(_convert, converter, node)
 
     @staticmethod
     def name(node: fx.Node) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 import torch
@@ -15,8 +14,9 @@ from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
-from lowerscope.core.lowering.builder import NodeBuilder, functions_of, without_unused
+from lowerscope.core.lowering.builder import NodeBuilder, without_unused
 from lowerscope.core.lowering.choices import Choices
+from lowerscope.core.lowering.current import Current, shown
 from lowerscope.core.lowering.dimensions import Dimensions
 from lowerscope.core.lowering.library_nodes import (
     LibraryNodes,
@@ -25,7 +25,7 @@ from lowerscope.core.lowering.library_nodes import (
     hinders_rules,
     unknown_among,
 )
-from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, PartLowering, Traced
+from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
 from lowerscope.core.lowering.node_values import (
     attribute,
     check_read_members,
@@ -123,13 +123,7 @@ class _Translation:
         # Nodes without a value; what cannot be lowered because of them is no news.
         self._failed: set[fx.Node] = set()
         self._used: dict[fx.Node, Strategy] = {}
-        # Of the current node: how it was lowered, by whose rule or without whose, and why in torch.
-        self._strategy: Strategy = strategy
-        self._rule = ""
-        self._cause = ""
-        self._user_rule: UserRule | None = None
-        self._without = ""
-        self._parts: tuple[PartLowering, ...] = ()
+        self._now = Current(strategy)
         self._notes = Notes(traced.lines)
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
@@ -147,6 +141,7 @@ class _Translation:
                     self._env[node] = next(placeholders)
                 elif node.op == "output":
                     output = None if self._uncovered else self._emit_output(node)
+                    self._env[node] = output
                 else:
                     self._env[node] = self._translate(node)
                 bound, emitted = builder.end_node()
@@ -163,7 +158,8 @@ class _Translation:
         notes = self._notes.all(builder.not_legalised, self._choices.without_match(calls))
         library = self._library.functions.by_name
         random = self._random_outputs()
-        return LoweredModel(module, nodes, notes, library, random, builder.constants.made)
+        made, te_calls = builder.constants.made, builder.te_calls_of(bindings)
+        return LoweredModel(module, nodes, notes, library, random, made, te_calls=te_calls)
 
     def _input_variable(self, name: str, shape: tuple[int | str, ...], dtype: str) -> Value:
         if not is_dtype(dtype):
@@ -175,11 +171,8 @@ class _Translation:
 
     def _start(self, node: fx.Node) -> None:
         called = node.op.startswith("call")
-        self._strategy = self._choices.strategy_of(node) if called else self._default
-        self._builder.te = self._strategy == "te"
-        self._rule = self._cause = self._without = ""
-        self._parts = ()
-        self._user_rule = None
+        self._now = Current(self._choices.strategy_of(node) if called else self._default)
+        self._builder.te = self._now.strategy == "te"
 
     def _translate(self, node: fx.Node) -> Value:
         """Return the value of `node`, or ``None``, so that all that is not covered is found."""
@@ -192,22 +185,24 @@ class _Translation:
             return self._refuse(node, str(refusal))
         except Exception as error:
             return self._refuse(node, _reason(error))
-        self._used[node] = self._strategy
+        self._used[node] = self._now.strategy
         for name in self._traced.mutations.get(node.name, ()):
             self._env[self._named[name]] = value
         return value
 
     def _lower(self, node: fx.Node) -> Value:
         if node.op == "get_attr":
+            self._now.note_rule("python", "get_attr", attribute)
             value = attribute(self._traced.graph_module, str(node.target))
             return self._library.constant(value) if isinstance(value, torch.Tensor) else value
         args = self._values_of(node.args)
         kwargs = self._values_of(node.kwargs)
         if reads_member(node, args):
             # A member belongs to what made the tuple.
-            self._strategy = self._used.get(node.all_input_nodes[0], self._strategy)
+            self._now.strategy = self._used.get(node.all_input_nodes[0], self._now.strategy)
             index = member_index(node, self._modules) if node.target is getattr else None
             if index is not None:
+                self._now.note_rule("built-in", "getitem", RULES[operator.getitem].lower)
                 return RULES[operator.getitem].lower(self._builder, args[0], index)
             return self._by_rule(node, args, kwargs)
         info = self._traced.values[node.name]
@@ -217,8 +212,9 @@ class _Translation:
             if absent is not None:
                 return absent
         if not has_tensor((args, kwargs)) and is_python(node):
+            self._now.note_rule("python", "compute", compute)
             return compute(node, args, kwargs, self._dimensions)
-        own = self._user_rules.find(self._callee(node), self._strategy) if in_torch else None
+        own = self._user_rules.find(self._callee(node), self._now.strategy) if in_torch else None
         if own is not None:
             try:
                 return self._by_user_rule(own, node, args, kwargs)
@@ -230,7 +226,7 @@ class _Translation:
         self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], *, in_torch: bool = True
     ) -> Value:
         """Lower a node as if there were no rules of the user's."""
-        if self._strategy == "library" and in_torch:
+        if self._now.strategy == "library" and in_torch:
             return self._by_library(node, args, kwargs)
         cause = hinders_rules(args, kwargs, self._dimensions) if in_torch else ""
         if not cause:
@@ -254,11 +250,12 @@ class _Translation:
                 if str(refusal) == NUMBERS_ONLY:
                     cause = cause or NUMBERS_ONLY
         self._builder.discard_node()
+        self._now.used = []
         name = operator_name(node, self._modules)
         if random:
-            self._cause = f"{name} is random"
+            self._now.cause = f"{name} is random"
         else:
-            self._cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
+            self._now.cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
         return self._by_library(node, args, kwargs)
 
     def _by_user_rule(
@@ -284,14 +281,22 @@ class _Translation:
         info = self._traced.values[node.name]
         module = self._modules[str(node.target)] if node.op == "call_module" else None
         seen = RuleNode(
-            node, node.name, module, args, kwargs, info.shape, info.dtype, self._strategy, built_in
+            node,
+            node.name,
+            module,
+            args,
+            kwargs,
+            info.shape,
+            info.dtype,
+            self._now.strategy,
+            built_in,
         )
         value = apply_rule(own, self._builder, seen, info)
         try:
             check_read_members(node, value)
         except Refused as refusal:
             raise LowerscopeError(str(refusal), where=own.where) from None
-        self._user_rule = own
+        self._now.take_user_rule(own)
         return value
 
     def _leave_user_rule(self, own: UserRule, node: fx.Node, failure: LowerscopeError) -> None:
@@ -299,7 +304,7 @@ class _Translation:
         self._builder.discard_node(kept=True)
         self._start(node)
         self._notes.rule_failed(node, own, failure.problem)
-        self._without = f"; without {_shown(own)}: {failure.problem.what}"
+        self._now.without = f"; without {shown(own)}: {failure.problem.what}"
 
     def _callee(self, node: fx.Node) -> Any:
         """Return what rules are looked up by."""
@@ -318,8 +323,9 @@ class _Translation:
         def checked(value: Value) -> Value:
             return self._as_traced(node, value)
 
-        value, self._parts = self._in_parts.lower(node, args, kwargs, checked)
-        self._rule = f"{operator_name(node, self._modules)} in parts"
+        value, self._now.parts = self._in_parts.lower(node, args, kwargs, checked)
+        self._now.used = []
+        self._now.rule = f"{operator_name(node, self._modules)} in parts"
         return value
 
     def _as_traced(self, node: fx.Node, value: Value) -> Value:
@@ -336,23 +342,26 @@ class _Translation:
         value, function = self._library.lower(node, info, args, kwargs, mutates=mutates)
         name = operator_name(node, self._modules)
         random = is_random(node, self._modules)
-        if self._cause or random:
-            cause = self._cause or f"{name} is random"
+        if self._now.cause or random:
+            cause = self._now.cause or f"{name} is random"
             self._notes.runs_in_torch(node, cause, random=random)
-        self._strategy = "library"
-        self._rule = f"{name}: {function}"
+        self._now.strategy = "library"
+        self._now.rule = f"{name}: {function}"
+        self._now.note_rule("library", function, self._library.functions.by_name[function])
         return value
 
     def _apply(
         self, node: fx.Node, rule: Rule | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Value:
         if rule is not None:
-            self._rule = rule.name
+            self._now.rule = rule.name
+            self._now.note_rule("built-in", rule.name, rule.lower)
             return rule.apply(self._builder, args, kwargs)
         convert = self._stock.find(node)
         if convert is None:
             raise Refused("")
-        self._rule = StockConverters.name(node)
+        self._now.rule = StockConverters.name(node)
+        self._now.note_rule("tvm", self._now.rule, convert)
         return convert()
 
     def _values_of(self, argument: Any) -> Any:
@@ -399,30 +408,14 @@ class _Translation:
     def _provenance(
         self, node: fx.Node, bindings: list[Any], emitted: tuple[str, ...]
     ) -> NodeLowering:
-        names = tuple(binding.var.name for binding in bindings)
-        functions = functions_of(bindings)
-        if not bindings or node.op == "output":
-            return NodeLowering(node.name, "", "", names, functions)
-        if self._strategy == "library":
-            reason = f"{self._cause}; runs in torch" if self._cause else ""
-            random = is_random(node, self._modules)
-            rule = self._rule
-        else:
-            reason, random = "", False
-            if self._parts:
-                emitted = tuple(dict.fromkeys(part.target for part in self._parts))
-            rule = f"{self._rule}: {', '.join(emitted)}" if emitted else self._rule
-        own = self._user_rule
-        rule = f"{rule}{self._without}" if own is None else _shown(own)
-        line = None if own is None else own.line
-        parts = self._parts
-        return NodeLowering(
-            node.name, self._strategy, rule, names, functions, reason, random, line, parts
+        return self._now.provenance(
+            node,
+            bindings,
+            emitted,
+            self._env.get(node),
+            self._traced.mutations.get(node.name, ()),
+            is_random=self._now.strategy == "library" and is_random(node, self._modules),
         )
-
-
-def _shown(own: UserRule) -> str:
-    return f"{own.name}, {PurePath(own.line.file).name}:{own.line.line}"
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,100 @@
+"""The node map: what each FX node stands for while the module is made, node by node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from torch import fx
+from tvm import ir
+
+from lowerscope.core.lowering.lowered import LoweredModel
+from lowerscope.core.lowering.parameters import name_constants
+from lowerscope.core.lowering.relax_values import Held, Value, is_size
+from lowerscope.core.lowering.rule_table import Missing
+from lowerscope.core.relax_bindings import bound_in
+from lowerscope.core.step_records import TranslationRecord
+
+_TYPED = re.compile(r"T\.int64\((-?\d+)\)")
+"""A number as the script writes it where its type counts."""
+
+MOST = 6
+"""So many members of a tuple are named, at most."""
+
+
+def translation_records(
+    lowered: LoweredModel, graph_module: fx.GraphModule
+) -> tuple[TranslationRecord, ...]:
+    """Return a record of each FX node in the order in which they were translated."""
+    names = ValueNames(lowered, graph_module)
+    seen: set[str] = set()
+    records: list[TranslationRecord] = []
+    for number, each in enumerate(lowered.nodes.values(), start=1):
+        added = tuple(name for name in each.functions if name not in seen)
+        seen.update(added)
+        value = names.text(each.value)
+        records.append(
+            TranslationRecord(
+                number=number,
+                node=f"fx:{each.node}",
+                bindings=tuple(f"relax:main/{name}" for name in each.bindings),
+                functions=tuple(str(name) for name in added),
+                value=value,
+                rebound=tuple(f"fx:{name}" for name in each.rebound),
+            )
+        )
+    return tuple(records)
+
+
+class ValueNames:
+    """Writes the values of nodes: variables as the script has them, constants by their names."""
+
+    def __init__(self, lowered: LoweredModel, graph_module: fx.GraphModule) -> None:
+        main = lowered.module["main"]
+        self._variables: dict[str, str] = {
+            str(bound.binding.var.name): bound.name for bound in bound_in("main", main)
+        }
+        self._constants: Mapping[Any, str] = {
+            **{
+                each.constant: each.name
+                for each in name_constants(lowered.module, graph_module, lowered)
+            },
+            **{each.constant: name for name, each in lowered.arguments.items()},
+        }
+
+    def text(self, value: Value) -> str:
+        """Return a value in a few words; empty where a node stands for nothing."""
+        if value is None:
+            return ""
+        return self._text(value)
+
+    def _text(self, value: Value) -> str:
+        if isinstance(value, Held):
+            return f"{self._text(value.value)} as {value.dtype}"
+        if isinstance(value, Missing):
+            return f"unknown: {value.reason}"
+        if isinstance(value, (tuple, list)):
+            members = [self._text(each) for each in value[:MOST]]
+            if len(value) > MOST:
+                members.append(f"and {len(value) - MOST} more")
+            return f"[{', '.join(members)}]" if isinstance(value, list) else _tuple(members)
+        if isinstance(value, dict):
+            pairs = (f"{key}: {self._text(each)}" for key, each in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        if isinstance(value, ir.GenericConst):
+            name = self._constants.get(value)
+            return name if name is not None else _constant(value)
+        if isinstance(value, ir.Var) and not is_size(value):
+            name = str(value.name)
+            return self._variables.get(name, name)
+        return _TYPED.sub(r"\1", str(value)) if isinstance(value, ir.Expr) else str(value)
+
+
+def _tuple(members: list[str]) -> str:
+    return f"({members[0]},)" if len(members) == 1 else f"({', '.join(members)})"
+
+
+def _constant(value: Any) -> str:
+    shape = "×".join(str(extent) for extent in value.value.shape)
+    return f"constant {shape or value.value.numpy()} {value.value.dtype}"

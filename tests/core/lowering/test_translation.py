@@ -1,0 +1,222 @@
+"""The steps of the translation: what each node added, and the module as it grew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+import tvm_ffi
+from torch import fx
+from tvm import relax
+
+from lowerscope.core.execution.building import register_library
+from lowerscope.core.lowering.growing import leaves_of, module_after
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import InputSpec, Recipe, Source, Strategy, with_params_as_inputs
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment, TranslationRecord
+
+SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")
+STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
+
+PIPELINE = Pipeline()
+
+
+def recipe_of(sample: str, strategy: Strategy) -> Recipe:
+    return Recipe(source=Source(spec=f"sample:{sample}"), lowering=strategy)
+
+
+def records_of(recipe: Recipe) -> tuple[TranslationRecord, ...]:
+    return PIPELINE.snapshot(recipe, DEFAULT, Silent()).translation
+
+
+def graph_of(stages: Stages) -> fx.Graph:
+    assert stages.traced is not None
+    return stages.traced.graph_module.graph
+
+
+def bindings_of(module: tvm.IRModule) -> list[str]:
+    blocks = module["main"].body.blocks
+    return [f"relax:main/{each.var.name}" for block in blocks for each in block.bindings]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_records_have_every_binding_and_function_once_in_order(
+    sample: str, strategy: Strategy
+) -> None:
+    recipe = recipe_of(sample, strategy)
+    records = records_of(recipe)
+    stages = PIPELINE.stages(recipe)
+    assert [each.number for each in records] == list(range(1, len(records) + 1))
+    assert [each.node for each in records] == [f"fx:{node.name}" for node in graph_of(stages).nodes]
+    assert [name for each in records for name in each.bindings] == bindings_of(stages.module)
+    added = [name for each in records for name in each.functions]
+    functions = [each.name_hint for each in stages.module.get_global_vars()]
+    assert sorted(added) == sorted(set(functions) - {"main"})
+    assert len(set(added)) == len(added)
+
+
+@pytest.mark.parametrize("inputs", [False, True], ids=["constants", "params-as-inputs"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_module_at_every_moment_is_well_formed_and_grows(
+    sample: str, strategy: Strategy, inputs: bool
+) -> None:
+    stages = PIPELINE.stages(with_params_as_inputs(recipe_of(sample, strategy), inputs))
+    lowered, graph = stages.lowered, graph_of(stages)
+    assert lowered is not None
+    whole = bindings_of(stages.module)
+    nodes = list(graph.nodes)
+    for count in range(len(nodes)):
+        module = module_after(lowered, graph, count)
+        # It raises at the first violation; TVM's own imports are well formed as well.
+        relax.analysis.well_formed(module)
+        done = [name for node in nodes[:count] for name in lowered.nodes[node.name].bindings]
+        leaving = bindings_of(module)[len(done) :]
+        assert bindings_of(module)[: len(done)] == whole[: len(done)]
+        assert all(name.startswith("relax:main/gv") for name in leaving)
+        called = {name for node in nodes[:count] for name in lowered.nodes[node.name].functions}
+        assert {each.name_hint for each in module.get_global_vars()} == {"main", *called}
+    last = module_after(lowered, graph, len(nodes))
+    assert tvm_ffi.structural_equal(last, stages.module, map_free_vars=True)
+
+
+class _Values(fx.Interpreter):
+    """Runs a graph as torch does, and keeps what each node gives."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.values: dict[str, object] = {}
+
+    def run_node(self, n: fx.Node) -> object:
+        value = super().run_node(n)
+        self.values[n.name] = value.clone() if isinstance(value, torch.Tensor) else value
+        return value
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "conv_net", "transformer_block"])
+def test_what_the_module_computes_at_a_moment_is_what_torch_has_there(
+    sample: str, strategy: Strategy
+) -> None:
+    stages = PIPELINE.stages(recipe_of(sample, strategy))
+    lowered, traced = stages.lowered, stages.traced
+    assert lowered is not None
+    assert traced is not None
+    values = [each.value for each in stages.loaded.inputs]
+    interpreter = _Values(traced.graph_module)
+    with torch.no_grad():
+        interpreter.run(*values)
+    register_library(lowered.library)
+    nodes = list(traced.graph_module.graph.nodes)
+    counts = sorted({2, len(nodes) // 3, len(nodes) // 2, len(nodes) - 1})
+    compared = 0
+    for count in counts:
+        node = nodes[count - 1]
+        expected = interpreter.values[node.name]
+        if not list(leaves_of(lowered.nodes[node.name].value)):
+            continue
+        module = stages.module_at(Moment(clock="translate", index=count))
+        machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
+        result = machine["main"](*(tvm.runtime.tensor(each.numpy()) for each in values))
+        assert isinstance(expected, torch.Tensor)
+        np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+        compared += 1
+    assert compared >= 2
+
+
+def test_the_node_map_has_names_of_the_script_and_descriptions() -> None:
+    recipe = recipe_of("fashion_mlp", "te")
+    values = {each.node: each.value for each in records_of(recipe)}
+    assert values["fx:x"] == "x"
+    assert values["fx:linear0"] == "lv1"
+    assert values["fx:relu"] == "lv2"
+    text = PIPELINE.derived_text(
+        recipe, "script", "", Silent(), Moment(clock="translate", index=3)
+    ).text
+    assert "lv2 = R.call_tir(cls.te_relu" in text
+    assert "return gv" in text
+    assert "lv3" not in text
+
+
+PECULIAR = """
+import torch
+
+class InPlace(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        y.mul_(2)
+        return y
+
+class FromData(torch.nn.Module):
+    def forward(self, x):
+        places = torch.nonzero(x)
+        low, high = torch.split(x, 1)
+        return places, low * 2, {"both": (low, high.sum())}
+
+class Complex(torch.nn.Module):
+    def forward(self, x):
+        return torch.fft.rfft(x).abs()
+
+class Sizes(torch.nn.Module):
+    def forward(self, x):
+        return x.reshape(x.shape[0] * 3, -1).relu()
+
+in_place, from_data, by_fft, sizes = InPlace(), FromData(), Complex(), Sizes()
+example_inputs = (torch.ones(2, 3),)
+"""
+
+
+def peculiar(folder: Path, entry: str, **fields: Any) -> Recipe:
+    (folder / "peculiar.py").write_text(PECULIAR)
+    source = Source(spec=str(folder / "peculiar.py"), entry=entry)
+    return Recipe(source=source, **fields)
+
+
+def test_what_is_written_in_place_stands_for_the_new_value(tmp_path: Path) -> None:
+    records = {each.node: each for each in records_of(peculiar(tmp_path, "in_place"))}
+    assert records["fx:mul_"].rebound == ("fx:add",)
+    assert [records[name].value for name in ("fx:add", "fx:mul_")] == ["lv", "lv1"]
+
+
+@pytest.mark.parametrize("entry", ["in_place", "from_data", "by_fft", "sizes", "named"])
+def test_moments_of_models_with_other_values_than_tensors(tmp_path: Path, entry: str) -> None:
+    shape = ("rows", 3) if entry == "named" else (2, 3)
+    spec = InputSpec(name="x", shape=shape, dtype="float32")
+    recipe = peculiar(tmp_path, entry.replace("named", "sizes"), inputs=(spec,))
+    stages = PIPELINE.stages(recipe)
+    for count in range(len(list(graph_of(stages).nodes)) + 1):
+        module = stages.module_at(Moment(clock="translate", index=count))
+        relax.analysis.well_formed(module)
+        assert "def main" in module.script()
+    described = {each.node: each.value for each in records_of(recipe)}
+    if entry == "from_data":
+        assert described["fx:nonzero"] == "lv1"
+        assert described["fx:output"] == "gv"
+    elif entry == "by_fft":
+        assert described["fx:fft_rfft"] == "lv as complex64"
+    elif entry == "sizes":
+        assert described["fx:mul"] == "6"
+    elif entry == "named":
+        assert described["fx:mul"] == "rows * 3"
+
+
+def test_te_is_recorded_for_all_that_it_made() -> None:
+    for sample in SAMPLES:
+        stages = PIPELINE.stages(recipe_of(sample, "te"))
+        lowered = stages.lowered
+        assert lowered is not None
+        calls = {
+            each.var.name
+            for block in stages.module["main"].body.blocks
+            for each in block.bindings
+            if getattr(getattr(each.value, "op", None), "name", "") == "relax.call_tir"
+        }
+        assert calls == set(lowered.te_calls)
