@@ -1,4 +1,4 @@
-"""Rule and library files: what they define, and the context in which it runs."""
+"""Files of rules, of library functions and of passes: what they define, and where it runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.user_rules import UserRule, gathering
+from lowerscope.core.passes.catalogue import Pass
+from lowerscope.core.passes.user_passes import user_passes
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.sources.environments import Environment
@@ -22,7 +24,7 @@ from lowerscope.core.sources.user_code import run_file, user_code
 
 @dataclass(frozen=True, eq=False)
 class LoadedExtension:
-    """A rule or library file that was run.
+    """A file with rules, functions or passes that was run.
 
     Attributes
     ----------
@@ -34,12 +36,15 @@ class LoadedExtension:
         Where each function is registered with TVM, by name.
     home
         Its environment.
+    passes
+        Of a file of passes, in order.
     """
 
     path: Path
     rules: tuple[UserRule, ...]
     functions: Mapping[str, SourceLine]
     home: Environment
+    passes: tuple[Pass, ...] = ()
 
 
 def extension_path(extension: Extension) -> Path:
@@ -54,7 +59,7 @@ def extension_files(extension: Extension) -> tuple[Path, ...]:
 
 
 def load_extension(extension: Extension) -> LoadedExtension:
-    """Run a rule or library file.
+    """Run a file with rules, functions or passes.
 
     Raises
     ------
@@ -79,7 +84,7 @@ def load_extension(extension: Extension) -> LoadedExtension:
             yield
 
     with home.visiting(), gathering() as gathered:
-        run_file(home)
+        module = run_file(home)
     rules = tuple(
         UserRule(
             each.name,
@@ -91,7 +96,8 @@ def load_extension(extension: Extension) -> LoadedExtension:
         )
         for each in gathered
     )
-    return LoadedExtension(path, rules, home.registered(), home)
+    passes = tuple(user_passes(module, path, running)) if extension.kind == "passes" else ()
+    return LoadedExtension(path, rules, home.registered(), home, passes)
 
 
 def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
@@ -109,6 +115,11 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
         if loaded.rules:
             names = ", ".join(rule.name for rule in loaded.rules)
             yield Note(text=f"its rules ({names}) count only with --rules", where=where)
+    if extension.kind == "passes" and not loaded.passes:
+        yield Note(
+            text="it has no pass; one is made by @tvm.transform.module_pass(opt_level=0)",
+            where=where,
+        )
 
 
 @contextlib.contextmanager

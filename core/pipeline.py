@@ -10,7 +10,6 @@ import psutil
 
 from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
 from lowerscope.core.finding_tensors import constant_records, find_tensor
@@ -19,6 +18,7 @@ from lowerscope.core.graphs import draw_graph
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.module_difference import module_difference
 from lowerscope.core.outside import with_outside
+from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
@@ -64,7 +64,7 @@ class Pipeline:
         """Return all that the window shows of a recipe."""
         stages = self.stages(recipe, progress)
         # What cannot be compiled for is said when it is chosen, not when it is run.
-        make_target(recipe.target, recipe.threads)
+        _ = stages.target
         loaded, traced, lowered = stages.loaded, stages.traced, stages.lowered
         module, transformed = stages.module, stages.transformed
 
@@ -131,6 +131,10 @@ class Pipeline:
             lambda: write_text(stages, view, name, moment),
             lambda text: 2 * len(text.text),
         )
+
+    def catalogue(self, recipe: Recipe, progress: Progress) -> tuple[PassType, ...]:
+        """Return the passes that a recipe's steps can name: TVM's, and those of its files."""
+        return tuple(each.type for each in self.stages(recipe, progress).passes.values())
 
     def graph(
         self,

@@ -35,6 +35,7 @@ from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
@@ -97,7 +98,7 @@ class Stages:
 
     @cached_property
     def extensions(self) -> tuple[tuple[Extension, LoadedExtension], ...]:
-        """The rule and library files that are switched on, as they are loaded, in order."""
+        """The user's own files that are switched on, as they are loaded, in order."""
         return tuple(
             (
                 each,
@@ -106,6 +107,14 @@ class Stages:
             for each in self._recipe.extensions
             if each.on
         )
+
+    @cached_property
+    def passes(self) -> Catalogue:
+        """The passes that steps can name: TVM's, and those of files, a later file's last."""
+        own = {
+            each.type.name: each for _, extension in self.extensions for each in extension.passes
+        }
+        return {**catalogue(), **own} if own else catalogue()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -190,6 +199,7 @@ class Stages:
     def transformed(self) -> TransformedModel:
         """The module after the recipe's steps, or after those before one that failed."""
         module, steps = self.module, self._recipe.steps
+        target, passes = self.target, self.passes
         if binds_params(self._recipe) and self.loaded.module is not None and not self.parameters:
             raise LowerscopeError(
                 "there is nothing to bind: no argument of main has a value from a file",
@@ -200,7 +210,9 @@ class Stages:
         def make() -> TransformedModel:
             self._progress.report("Applying passes")
             with self.loaded.environment():
-                return transform(module, steps, self._progress.check, self.parameters)
+                return transform(
+                    module, steps, self._progress.check, self.parameters, passes, target
+                )
 
         return self.keep("passes", self.transform_key, make)
 
@@ -335,8 +347,13 @@ class Stages:
 
     @cached_property
     def transform_key(self) -> str:
-        """Of the steps, and of what they are applied to."""
-        return key_of("transform", self.lower_key, self._recipe.steps)
+        """Of the steps, of what they are applied to, and for which target."""
+        files = [
+            self._extension_key(each)
+            for each in self._recipe.extensions
+            if each.on and each.kind == "passes"
+        ]
+        return key_of("transform", self.lower_key, self._recipe.steps, str(self.target), files)
 
     @cached_property
     def build_key(self) -> str:

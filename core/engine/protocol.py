@@ -19,6 +19,7 @@ import msgspec
 from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
+from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
     RunRecord,
@@ -219,6 +220,12 @@ class TextParams(msgspec.Struct, frozen=True, kw_only=True):
     moment: Moment | None = None
 
 
+class CatalogueParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The passes that steps of ``recipe`` can name: TVM's, and those of its files."""
+
+    recipe: Recipe
+
+
 class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
     """A graph of ``recipe``, laid out for fonts of ``metrics``.
 
@@ -315,6 +322,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
         "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
         "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
+        "catalogue": MethodType(
+            CatalogueParams, tuple[PassType, ...], "light", "listing the passes", ("engine",)
+        ),
         "graph": MethodType(GraphParams, GraphRecord, "light", "drawing a graph"),
         "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing a graph"),
         "difference": MethodType(

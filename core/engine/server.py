@@ -146,6 +146,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "derived_text": lambda p, context: pipeline.derived_text(
             p.recipe, p.view, p.name, context, p.moment
         ),
+        "catalogue": lambda p, context: pipeline.catalogue(p.recipe, context),
         "graph": lambda p, context: pipeline.graph(
             p.recipe, p.metrics, context, p.graph, p.moment, Opening(p.expanded, p.fits)
         ),

@@ -1,18 +1,159 @@
-"""The passes that a step of a recipe can name."""
+"""The passes that a step of a recipe can name: those of the TVM that is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from tvm import relax
+import tvm
+from tvm import relax, tirx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pass_records import PassType
+from lowerscope.core.passes.options import NoField, Option, options_of
+from lowerscope.core.recipe import BIND_PARAMS
 
 Values = Mapping[str, Any]
 """Tensors that are known for arguments of ``main``, by name."""
 
-CATALOGUE: dict[str, Callable[[Values], Any]] = {
-    # Makes constants of the parameters that are arguments of main.
-    "BindParams": lambda values: relax.transform.BindParams("main", dict(values)),
-    # Turns each relax operator into a call_tir of a TensorIR function.
-    "LegalizeOps": lambda _: relax.transform.LegalizeOps(),
-}
+MODULES = (
+    ("relax", "tvm.relax.transform"),
+    ("relax", "tvm.relax.backend"),
+    ("tirx", "tvm.tirx.transform"),
+    ("s_tir", "tvm.s_tir.transform"),
+)
+"""Where TVM has its passes, with the dialect."""
+
+_BASES = (
+    tvm.transform.Pass,
+    tvm.transform.ModulePass,
+    tvm.transform.Sequential,
+    relax.transform.FunctionPass,
+    relax.transform.DataflowBlockPass,
+    tirx.transform.PrimFuncPass,
+)
+
+_RUN_CODE = ("MetaScheduleTuneIRMod", "MetaScheduleTuneTIR")
+"""They measure what they make; the process that applies passes never runs generated code."""
+
+Running = Callable[[str], AbstractContextManager[None]]
+"""The context in which code of a user's file runs; takes what it is doing, for messages."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of the catalogue.
+
+    Attributes
+    ----------
+    type
+        Its record.
+    make
+        Takes the options, and returns TVM's pass.
+    options
+        Those that it has.
+    given
+        A parameter of `make` that takes the recipe's parameters, if one does.
+    running
+        The context in which it is made and applied.
+    """
+
+    type: PassType
+    make: Callable[..., Any]
+    options: tuple[Option, ...] = ()
+    given: str = ""
+    running: Running = lambda _: nullcontext()
+
+
+Catalogue = Mapping[str, Pass]
+"""Passes by name."""
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return the passes of TVM by name, in the order of dialects and names."""
+    return {each.type.name: each for each in _passes()}
+
+
+def _passes() -> Iterator[Pass]:
+    for dialect, path in MODULES:
+        module = importlib.import_module(path)
+        for title in sorted(vars(module)):
+            made = getattr(module, title)
+            if title[0].isupper() and _makes_a_pass(made):
+                yield _pass(title if dialect == "relax" else f"{dialect}.{title}", dialect, made)
+
+
+def _makes_a_pass(value: Any) -> bool:
+    return is_pass_class(value) or inspect.isfunction(value)
+
+
+def is_pass_class(value: Any) -> bool:
+    """Return whether a value is a class that one of TVM's decorators has made a pass of."""
+    return isinstance(value, type) and issubclass(value, tvm.transform.Pass) and value not in _BASES
+
+
+def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
+    doc = inspect.getdoc(make) or ""
+    given = "params" if name == BIND_PARAMS else ""
+    options: tuple[Option, ...] = ()
+    hindrance = ""
+    if name in _RUN_CODE:
+        hindrance = "it measures the code that it makes, and passes are applied where none is run"
+    else:
+        try:
+            options = options_of(name, make, given)
+        except NoField as reason:
+            hindrance = str(reason)
+    record = PassType(
+        name=name,
+        dialect=dialect,
+        summary=doc.strip().partition("\n")[0],
+        doc=doc,
+        options=tuple(each.record for each in options),
+        hindrance=hindrance,
+    )
+    return Pass(record, make, options, given)
+
+
+def find(name: str, passes: Catalogue, where: str) -> Pass:
+    """Return the pass that a step names.
+
+    A pass of Relax may be named with its dialect, and others without it where one alone has the
+    name.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such pass, several have the name, or it cannot be used.
+    """
+    found = passes.get(name) or passes.get(name.removeprefix("relax."))
+    if found is None:
+        same = [each for each in passes if each.rpartition(".")[2] == name]
+        if len(same) > 1:
+            raise LowerscopeError(
+                f"several passes are called {name}", where=where, todo=f"Write {' or '.join(same)}"
+            )
+        found = passes[same[0]] if same else None
+    if found is None:
+        near = difflib.get_close_matches(name, passes, n=3)
+        raise LowerscopeError(
+            f"there is no pass {name}",
+            where=where,
+            todo=f"Did you mean {' or '.join(near)}?"
+            if near
+            else "`lowerscope passes --catalogue` lists those that there are",
+        )
+    if found.type.hindrance:
+        raise LowerscopeError(
+            f"{name} cannot be a step: {found.type.hindrance}",
+            where=where,
+            todo="Write it into a file of passes, and give that with --passes",
+        )
+    return found

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import match_bindings
-from lowerscope.core.passes.catalogue import CATALOGUE, Values
-from lowerscope.core.passes.recording import PassRun, Recorder, Status
+from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
+from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
 from lowerscope.core.relax_bindings import binding_ids
 
@@ -72,6 +75,8 @@ def transform(
     steps: Sequence[Step],
     check: Callable[[], None] = lambda: None,
     values: Values = MappingProxyType({}),
+    passes: Catalogue | None = None,
+    target: tvm.target.Target | None = None,
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
@@ -81,25 +86,27 @@ def transform(
         Called before each step; may raise to cancel.
     values
         Tensors of the parameters that are arguments of ``main``, by name.
+    passes
+        Those that steps can name; by default TVM's own.
+    target
+        The target that they are applied for; none by default.
     """
+    passes = catalogue() if passes is None else passes
     recorder = Recorder()
     problem: Problem | None = None
     became: dict[str, tuple[str, ...]] = {bound.id: (bound.id,) for bound in binding_ids(module)}
     for number, step in enumerate(steps, start=1):
         if not step.on or problem is not None:
-            status: Status = "skipped" if step.on else "off"
-            after = None if step.on else module
-            recorder.runs.append(
-                PassRun(step.name, module, step=number, after=after, status=status)
-            )
+            recorder.runs.append(_not_applied(step, module, number))
             continue
         check()
         run = recorder.begin(step.name, module, number)
         try:
-            after = _apply(module, step, number, values, recorder)
+            with target or nullcontext():
+                after = _apply(module, step, number, values, passes, recorder)
         except LowerscopeError as failed:
             recorder.fail(failed.problem.what)
-            problem = failed.problem
+            problem = _of_step(failed.problem, step, number)
             continue
         run.end(after)
         matches = match_bindings(module, after)
@@ -111,19 +118,43 @@ def transform(
     return TransformedModel(module, became, tuple(recorder.runs), problem)
 
 
+def _where(step: Step, number: int) -> str:
+    return f"step {number} ({step.name})"
+
+
+def _of_step(problem: Problem, step: Step, number: int) -> Problem:
+    """Return a problem that says which step it is of, if its place is a line of a file."""
+    where = _where(step, number)
+    if problem.where == where:
+        return problem
+    return msgspec.structs.replace(problem, what=f"{where}: {problem.what}")
+
+
+def _not_applied(step: Step, module: tvm.IRModule, number: int) -> PassRun:
+    """Return what is listed of a step that is switched off, or comes after one that failed."""
+    if step.on:
+        return PassRun(step.name, module, step=number, status="skipped")
+    return PassRun(step.name, module, step=number, after=module, status="off")
+
+
 def _apply(
-    module: tvm.IRModule, step: Step, number: int, values: Values, recorder: Recorder
+    module: tvm.IRModule,
+    step: Step,
+    number: int,
+    values: Values,
+    passes: Catalogue,
+    recorder: Recorder,
 ) -> tvm.IRModule:
-    where = f"step {number} ({step.name})"
-    if step.name not in CATALOGUE:
-        raise LowerscopeError(
-            f"there is no pass {step.name}",
-            where=where,
-            todo=f"Passes are: {', '.join(sorted(CATALOGUE))}",
-        )
+    where = _where(step, number)
+    found = find(step.name, passes, where)
+    arguments = arguments_of(found.options, step.options, where)
+    if found.given:
+        arguments[found.given] = dict(values)
     try:
-        with tvm.transform.PassContext(opt_level=3, instruments=[recorder.instrument]):
-            return CATALOGUE[step.name](values)(module)
+        with found.running("is applied"):
+            made = found.make(**arguments)
+            with tvm.transform.PassContext(opt_level=3, instruments=[recorder.instrument]):
+                return made(module)
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"the pass failed: {last_line(error)}",

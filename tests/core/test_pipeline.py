@@ -34,8 +34,11 @@ def test_a_change_runs_its_stage_and_those_after_it() -> None:
     assert set(snapshot(pipeline, te).milliseconds) == {"lower", "passes", "records"}
     mixed = changed(te, overrides=(Override(pattern="relu", strategy="library"),))
     assert set(snapshot(pipeline, mixed).milliseconds) == {"lower", "passes", "records"}
+    # Passes are applied for a target.
+    native = changed(te, target="native")
+    assert set(snapshot(pipeline, native).milliseconds) == {"passes", "records"}
     # What concerns the run alone changes nothing here.
-    assert set(snapshot(pipeline, changed(te, target="native")).milliseconds) == set()
+    assert set(snapshot(pipeline, changed(te, threads=1)).milliseconds) == set()
     assert set(snapshot(pipeline, MLP).milliseconds) == set()
     assert set(snapshot(pipeline, changed(MLP, tracer="export")).milliseconds) == (
         everything - {"load"}

@@ -1,0 +1,132 @@
+"""Pipelines with names: those that come with Lowerscope, and files of the user's own.
+
+This module imports neither torch nor TVM, so that the window can offer the presets at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pass_records import Preset
+from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
+from lowerscope.core.sources.spec import user_path
+
+_DISPATCH = ("DispatchSampling", "DispatchSortScan")
+_FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
+_DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite")
+_RUNTIME = (
+    "LowerAllocTensor",
+    "KillAfterLastUse",
+    "LowerRuntimeBuiltin",
+    "ComputePrimValue",
+    "VMShapeLower",
+    "AttachGlobalSymbol",
+)
+
+
+def _preset(name: str, title: str, *steps: str) -> Preset:
+    return Preset(name=name, title=title, steps=tuple(Step(name=each) for each in steps))
+
+
+# The last two are those of tvm/relax/pipeline.py and tvm/relax/backend/cpu_generic/pipeline.py.
+PRESETS = (
+    _preset("none", "No passes"),
+    _preset("legalise", "Legalise", "LegalizeOps"),
+    _preset("fuse", "Fuse", *_FUSE),
+    _preset(
+        "default-build",
+        "TVM's default build pipeline",
+        *_DISPATCH,
+        "LegalizeOps",
+        *_DATAFLOW,
+        "StaticPlanBlockMemory",
+        "RewriteCUDAGraph",
+        *_RUNTIME,
+    ),
+    _preset(
+        "cpu",
+        "TVM's CPU pipeline",
+        *_DISPATCH,
+        *_FUSE,
+        *_DATAFLOW,
+        "StaticPlanBlockMemory",
+        *_RUNTIME,
+    ),
+)
+"""The pipelines that come with Lowerscope."""
+
+
+def with_pipeline(recipe: Recipe, steps: tuple[Step, ...]) -> Recipe:
+    """Return `recipe` with other steps; the one that binds parameters stays, as the first."""
+    if not any(step.name == BIND_PARAMS for step in steps):
+        steps = (*(step for step in recipe.steps if step.name == BIND_PARAMS), *steps)
+    return msgspec.structs.replace(recipe, steps=steps)
+
+
+def find_pipeline(text: str) -> Preset:
+    """Return the preset that `text` names, or that of a file of this name.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is neither.
+    """
+    for preset in PRESETS:
+        if preset.name == text:
+            return preset
+    if text.endswith(".json"):
+        return load_preset(text)
+    raise LowerscopeError(
+        f"there is no pipeline {text}",
+        where="--pipeline",
+        todo=f"Choose {', '.join(each.name for each in PRESETS)}, or a .json file that was saved",
+    )
+
+
+def save_preset(preset: Preset, file: str) -> Path:
+    """Write a list of steps to a file, in place of what is there; return the file's path.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be written.
+    """
+    path = user_path(file).absolute()
+    text = msgspec.json.format(msgspec.json.encode(preset), indent=2).decode() + "\n"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be written ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    return path
+
+
+def load_preset(file: str) -> Preset:
+    """Read what `save_preset` wrote.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be read, or is no list of steps, with the field that is wrong.
+    """
+    path = user_path(file).absolute()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Preset)
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be read ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LowerscopeError(
+            f"it is no saved pipeline: {error}",
+            where=str(path),
+            todo="Choose a file that was saved as a pipeline",
+        ) from None

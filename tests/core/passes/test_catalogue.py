@@ -1,0 +1,133 @@
+"""The catalogue: all passes of TVM, with options as fields."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tvm
+from tvm import relax, s_tir, tirx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.catalogue import catalogue, find
+from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.transforming import transform
+from lowerscope.core.recipe import OptionValue, Step
+from tests.core.passes.test_transforming import Model
+
+
+def functions_of(module: Any) -> Iterator[str]:
+    """Yield the names of the functions of a module that make passes, by what they are in TVM."""
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and name[0].isupper():
+            yield name
+
+
+@pytest.mark.parametrize(
+    ("prefix", "module"),
+    [
+        ("", relax.transform),
+        ("tirx.", tirx.transform),
+        ("s_tir.", s_tir.transform),
+    ],
+)
+def test_every_pass_of_tvm_is_listed_with_its_docstring(prefix: str, module: Any) -> None:
+    for name in functions_of(module):
+        record = catalogue()[prefix + name].type
+        assert record.summary
+        assert record.doc == inspect.getdoc(getattr(module, name))
+
+
+def test_passes_that_are_classes_are_listed_too() -> None:
+    for name in ("FoldBatchnormToConv2D", "FastMathTransform", "DispatchSampling"):
+        assert catalogue()[name].type.dialect == "relax"
+    assert not {"FunctionPass", "DataflowBlockPass", "PrimFuncPass"} & set(catalogue())
+
+
+def test_every_pass_without_a_hindrance_can_be_made() -> None:
+    fields: dict[tuple[str, str], OptionValue] = {
+        ("BindSymbolicVars", "binding_map"): ("n=4",),
+        ("ConvertLayout", "desired_layouts"): ("relax.nn.conv2d=NHWC OHWI",),
+        ("IPCAllReduceRewrite", "allreduce_strategy"): 1,
+        ("tirx.BindTarget", "target"): "llvm",
+        ("tirx.NarrowDataType", "target_bits"): 32,
+        ("s_tir.ThreadSync", "storage_scope"): "shared",
+    }
+    required = {
+        (name, option.name)
+        for name, found in catalogue().items()
+        for option in found.type.options
+        if option.required
+    }
+    assert required == set(fields)
+    # One of them looks the target up when it is made.
+    with tvm.target.Target("llvm"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, found in catalogue().items():
+            if found.type.hindrance:
+                continue
+            values = {option: value for (of, option), value in fields.items() if of == name}
+            arguments = arguments_of(found.options, values, name)
+            if found.given:
+                arguments[found.given] = {}
+            assert isinstance(found.make(**arguments), tvm.transform.Pass), name
+
+
+def test_a_hindrance_names_what_no_field_can_hold() -> None:
+    hindered = {name: each.type.hindrance for name, each in catalogue().items()}
+    assert "fcond: Callable" in hindered["tirx.Filter"]
+    assert "op_impl_map: dict[str, PrimFunc]" in hindered["AlterOpImpl"]
+    assert "measures" in hindered["MetaScheduleTuneTIR"]
+    with pytest.raises(LowerscopeError, match="fcond") as caught:
+        find("tirx.Filter", catalogue(), "step 1")
+    assert "--passes" in caught.value.problem.todo
+
+
+def test_options_have_the_types_and_the_words_of_the_signature() -> None:
+    order, direction = catalogue()["TopologicalSort"].type.options
+    assert (order.name, order.kind, order.default) == ("order", "text", "depth-first")
+    assert order.choices == ("depth-first", "breadth-first")
+    assert "bindings should be emitted" in order.doc
+    assert direction.choices == ("from-inputs", "from-outputs")
+    (skip, warn) = catalogue()["LegalizeOps"].type.options
+    assert (skip.name, skip.kind, skip.nullable, skip.default) == ("skip_ops", "names", True, None)
+    assert (warn.name, warn.kind, warn.default) == ("enable_warning", "bool", False)
+
+
+def test_names_are_found_with_and_without_their_dialect() -> None:
+    passes = catalogue()
+    assert find("relax.FoldConstant", passes, "") is passes["FoldConstant"]
+    assert find("LowerInitBlock", passes, "") is passes["s_tir.LowerInitBlock"]
+    assert find("InlinePrivateFunctions", passes, "") is passes["InlinePrivateFunctions"]
+    with pytest.raises(LowerscopeError, match=r"tirx\.ConvertSSA or s_tir\.ConvertSSA"):
+        find("ConvertSSA", passes, "step 1")
+    with pytest.raises(LowerscopeError, match="Did you mean FuseOps"):
+        find("FuseOp", passes, "step 1")
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (Step(name="FuseOps", options={"level": 1}), "there is no option level"),
+        (Step(name="FuseOps", options={"fuse_opt_level": "all"}), "cannot be 'all'"),
+        (Step(name="FuseOps", options={"fuse_opt_level": True}), "Give a whole number"),
+        (Step(name="TopologicalSort", options={"order": "up"}), "depth-first or breadth-first"),
+        (Step(name="LegalizeOps", options={"skip_ops": 3}), "a list of texts, as .a,b., or null"),
+        (Step(name="tirx.NarrowDataType"), "the option target_bits is missing"),
+        (Step(name="tirx.BindTarget", options={"target": "abacus"}), "option target cannot be"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(step: Step, message: str) -> None:
+    with pytest.raises(LowerscopeError, match=message) as caught:
+        transform(Model, (step,)).check()
+    assert caught.value.problem.where == f"step 1 ({step.name})"
+
+
+def test_options_reach_the_pass() -> None:
+    step = Step(name="LegalizeOps", options={"skip_ops": ("relax.nn.softmax",)})
+    with tvm.transform.PassContext(opt_level=3):
+        expected = relax.transform.LegalizeOps(skip_ops=["relax.nn.softmax"])(Model)
+    tvm.ir.assert_structural_equal(transform(Model, (step,)).module, expected)
