@@ -105,6 +105,21 @@ class Theme(NamedTuple):
         """Whether words are lighter than what is behind them."""
         return self.name == "dark"
 
+    @property
+    def tints(self) -> tuple[str, ...]:
+        """Grounds that tell the lines of one node from those of another, also to those who see
+        few colours; none is that of a selected or of a changed line."""
+        return _DARK_TINTS if self.dark else _LIGHT_TINTS
+
+
+_LIGHT_TINTS = (
+    *("#d9f0f9", "#fbe3d6", "#dcefd9", "#f6dfe9"),
+    *("#ebe9c4", "#e2dcf3", "#d3ede4", "#e6e6e6"),
+)
+_DARK_TINTS = (
+    *("#173a46", "#46301f", "#22391f", "#452536"),
+    *("#33351a", "#312a4a", "#15403a", "#33363b"),
+)
 
 LIGHT = Theme(
     name="light",

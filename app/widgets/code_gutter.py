@@ -1,9 +1,18 @@
-"""The strip beside the code: line numbers, and a bar beside what is selected."""
+"""The strip beside the code: line numbers, folding, and a bar beside what is selected."""
 
 from typing import Protocol
 
-from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QEnterEvent,
+    QFontMetricsF,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+)
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
@@ -14,6 +23,8 @@ _NUMBER_PIXELS = 10
 _DIGIT = 6.02
 _LEFT = 21
 _RIGHT = 6
+_CHEVRON = 12.0
+_SIZE = 3.2
 
 
 class Lines(Protocol):
@@ -31,12 +42,24 @@ class Lines(Protocol):
         """Whether a line belongs to what is selected."""
         ...
 
+    def can_fold(self, number: int) -> bool:
+        """Whether a region begins with a line."""
+        ...
+
+    def is_folded(self, number: int) -> bool:
+        """Whether the region that begins with a line is folded."""
+        ...
+
     def caret_line(self) -> int:
         """The caret's line, or -1 without the focus."""
         ...
 
     def click_line(self, y: float, modifiers: Qt.KeyboardModifier) -> None:
         """Do what a click on the line at this height does."""
+        ...
+
+    def toggle_fold_at(self, y: float) -> bool:
+        """Fold or unfold the region that begins at this height; False where none does."""
         ...
 
 
@@ -55,6 +78,7 @@ class Gutter(QWidget):
         super().__init__(parent)
         self._lines = lines
         self._width = 0
+        self._hovered = False
         self._font = code_font(_NUMBER_PIXELS)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.set_count(1)
@@ -64,6 +88,20 @@ class Gutter(QWidget):
         digits = max(2, len(str(count)))
         self._width = round(_LEFT + _DIGIT * digits + _RIGHT)
         return self._width
+
+    def _paint_chevron(self, painter: QPainter, number: int, middle: float) -> None:
+        folded = self._lines.is_folded(number)
+        if not folded and not (self._hovered and self._lines.can_fold(number)):
+            return
+        side, point = (_SIZE, _SIZE / 2) if folded else (_SIZE / 2, _SIZE)
+        corners = [(-point, -side), (point, 0.0), (-point, side)]
+        if not folded:
+            corners = [(-point, -side), (0.0, side), (point, -side)]
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(QColor(theme.current().quiet), 1.4))
+        painter.drawPolyline(QPolygonF([QPointF(_CHEVRON + x, middle + y) for x, y in corners]))
+        painter.restore()
 
     # Qt
 
@@ -83,6 +121,7 @@ class Gutter(QWidget):
             if self._lines.is_selected(number):
                 bar = QRectF(0, place.top(), _BAR, place.height())
                 painter.fillRect(bar, QColor(colours.accent))
+            self._paint_chevron(painter, number, round(place.center().y()))
             painter.setPen(QColor(colours.quiet if number == caret else colours.faint))
             text = str(number + 1)
             left = self.width() - _RIGHT - metrics.horizontalAdvance(text)
@@ -90,5 +129,16 @@ class Gutter(QWidget):
             base = place.center().y() + _NUMBER_PIXELS * 0.365
             painter.drawText(QPointF(left, round(base)), text)
 
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._hovered = True
+        self.update()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hovered = False
+        self.update()
+
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self._lines.click_line(event.position().y(), event.modifiers())
+        at = event.position()
+        if at.x() < _LEFT and self._lines.toggle_fold_at(at.y()):
+            return
+        self._lines.click_line(at.y(), event.modifiers())

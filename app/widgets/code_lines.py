@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 
 @dataclass(frozen=True)
@@ -36,22 +37,42 @@ class Spans:
     """The spans of a text, and which one is meant at a line."""
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
-        self._spans = tuple(spans)
-        self._inner_first = sorted(self._spans, key=lambda span: span.last - span.first)
+        self._of: dict[str, list[Span]] = {}
+        # The lines with which another span becomes the smallest one, and these spans.
+        self._begins: list[int] = []
+        self._innermost: list[str] = []
+        self._cut(tuple(spans))
 
     def innermost(self, line: int) -> str:
         """The entity of the smallest span that has this line, or ``""``."""
-        for span in self._inner_first:
-            if span.first <= line <= span.last:
-                return span.entity
-        return ""
+        index = bisect_right(self._begins, line) - 1
+        return self._innermost[index] if index >= 0 else ""
 
     def of(self, entities: Collection[str]) -> list[Span]:
         """The spans of these entities, in the text's order."""
+        known = [entity for entity in entities if entity in self._of]
         return sorted(
-            (span for span in self._spans if span.entity in entities),
+            (span for entity in known for span in self._of[entity]),
             key=lambda span: (span.first, span.last),
         )
+
+    def _cut(self, spans: Sequence[Span]) -> None:
+        begins = sorted(range(len(spans)), key=lambda i: spans[i].first)
+        lines = sorted({line for span in spans for line in (span.first, span.last + 1)})
+        around: list[tuple[int, int]] = []
+        following = 0
+        for line in lines:
+            while following < len(begins) and spans[begins[following]].first == line:
+                index = begins[following]
+                heappush(around, (spans[index].last - spans[index].first, index))
+                following += 1
+            while around and spans[around[0][1]].last < line:
+                heappop(around)
+            entity = spans[around[0][1]].entity if around else ""
+            self._begins.append(line)
+            self._innermost.append(entity)
+        for span in spans:
+            self._of.setdefault(span.entity, []).append(span)
 
 
 class LineSet:
@@ -85,10 +106,18 @@ def compile_pattern(text: str, match_case: bool, is_regex: bool) -> re.Pattern[s
     return re.compile(text if is_regex else re.escape(text), flags)
 
 
-def find_all(pattern: re.Pattern[str], lines: Sequence[str], limit: int) -> list[Match]:
-    """The places where a pattern stands, none across lines and none empty; at most ``limit``."""
+def find_all(
+    pattern: re.Pattern[str], lines: Iterable[str], limit: int, first: int = 0
+) -> list[Match]:
+    """The places where a pattern stands, none across lines and none empty; at most ``limit``.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first of these lines.
+    """
     found: list[Match] = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines, first):
         for match in pattern.finditer(line):
             start, end = match.span()
             if start == end:

@@ -22,6 +22,8 @@ class HiddenText:
         The whole text.
     lines : sequence of str
         The lines that are shown.
+    whole_lines : sequence of str
+        The lines with what is hidden.
     hidden : mapping of int to (int, int)
         As given.
     """
@@ -29,16 +31,16 @@ class HiddenText:
     def __init__(self, text: str = "", hidden: Mapping[int, Part] | None = None) -> None:
         self.text = text
         self.hidden = dict(hidden or {})
-        self._whole = text.split("\n")
+        self.whole_lines: Sequence[str] = text.split("\n")
         self.lines: Sequence[str] = (
-            [self._shown(number, line) for number, line in enumerate(self._whole)]
+            [self._shown(number, line) for number, line in enumerate(self.whole_lines)]
             if self.hidden
-            else self._whole
+            else self.whole_lines
         )
 
     def whole_line(self, number: int) -> str:
         """The whole of a line, from 0, that has a hidden part; otherwise ``""``."""
-        return self._whole[number].strip() if number in self.hidden else ""
+        return self.whole_lines[number].strip() if number in self.hidden else ""
 
     def whole(self, start: tuple[int, int], end: tuple[int, int]) -> str:
         """The text between two places among the shown lines, with what is hidden there.
@@ -49,7 +51,7 @@ class HiddenText:
             Number of a line and column in it, from 0.
         """
         first, last = start[0], end[0]
-        lines = self._whole[first : last + 1]
+        lines = list(self.whole_lines[first : last + 1])
         # From the end, since both may be in one line.
         lines[-1] = lines[-1][: self._column(*end)]
         lines[0] = lines[0][self._column(*start) :]

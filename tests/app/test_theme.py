@@ -33,6 +33,8 @@ def test_every_colour_is_one(look: theme.Theme) -> None:
     for name, value in look._asdict().items():
         if name != "name":
             assert re.fullmatch("#[0-9a-f]{6}", value), name
+    assert all(re.fullmatch("#[0-9a-f]{6}", tint) for tint in look.tints)
+    assert len({*look.tints, look.accent_ground, look.changed}) == len(look.tints) + 2
 
 
 @pytest.mark.parametrize("look", [theme.LIGHT, theme.DARK], ids=lambda look: look.name)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.code_editor import SLICE
+from lowerscope.app.widgets.code_document import SLICE
 from lowerscope.app.widgets.code_view import CodeView, Span
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
@@ -55,8 +55,8 @@ def colour_at(view: CodeView, x: int, line: int) -> str:
 
 def shown_lines(view: CodeView) -> tuple[int, int]:
     """First and last line in view, from 1."""
-    top = view.editor.verticalScrollBar().value()
-    return top + 1, top + view.editor.viewport().height() // LINE
+    numbers = [line + 1 for line, _ in view.editor.visible_lines(view.editor.viewport().rect())]
+    return numbers[0], numbers[-1]
 
 
 def test_click_gives_the_innermost_entity(qtbot: QtBot, make: MakeView) -> None:
@@ -218,7 +218,8 @@ def test_go_to_line(qtbot: QtBot, make: MakeView) -> None:
 
 def test_long_text_is_filled_in_while_one_looks(qtbot: QtBot, make: MakeView) -> None:
     count = 2 * SLICE + 500
-    view = make(lines(count), "text")
+    view = make("other", "text")
+    view.set_text(lines(count), "text")
     assert view.editor.blockCount() == SLICE
     view.set_spans([Span("end", count - 3, count - 3)])
     assert view.reveal("end")
@@ -250,7 +251,9 @@ def test_menu_can_be_added_to(qtbot: QtBot, make: MakeView) -> None:
 
     view.menu_opening.connect(look)
     view.editor.customContextMenuRequested.emit(QPoint(20, TOP + 2 * LINE + 5))
-    assert seen == [("lv", ["Copy", "Select All", "Find…", "Go to Line…"])]
+    assert seen == [
+        ("lv", ["Copy", "Select All", "Find…", "Go to Line…", "Fold All", "Unfold All"])
+    ]
     for menu in view.findChildren(QMenu):
         menu.close()
 

@@ -16,7 +16,8 @@ def coloured(text: str, language: str, theme: Theme = LIGHT) -> list[list[tuple[
     highlighter = Highlighter(document)
     highlighter.set_theme(theme)
     highlighter.set_text(text, language)
-    highlighter.colour(document.firstBlock(), document.blockCount())
+    blocks = [(row, document.findBlockByNumber(row)) for row in range(document.blockCount())]
+    highlighter.colour(blocks)
     result = []
     block = document.firstBlock()
     while block.isValid():

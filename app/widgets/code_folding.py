@@ -1,0 +1,76 @@
+"""Which regions of a text are folded."""
+
+from collections.abc import Iterator, Sequence
+
+from lowerscope.app.widgets.code_regions import Regions, regions_of
+from lowerscope.app.widgets.code_rows import Range
+
+
+class Folding:
+    """The regions of a text, some of which are folded to their first lines.
+
+    Lines count from 0. A change returns whether something is folded differently now.
+    """
+
+    def __init__(self, lines: Sequence[str] = ("",), language: str = "") -> None:
+        self._regions: Regions = regions_of(lines, language)
+        self._folded: dict[int, int] = {}
+
+    def ranges(self) -> list[Range]:
+        """The lines that are folded away."""
+        return [(line + 1, last + 1) for line, last in self._folded.items()]
+
+    def begins(self, line: int) -> bool:
+        """Whether a region begins with a line."""
+        return self._regions.begins(line)
+
+    def folded(self, line: int) -> int:
+        """How many lines are folded into this one."""
+        return self._folded.get(line, line) - line
+
+    def around(self, line: int) -> int:
+        """The first line of the smallest region that is not folded and has a line, or -1."""
+        header = self._regions.around(line)
+        while header in self._folded:
+            header = self._regions.around(header - 1) if header > 0 else -1
+            if header >= 0 and self._regions.end(header) < line:
+                header = -1
+        return header
+
+    def fold(self, header: int) -> bool:
+        """Fold the region that begins with a line."""
+        if header in self._folded or header < 0 or not self._regions.begins(header):
+            return False
+        self._folded[header] = self._regions.end(header)
+        return True
+
+    def unfold(self, header: int) -> bool:
+        """Unfold the region that begins with a line."""
+        return self._folded.pop(header, None) is not None
+
+    def fold_all(self) -> Iterator[int]:
+        """Fold all functions, one at a time: each as it is folded."""
+        for header in self._regions.functions():
+            self.fold(header)
+            yield header
+
+    def unfold_all(self) -> bool:
+        """Unfold everything."""
+        some = bool(self._folded)
+        self._folded.clear()
+        return some
+
+    def covers(self, line: int) -> bool:
+        """Whether a line is folded away."""
+        return any(header < line <= last for header, last in self._folded.items())
+
+    def uncover(self, line: int) -> bool:
+        """Unfold what a line is folded away in."""
+        covering = [header for header, last in self._folded.items() if header < line <= last]
+        for header in covering:
+            del self._folded[header]
+        return bool(covering)
+
+    def count(self) -> int:
+        """How many regions are folded."""
+        return len(self._folded)
