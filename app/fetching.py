@@ -12,6 +12,7 @@ from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.engine.protocol import (
     DifferenceParams,
+    FunctionsParams,
     GraphParams,
     RuleParams,
     SaveValuesParams,
@@ -21,8 +22,9 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import SourceLine, TextRecord, ValuesRecord, View
+from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, ValuesRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.step_records import Moment
 
 OnProblem = Callable[[Problem], None]
 
@@ -50,12 +52,28 @@ class Fetches:
         self._requests: dict[int, int] = {}
 
     def text(
-        self, view: View, name: str, on_text: Callable[[TextRecord], None], on_problem: OnProblem
+        self,
+        view: View,
+        name: str,
+        on_text: Callable[[TextRecord], None],
+        on_problem: OnProblem,
+        moment: Moment | None = None,
     ) -> int:
         """Ask for a text of a function, or for one of the module with an empty name."""
         recipe, _ = self._shown()
-        params = TextParams(recipe=recipe, view=view, name=name)
+        params = TextParams(recipe=recipe, view=view, name=name, moment=moment)
         return self._ask("text", params, on_text, on_problem)
+
+    def functions(
+        self,
+        moment: Moment,
+        on_functions: Callable[[tuple[FunctionRecord, ...]], None],
+        on_problem: OnProblem,
+    ) -> int:
+        """Ask for the functions of the module at a moment."""
+        recipe, _ = self._shown()
+        params = FunctionsParams(recipe=recipe, moment=moment)
+        return self._ask("functions", params, on_functions, on_problem)
 
     def graph(self, on_graph: Callable[[GraphRecord], None], on_problem: OnProblem) -> int:
         """Ask for the Relax graph."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from lowerscope.app.views.details_view import DetailsView
@@ -14,6 +14,7 @@ from lowerscope.app.views.problems_view import ProblemsView
 from lowerscope.app.views.relax_view import RelaxView
 from lowerscope.app.views.result_view import ResultView
 from lowerscope.app.views.tensorir_view import TensorIRView
+from lowerscope.app.views.timeline_view import TimelineView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import RunRecord
@@ -24,7 +25,7 @@ BOTTOM_HEIGHT = 250
 
 
 class Panes(QMainWindow):
-    """The area below the tool bar: a window of docks without anything in the middle."""
+    """The area below the tool bar: a window of docks around the timeline."""
 
     # On the class, since Qt sends the first events before there is anything on the instance.
     _settled = False
@@ -42,6 +43,11 @@ class Panes(QMainWindow):
         self.problems = ProblemsView(workspace)
         self.log = LogView(workspace)
         self.details = DetailsView(workspace)
+        self.timeline = TimelineView(workspace)
+        # Between the docks at the top and those at the bottom, as high as it is.
+        self.setCentralWidget(self.timeline)
+        self.timeline_action = QAction(self.tr("Timeline"), self, checkable=True, checked=True)
+        self.timeline_action.toggled.connect(self._show_timeline)
         self.outcome = Pane(self.tr("Outcome"))
         self.outcome.add_page("result", self.tr("Result"), self.result)
         self.outcome.add_page("problems", self.tr("Problems"), self.problems)
@@ -82,6 +88,7 @@ class Panes(QMainWindow):
                 else:
                     self.splitDockWidget(previous, dock, Qt.Orientation.Horizontal)
                 previous = dock
+        self.timeline_action.setChecked(True)
         self._settle_soon()
 
     def restore(self, state: QByteArray) -> None:
@@ -114,8 +121,13 @@ class Panes(QMainWindow):
 
     def _keep_bottom(self) -> None:
         heads = [self.docks[TOP[0][0]], self.docks[BOTTOM[0][0]]]
-        heights = [max(1, self.height() - self._bottom), self._bottom]
+        strip = self.timeline.height() if self.timeline.isVisible() else 0
+        heights = [max(1, self.height() - strip - self._bottom), self._bottom]
         self.resizeDocks(heads, heights, Qt.Orientation.Vertical)
+
+    def _show_timeline(self, shown: bool) -> None:
+        self.timeline.setVisible(shown)
+        self._keep_bottom()
 
     def _show_problems(self) -> None:
         workspace = self._workspace

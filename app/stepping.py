@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from bisect import bisect_left, bisect_right
 
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.step_lines import StepFilter, StepLine, node_lines, pass_lines
 from lowerscope.core.recipe import Source
 from lowerscope.core.records import Snapshot
-from lowerscope.core.step_records import Clock, Moment, PassRecord, TranslationRecord
+from lowerscope.core.step_records import Clock, Moment
 
-StepRecord = PassRecord | TranslationRecord
+PLAY_MS = 500
+"""So long a step is shown while it plays."""
 
 
 class Stepping(QObject):
@@ -17,69 +21,225 @@ class Stepping(QObject):
     Signals
     -------
     moment_changed
-        `moment` is another one.
+        `moment`, or the step that is looked at, is another one.
+    list_changed
+        Which steps there are to go through is new: another list, clock, filter or folding.
+    playing_changed
+        `playing` is new.
     """
 
     moment_changed = Signal()
+    list_changed = Signal()
+    playing_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._source: Source | None = None
+        self._clock: Clock = "passes"
         self._moment: Moment | None = None
-        self._lists: dict[Clock, tuple[StepRecord, ...]] = {}
+        self._failed: StepLine | None = None
+        self._filter = StepFilter()
+        self._lists: dict[Clock, tuple[StepLine, ...]] = {}
+        self._unfolded: dict[Clock, frozenset[int]] = {}
+        self._timer = QTimer(self)
+        self._timer.setInterval(PLAY_MS)
+        self._timer.timeout.connect(self._play_on)
+
+    # What there is to see
 
     @property
     def moment(self) -> Moment | None:
-        """What is looked at; ``None`` while nothing is stepped through."""
+        """What is looked at; ``None`` while nothing is stepped through.
+
+        At a step that failed, it is the moment before it.
+        """
         return self._moment
 
-    def steps(self, clock: Clock) -> tuple[StepRecord, ...]:
-        """Return the list of a clock: that of the snapshot, or of the build once it is known."""
+    @property
+    def line(self) -> StepLine | None:
+        """The step that is looked at: the last one that was made, or the one that failed."""
+        if self._failed is not None:
+            return self._failed
+        if self._moment is None or self._moment.index == 0:
+            return None
+        return self.lines(self._moment.clock)[self._moment.index - 1]
+
+    @property
+    def clock(self) -> Clock:
+        """The list that is gone through."""
+        return self._clock
+
+    @property
+    def filter(self) -> StepFilter:
+        """Which steps are gone through."""
+        return self._filter
+
+    def lines(self, clock: Clock) -> tuple[StepLine, ...]:
+        """Return all steps of a clock, in order; `StepLine.number` counts them from 1."""
         return self._lists.get(clock, ())
 
-    def last(self, clock: Clock) -> int:
-        """Return the index of the last moment there is to see: steps after a failed one have none.
+    def is_unfolded(self, clock: Clock, number: int) -> bool:
+        """Return whether the steps inside of a step are shown."""
+        return number in self._unfolded.get(clock, ())
 
-        It is 0 where the list is empty.
-        """
-        done = 0
-        for record in self.steps(clock):
-            if isinstance(record, PassRecord) and record.status in ("failed", "skipped"):
-                break
-            done = record.number
-        return done
+    def dots(self, clock: Clock) -> tuple[StepLine, ...]:
+        """Return the steps of the slider: an unfolded one stands for those inside of it."""
+        lines = self.lines(clock)
+        unfolded = self._unfolded.get(clock, frozenset())
+        parents = {line.parent for line in lines}
+        shown = {0}
+        for line in lines:
+            if line.parent in shown and line.parent in {0, *unfolded}:
+                shown.add(line.number)
+        return tuple(
+            line
+            for line in lines
+            if line.number in shown and not (line.number in unfolded and line.number in parents)
+        )
+
+    def _stops(self, clock: Clock) -> list[int]:
+        """Return the numbers of the steps that are gone through, and 0 for before the first."""
+        taken = (
+            line.number
+            for line in self.dots(clock)
+            if line.status in ("done", "failed") and self._filter.takes(line)
+        )
+        return [0, *taken]
+
+    # Going through them
 
     def go(self, moment: Moment) -> None:
-        """Look at a moment, or at the nearest one that there is."""
-        if self.steps(moment.clock):
-            self._set(self._clamped(moment))
+        """Look at a moment; of what comes after a step that failed, at that step."""
+        lines = self.lines(moment.clock)
+        if not lines:
+            return
+        index = max(0, min(moment.index, len(lines)))
+        failed = next((line for line in lines[:index] if line.status == "failed"), None)
+        if failed is not None:
+            # Of those beside it: what is inside of one ends before that one does.
+            beside = (line for line in lines[: failed.number - 1] if line.parent == failed.parent)
+            index = max((line.number for line in beside), default=0)
+        self._set_clock(moment.clock)
+        self._set(Moment(clock=moment.clock, index=index), failed)
 
     def step(self, by: int) -> None:
-        """Go on, or back, by a number of steps; from nothing, to either end of the passes."""
-        if self._moment is None:
-            clock: Clock = "passes" if self.steps("passes") else "translate"
-            self.go(Moment(clock=clock, index=1 if by > 0 else self.last(clock)))
+        """Go on, or back, by a number of the steps that are gone through."""
+        stops = self._stops(self._clock)
+        here = self._here()
+        if here is None:
+            place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
+        elif by > 0:
+            place = bisect_right(stops, here) - 1 + by
         else:
-            self.go(Moment(clock=self._moment.clock, index=self._moment.index + by))
+            place = bisect_left(stops, here) + by
+        self.go(Moment(clock=self._clock, index=stops[max(0, min(place, len(stops) - 1))]))
+
+    def first(self) -> None:
+        """Look at what there is before the first step."""
+        self.go(Moment(clock=self._clock, index=0))
+
+    def last(self) -> None:
+        """Look at the last of the steps that are gone through."""
+        self.go(Moment(clock=self._clock, index=self._stops(self._clock)[-1]))
 
     def leave(self) -> None:
         """Show what is open as a whole again."""
-        self._set(None)
+        self.pause()
+        self._set(None, None)
+
+    def set_clock(self, clock: Clock) -> None:
+        """Go through another list; while something is stepped through, from its end."""
+        if clock == self._clock:
+            return
+        self._set_clock(clock)
+        if self._moment is not None:
+            self.pause()
+            self._set(None, None)
+            self.last()
+
+    def _here(self) -> int | None:
+        """Return the number of the step that is looked at; 0 before the first."""
+        if self._moment is None or self._moment.clock != self._clock:
+            return None
+        return self._moment.index if self._failed is None else self._failed.number
+
+    # Playing
+
+    @property
+    def playing(self) -> bool:
+        """Whether one step after the other is shown."""
+        return self._timer.isActive()
+
+    def play(self) -> None:
+        """Show one step after the other from here, from the start where it was at the end."""
+        stops = self._stops(self._clock)
+        if len(stops) < 2:
+            return
+        here = self._here()
+        if here is None or here >= stops[-1]:
+            self.first()
+        self._timer.start()
+        self.playing_changed.emit()
+
+    def play_or_pause(self) -> None:
+        """Play, or stay where it is if it plays."""
+        if self.playing:
+            self.pause()
+        else:
+            self.play()
+
+    def pause(self) -> None:
+        """Stay where it is."""
+        if self.playing:
+            self._timer.stop()
+            self.playing_changed.emit()
+
+    def _play_on(self) -> None:
+        self.step(1)
+        here = self._here()
+        if here is None or here >= self._stops(self._clock)[-1]:
+            self.pause()
+
+    # Which ones
+
+    def set_filter(self, chosen: StepFilter) -> None:
+        """Go through other steps."""
+        if chosen != self._filter:
+            self._filter = chosen
+            self.list_changed.emit()
+
+    def set_unfolded(self, clock: Clock, number: int, unfolded: bool) -> None:
+        """Show the steps inside of a step, or not."""
+        before = self._unfolded.get(clock, frozenset())
+        after = before | {number} if unfolded else before - {number}
+        if after != before:
+            self._unfolded[clock] = after
+            self.list_changed.emit()
 
     def take(self, source: Source, snapshot: Snapshot) -> None:
         """Go over to the lists of new records; another source has nothing stepped at first."""
-        self._lists = {"translate": snapshot.translation, "passes": snapshot.passes}
-        moment = self._moment if source == self._source else None
+        if source != self._source:
+            self._unfolded = {}
+            self.leave()
         self._source = source
+        self._lists = {
+            "translate": node_lines(snapshot.translation),
+            "passes": pass_lines(snapshot.passes),
+        }
+        moment = self._moment
         if moment is not None:
-            moment = self._clamped(moment) if self.steps(moment.clock) else None
-        self._set(moment)
+            if self.lines(moment.clock):
+                self.go(moment)
+            else:
+                self.leave()
+        self.list_changed.emit()
 
-    def _clamped(self, moment: Moment) -> Moment:
-        index = max(0, min(moment.index, self.last(moment.clock)))
-        return Moment(clock=moment.clock, index=index)
+    def _set_clock(self, clock: Clock) -> None:
+        if clock != self._clock:
+            self._clock = clock
+            self.list_changed.emit()
 
-    def _set(self, moment: Moment | None) -> None:
-        if moment != self._moment:
-            self._moment = moment
+    def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
+        if (moment, failed) != (self._moment, self._failed):
+            self._moment, self._failed = moment, failed
             self.moment_changed.emit()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lowerscope.app.extensions import Extensions
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
+    from lowerscope.app.pipeline_editing import PipelineEditing
     from lowerscope.app.views.course_window import CourseWindow
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
@@ -62,6 +63,8 @@ class MainWindow(QMainWindow):
         Opens sources, with the questions that come with them.
     extensions
         Rule and library files.
+    pipeline
+        The recipe's steps, and the way through them.
     tool_bar, banner, status
         The bar below the menus, the line for news, the line at the bottom.
     course
@@ -74,6 +77,7 @@ class MainWindow(QMainWindow):
     commands: Commands
     opening: Opening
     extensions: Extensions
+    pipeline: PipelineEditing
     tool_bar: ToolBar
     banner: Banner
     status: StatusBar
@@ -121,6 +125,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
+        from lowerscope.app.pipeline_editing import PipelineEditing
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -130,8 +135,10 @@ class MainWindow(QMainWindow):
         self.workspace = Workspace(self)
         self.opening = Opening(self.workspace, self)
         self.extensions = Extensions(self.workspace, self)
+        self.pipeline = PipelineEditing(self.workspace, self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
+        self.pipeline.watch(self.commands)
         self._view_menu = fill_menus(self.menuBar(), self.commands)["system"]
         self.tool_bar = ToolBar(self.workspace)
         self.tool_bar.hide()
@@ -172,6 +179,7 @@ class MainWindow(QMainWindow):
             self._view_menu.addSeparator()
             for dock in self._panes.docks.values():
                 self._view_menu.addAction(dock.toggleViewAction())
+            self._view_menu.addAction(self._panes.timeline_action)
             layout = self.settings.layout()
             if not layout.isEmpty():
                 self._panes.restore(layout)

@@ -22,6 +22,7 @@ from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
+    FunctionRecord,
     RunRecord,
     Snapshot,
     SourceLine,
@@ -29,6 +30,8 @@ from lowerscope.core.records import (
     ValuesRecord,
     View,
 )
+from lowerscope.core.relax_bindings import calls_of
+from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
@@ -135,6 +138,32 @@ class Pipeline:
     def catalogue(self, recipe: Recipe, progress: Progress) -> tuple[PassType, ...]:
         """Return the passes that a recipe's steps can name: TVM's, and those of its files."""
         return tuple(each.type for each in self.stages(recipe, progress).passes.values())
+
+    def functions(
+        self, recipe: Recipe, moment: Moment, progress: Progress
+    ) -> tuple[FunctionRecord, ...]:
+        """Return the functions at a moment of a module that is kept: see `derived_functions`.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first.
+        """
+        self._check_kept(recipe, progress)
+        return self.derived_functions(recipe, moment, progress)
+
+    def derived_functions(
+        self, recipe: Recipe, moment: Moment, progress: Progress
+    ) -> tuple[FunctionRecord, ...]:
+        """Return the functions of the module at a moment, with the bindings that call them there.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no module at that moment.
+        """
+        module = self.stages(recipe, progress).module_at(moment)
+        return function_records(module, calls_of(module))
 
     def graph(
         self,

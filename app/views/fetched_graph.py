@@ -11,6 +11,7 @@ from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.step_records import Moment
 
 
 class FetchedGraph(GraphPage):
@@ -46,7 +47,7 @@ class FetchedGraph(GraphPage):
         else:
             self._fetching.want(snapshot.model.title)
 
-    def _ask(self, _title: str) -> int:
+    def _ask(self, _title: str, _moment: Moment | None) -> int:
         return self._workspace.fetches.graph(self._take_graph, self._take_problem)
 
     def _take_graph(self, record: GraphRecord) -> None:

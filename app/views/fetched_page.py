@@ -11,6 +11,7 @@ from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records import TextRecord, View
+from lowerscope.core.step_records import Moment
 
 
 class FetchedPage(QWidget):
@@ -44,9 +45,16 @@ class FetchedPage(QWidget):
         self.column.setSpacing(0)
         self.column.addWidget(self.script, 1)
 
-    def show_text_of(self, name: str) -> None:
-        """Show the text of a function, fetched when the page is looked at; empty for the module."""
-        self._fetching.want(name)
+    def show_text_of(self, name: str, moment: Moment | None = None) -> None:
+        """Show the text of a function, fetched when the page is looked at; empty for the module.
+
+        The same function at another `moment` stays where it was scrolled to.
+        """
+        self._fetching.want(name, moment)
+
+    def forget(self) -> None:
+        """Count what is shown as out of date; it stays in view until something else is there."""
+        self._fetching.forget()
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
@@ -55,13 +63,18 @@ class FetchedPage(QWidget):
             self.script.code.set_empty(title, hint)
         self.script.show_text(None)
 
-    def _ask(self, name: str) -> int:
-        return self._workspace.fetches.text(self._view, name, self._take_text, self._take_problem)
+    def _ask(self, name: str, moment: Moment | None) -> int:
+        return self._workspace.fetches.text(
+            self._view, name, self._take_text, self._take_problem, moment
+        )
 
     def _take_text(self, record: TextRecord) -> None:
+        before, empty = self._fetching.shown, not self.script.code.text()
         self._fetching.settle(came=True)
-        whole = f"tir:{self._fetching.shown}" if self._fetching.shown else ""
-        self.script.show_text(record, whole)
+        name = self._fetching.shown
+        self.script.show_text(
+            record, f"tir:{name}" if name else "", stay=before == name and not empty
+        )
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)

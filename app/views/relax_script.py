@@ -48,6 +48,10 @@ class RelaxScript(QWidget):
         self.whole = FetchedPage(
             workspace, "metadata", self.tr("Relax script with metadata"), set_busy
         )
+        self.stepped = FetchedPage(
+            workspace, "script", self.tr("Relax script at the step"), set_busy
+        )
+        self._stepping = workspace.stepping
         self.show_meta = QCheckBox(self.tr("show_meta"))
         self.show_meta.setToolTip(
             self.tr("The module as text that can be read back, with the values of its constants.")
@@ -67,6 +71,7 @@ class RelaxScript(QWidget):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.plain)
         self.pages.addWidget(self.whole)
+        self.pages.addWidget(self.stepped)
         strip = QHBoxLayout()
         strip.setContentsMargins(10, 4, 10, 4)
         strip.setSpacing(12)
@@ -84,26 +89,50 @@ class RelaxScript(QWidget):
     @property
     def code(self) -> CodeView:
         """The code view of the script without metadata."""
-        return self.plain.code
+        return self._script.code
+
+    @property
+    def _script(self) -> ScriptPage:
+        return self.plain if self._stepping.moment is None else self.stepped.script
 
     def show_text(self, record: TextRecord | None) -> None:
         """Show a script, and its metadata where that is switched on; nothing for ``None``."""
         self.plain.show_text(record)
         self.whole.show_nothing()
+        self.stepped.forget()
         if record is not None:
-            self.whole.show_text_of("")
+            self.show_moment()
+
+    def show_moment(self) -> None:
+        """Show the script at the moment that is stepped to, or as it was lowered."""
+        moment = self._stepping.moment
+        self.whole.show_text_of("", moment)
+        if moment is not None:
+            if not self.stepped.script.code.text():
+                self.stepped.script.show_text(self.plain.record)
+                self.stepped.script.code.set_place(self.plain.code.place())
+            self.stepped.show_text_of("", moment)
+        self._show_page()
 
     def show_selection(self) -> None:
         """Mark the lines of what is selected."""
-        self.plain.show_selection()
-        self.whole.script.show_selection()
+        for page in (self.plain, self.whole.script, self.stepped.script):
+            page.show_selection()
 
     def _show_types(self, on: bool) -> None:
-        self.plain.set_hiding(None if on else annotations_of)
+        for page in (self.plain, self.stepped.script):
+            page.set_hiding(None if on else annotations_of)
+
+    def _show_page(self) -> None:
+        if self.show_meta.isChecked():
+            self.pages.setCurrentWidget(self.whole)
+        else:
+            stepped = self._stepping.moment is not None
+            self.pages.setCurrentWidget(self.stepped if stepped else self.plain)
 
     def _switch(self, on: bool) -> None:
         # What can be read back is shown as it is.
         self.types.setEnabled(not on)
-        self.pages.setCurrentWidget(self.whole if on else self.plain)
+        self._show_page()
         self.remark.setVisible(on)
         self.show_selection()

@@ -8,6 +8,7 @@ from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_graph import FetchedGraph
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.relax_script import RelaxScript
+from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
@@ -32,6 +33,7 @@ class RelaxView(Pane):
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_context)
+        workspace.stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
@@ -44,10 +46,17 @@ class RelaxView(Pane):
             self.set_context("")
             return
         self.script.show_text(snapshot.relax)
-        self.builder.show_text_of("")
+        self.builder.show_text_of("", self._workspace.stepping.moment)
         if any(each.id == "relax:main" for each in snapshot.functions):
             self.after.show_text_of("main")
         self._show_context()
+
+    def _show_moment(self) -> None:
+        if self._workspace.snapshot is not None:
+            moment = self._workspace.stepping.moment
+            self.script.show_moment()
+            self.builder.show_text_of("", moment)
+            self._show_context()
 
     def _show_selection(self) -> None:
         self.graph.show_selection()
@@ -60,7 +69,11 @@ class RelaxView(Pane):
         if snapshot is None:
             return
         bindings = tuple(entity for entity in selection.of_kind("relax") if "/" in entity)
-        if bindings:
+        moment = moment_text(self._workspace.stepping)
+        if moment:
+            # Bindings are other ones at each step.
+            self.set_context(moment)
+        elif bindings:
             self.set_context(names_of(bindings))
         elif selection.chosen:
             name = selection.chosen[0].partition(":")[2]

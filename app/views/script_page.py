@@ -38,13 +38,15 @@ class ScriptPage(QWidget):
         self.code.entity_clicked.connect(self._select)
         workspace.selection_changed.connect(self.show_selection)
 
-    def show_text(self, record: TextRecord | None, whole: str = "") -> None:
+    def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
         """Show a text, or the empty state for ``None``.
 
         Parameters
         ----------
         whole
             Id of an entity that all of the text shows: it can be clicked, but is not marked.
+        stay
+            Whether it is another state of the text that is shown: what is in view stays so.
         """
         self._whole, self._record = whole, record
         if record is None:
@@ -52,11 +54,21 @@ class ScriptPage(QWidget):
             self.code.set_spans(())
             self._first_lines = {}
             return
+        place = self.code.place() if stay else None
         hidden = self._hide(record.text) if self._hide is not None else None
         self.code.set_text(record.text, record.language, hidden)
         self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
         self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
-        self.show_selection()
+        if place is None:
+            self.show_selection()
+        else:
+            self.code.set_selection(self._marked())
+            self.code.set_place(place)
+
+    @property
+    def record(self) -> TextRecord | None:
+        """The text that is shown."""
+        return self._record
 
     def set_hiding(self, hide: Hide | None) -> None:
         """Leave parts of lines out of view: `hide` says which ones of a text; ``None`` for none."""

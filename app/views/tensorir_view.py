@@ -9,10 +9,12 @@ from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.library_page import LibraryPage
+from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
 from lowerscope.core.records import FunctionRecord
 
 OFFERED = 5
@@ -28,6 +30,9 @@ class TensorIRView(Pane):
         super().__init__(self.tr("TensorIR"), parent)
         self._workspace = workspace
         self._function = ""
+        # Those of the snapshot, or those that there are at the moment that is stepped to.
+        self._functions: tuple[FunctionRecord, ...] = ()
+        self._request: int | None = None
         self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
         self.siblings.changed.connect(self._show_function)
         self.texts: dict[str, FetchedPage] = {
@@ -74,6 +79,7 @@ class TensorIRView(Pane):
         self.page_changed.connect(self._move_strip)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
+        workspace.stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
 
     def _move_strip(self, page: str) -> None:
@@ -91,22 +97,54 @@ class TensorIRView(Pane):
             self._strip.hide()
             self.set_context("")
             return
-        self.functions.set_rows([_row(each) for each in snapshot.functions])
-        self._show_selection()
+        self._show_moment()
 
-    def _show_selection(self) -> None:
-        snapshot, selection = self._workspace.snapshot, self._workspace.selection
+    def _show_moment(self) -> None:
+        workspace = self._workspace
+        snapshot, moment = workspace.snapshot, workspace.stepping.moment
+        if self._request is not None:
+            workspace.fetches.drop(self._request)
+            self._request = None
         if snapshot is None:
             return
-        linked = [each for each in snapshot.functions if each.id in selection.linked]
+        if moment is None:
+            self._take_functions(snapshot.functions)
+        else:
+            self._request = workspace.fetches.functions(
+                moment, self._take_functions, self._take_problem
+            )
+
+    def _take_functions(self, functions: tuple[FunctionRecord, ...]) -> None:
+        self._request = None
+        self._functions = functions
+        self.functions.set_rows([_row(each) for each in functions])
+        self._show_selection()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._request = None
+        self._functions = ()
+        self.functions.set_rows(())
+        self._strip.hide()
+        for page in self.texts.values():
+            page.show_nothing(problem.what[:1].upper() + problem.what[1:], problem.todo)
+
+    def _show_selection(self) -> None:
+        selection = self._workspace.selection
+        if self._workspace.snapshot is None:
+            return
+        linked = [each for each in self._functions if each.id in selection.linked]
         callable_ = [each for each in linked if each.kind != "relax"]
         self.functions.set_selection([each.id for each in linked])
         if linked:
             self.functions.reveal(linked[0].id)
         shown = [each for each in callable_ if each.kind == "tensorir"]
-        if not selection.chosen and not self._function:
+        if not shown and self._workspace.stepping.moment is not None:
+            # What is looked at stays, or what has become of it: its bindings are other ones here.
+            shown = [each for each in self._functions if each.name == self._function]
+            callable_ = shown
+        if not shown and (not selection.chosen or self._workspace.stepping.moment is not None):
             # Something worth reading from the start: the function with the most work.
-            everything = [each for each in snapshot.functions if each.kind == "tensorir"]
+            everything = [each for each in self._functions if each.kind == "tensorir"]
             shown = sorted(everything, key=_work)[-1:]
             callable_ = shown
         self._offer(shown)
@@ -115,6 +153,8 @@ class TensorIRView(Pane):
             names = [each.name for each in shown]
             best = max(shown, key=_work).name
             self._show_function(self._function if self._function in names else best)
+        elif self._workspace.stepping.moment is not None:
+            self._show_none_yet()
         elif selection.chosen:
             self._show_nothing(callable_)
 
@@ -133,6 +173,13 @@ class TensorIRView(Pane):
             self.others.setText(self.tr("and {0} more").format(others))
             self.others.setVisible(others > 0)
 
+    def _show_none_yet(self) -> None:
+        for page in self.texts.values():
+            page.show_nothing(
+                self.tr("No TensorIR function at this step"),
+                self.tr("LegalizeOps makes one of each operator."),
+            )
+
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
         name = self._workspace.selection.chosen[0].partition(":")[2]
@@ -146,7 +193,10 @@ class TensorIRView(Pane):
             page.show_nothing(title, hint)
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:
-        if len(functions) == 1:
+        moment = moment_text(self._workspace.stepping)
+        if moment:
+            self.set_context(moment)
+        elif len(functions) == 1:
             self.set_context(_call_text(functions[0], self._workspace))
         elif functions:
             self.set_context(self.tr("{0} functions").format(len(functions)))
@@ -157,7 +207,7 @@ class TensorIRView(Pane):
         self.siblings.set_current(name)
         self._function = name
         for page in self.texts.values():
-            page.show_text_of(name)
+            page.show_text_of(name, self._workspace.stepping.moment)
 
     def _show_functions(self) -> None:
         self.set_current("functions")

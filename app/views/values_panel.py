@@ -13,6 +13,7 @@ from lowerscope.app.widgets.histogram import Histogram
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records import ValuesRecord
+from lowerscope.core.step_records import Moment
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -72,7 +73,7 @@ class ValuesPanel(QWidget):
     def _note_saved(self, path: str) -> None:
         self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
 
-    def _ask(self, entity: str) -> int:
+    def _ask(self, entity: str, _moment: Moment | None) -> int:
         return self._workspace.fetches.values(entity, self._take_values, self._take_problem)
 
     def _take_values(self, record: ValuesRecord) -> None:

@@ -8,6 +8,10 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.step_records import Moment
+
+Wanted = tuple[str, Moment | None]
+"""What a page can show: what goes by a name, at a moment."""
 
 
 class WhenLookedAt(QObject):
@@ -18,7 +22,7 @@ class WhenLookedAt(QObject):
     page
         The page, which owns this.
     ask
-        Asks the workspace for what goes by a name; returns the number of the fetch.
+        Asks the workspace for what goes by a name at a moment; returns the number of the fetch.
     set_busy
         Called with whether something is on its way.
     """
@@ -27,7 +31,7 @@ class WhenLookedAt(QObject):
         self,
         page: QWidget,
         workspace: Workspace,
-        ask: Callable[[str], int],
+        ask: Callable[[str, Moment | None], int],
         set_busy: Callable[[bool], None],
     ) -> None:
         super().__init__(page)
@@ -35,24 +39,24 @@ class WhenLookedAt(QObject):
         self._workspace = workspace
         self._ask = ask
         self._set_busy = set_busy
-        self._wanted: str | None = None
-        self._shown: str | None = None
+        self._wanted: Wanted | None = None
+        self._shown: Wanted | None = None
         self._request: int | None = None
         # What is asked for again after a crash, once: a second crash may be its own doing.
-        self._again = ""
+        self._again: Wanted | None = None
         page.installEventFilter(self)
         workspace.replayed.connect(self._ask_again)
 
     @property
     def shown(self) -> str | None:
         """The name of what the page shows; ``None`` before it has come."""
-        return self._shown
+        return None if self._shown is None else self._shown[0]
 
-    def want(self, name: str) -> None:
-        """Have the page show what goes by `name`."""
-        if name != self._wanted:
-            self._wanted = name
-            self._again = ""
+    def want(self, name: str, moment: Moment | None = None) -> None:
+        """Have the page show what goes by `name`, as a whole or at a moment."""
+        if (name, moment) != self._wanted:
+            self._wanted = (name, moment)
+            self._again = None
             self._fetch()
 
     def forget(self) -> None:
@@ -70,7 +74,7 @@ class WhenLookedAt(QObject):
             return
         self._drop()
         self._set_busy(True)
-        self._request = self._ask(self._wanted)
+        self._request = self._ask(*self._wanted)
 
     def _ask_again(self) -> None:
         if self._wanted is not None and self._wanted != self._again:

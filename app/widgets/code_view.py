@@ -107,6 +107,16 @@ class CodeView(QWidget):
         """
         return self.editor.reveal(entity)
 
+    def place(self) -> tuple[int, int]:
+        """Where the text is scrolled to, down and to the right."""
+        bars = self.editor.verticalScrollBar(), self.editor.horizontalScrollBar()
+        return bars[0].value(), bars[1].value()
+
+    def set_place(self, place: tuple[int, int]) -> None:
+        """Scroll to where a text was, or as far as this one goes."""
+        self.editor.verticalScrollBar().setValue(place[0])
+        self.editor.horizontalScrollBar().setValue(place[1])
+
     def set_changed_lines(self, lines: Iterable[int]) -> None:
         """Give these lines, from 1, the ground of a change."""
         self.editor.marks.change(lines)

@@ -22,6 +22,7 @@ from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
+    FunctionRecord,
     RunRecord,
     Snapshot,
     SourceLine,
@@ -226,6 +227,16 @@ class CatalogueParams(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Recipe
 
 
+class FunctionsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The functions of the module at a moment.
+
+    ``functions`` and ``derived_functions`` differ as ``text`` and ``derived_text`` do.
+    """
+
+    recipe: Recipe
+    moment: Moment
+
+
 class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
     """A graph of ``recipe``, laid out for fonts of ``metrics``.
 
@@ -332,6 +343,12 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         ),
         "derived_difference": MethodType(
             DifferenceParams, DifferenceRecord, "heavy", "comparing two modules"
+        ),
+        "functions": MethodType(
+            FunctionsParams, tuple[FunctionRecord, ...], "light", "listing functions"
+        ),
+        "derived_functions": MethodType(
+            FunctionsParams, tuple[FunctionRecord, ...], "heavy", "listing functions"
         ),
         "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),

@@ -155,6 +155,10 @@ def _open_pipeline() -> Mapping[str, Call]:
         ),
         "difference": lambda p, context: pipeline.difference(p.old, p.new, context),
         "derived_difference": lambda p, context: pipeline.derived_difference(p.old, p.new, context),
+        "functions": lambda p, context: pipeline.functions(p.recipe, p.moment, context),
+        "derived_functions": lambda p, context: pipeline.derived_functions(
+            p.recipe, p.moment, context
+        ),
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
         "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),

@@ -5,14 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from lowerscope.app.step_lines import StepFilter
 from lowerscope.app.stepping import Stepping
 from lowerscope.core.recipe import Source
 from lowerscope.core.records import ModelRecord, Snapshot, TextRecord
 from lowerscope.core.step_records import Moment, PassRecord, TranslationRecord
 
 SOURCE = Source(spec="sample:fashion_mlp")
-PASSES = tuple(PassRecord(number=number, name=f"Pass{number}") for number in range(1, 5))
-NODES = tuple(TranslationRecord(number=number, node=f"fx:n{number}") for number in range(1, 3))
+PASSES = tuple(
+    PassRecord(number=number, name=f"Pass{number}", changed=("main",)) for number in range(1, 5)
+)
+NODES = tuple(
+    TranslationRecord(number=number, node=f"fx:n{number}", bindings=("relax:main/lv",))
+    for number in range(1, 3)
+)
 MODEL = ModelRecord(title="m", path="", kind="torch", description="", inputs=())
 SNAPSHOT = Snapshot(
     model=MODEL,
@@ -77,12 +83,61 @@ def test_another_source_has_nothing_stepped(stepping: Stepping) -> None:
     assert stepping.moment is None
 
 
-def test_there_is_nothing_to_see_after_a_failed_step(stepping: Stepping) -> None:
-    failed = msgspec.structs.replace(PASSES[2], status="failed", error="no")
-    skipped = msgspec.structs.replace(PASSES[3], status="skipped")
+def test_a_failed_step_shows_what_went_into_it(stepping: Stepping) -> None:
+    failed = msgspec.structs.replace(PASSES[2], status="failed", error="no", changed=())
+    skipped = msgspec.structs.replace(PASSES[3], status="skipped", changed=())
     passes = (*PASSES[:2], failed, skipped)
     stepping.take(SOURCE, msgspec.structs.replace(SNAPSHOT, passes=passes))
     stepping.step(99)
-    assert stepping.moment == after(1)
-    stepping.go(after(4))
-    assert stepping.moment == after(2)
+    for _ in range(2):
+        assert stepping.moment == after(2)
+        assert stepping.line is not None
+        assert (stepping.line.number, stepping.line.error) == (3, "no")
+        stepping.go(after(4))
+    stepping.step(-1)
+    assert stepping.line is not None
+    assert stepping.line.number == 2
+
+
+def test_unchanged_steps_and_those_of_other_names_are_passed_over(stepping: Stepping) -> None:
+    same = msgspec.structs.replace(PASSES[1], changed=())
+    other = msgspec.structs.replace(PASSES[2], changed=("main", "Fused_Add"))
+    passes = (PASSES[0], same, other, PASSES[3])
+    stepping.take(SOURCE, msgspec.structs.replace(SNAPSHOT, passes=passes))
+
+    def gone_through() -> list[int]:
+        stepping.first()
+        numbers = []
+        for _ in passes:
+            stepping.step(1)
+            assert stepping.moment is not None
+            numbers.append(stepping.moment.index)
+        return sorted(set(numbers))
+
+    assert gone_through() == [1, 3, 4]
+    stepping.set_filter(StepFilter(hide_unchanged=False))
+    assert gone_through() == [1, 2, 3, 4]
+    stepping.set_filter(StepFilter(name="PASS4"))
+    assert gone_through() == [4]
+    stepping.set_filter(StepFilter(function="fused"))
+    assert gone_through() == [3]
+
+
+def test_nested_steps_are_gone_through_once_they_are_unfolded(stepping: Stepping) -> None:
+    inner = [msgspec.structs.replace(PASSES[number - 1], parent=2, depth=1) for number in (3, 4)]
+    passes = (*PASSES[:2], *inner)
+    stepping.take(SOURCE, msgspec.structs.replace(SNAPSHOT, passes=passes))
+    assert [line.number for line in stepping.dots("passes")] == [1, 2]
+    stepping.set_unfolded("passes", 2, True)
+    assert [line.number for line in stepping.dots("passes")] == [1, 3, 4]
+    stepping.set_unfolded("passes", 2, False)
+    assert [line.number for line in stepping.dots("passes")] == [1, 2]
+
+
+def test_another_clock_is_gone_through_from_its_end(stepping: Stepping) -> None:
+    stepping.set_clock("translate")
+    assert stepping.moment is None
+    stepping.step(1)
+    assert stepping.moment == Moment(clock="translate", index=1)
+    stepping.set_clock("passes")
+    assert stepping.moment == after(4)

@@ -1,0 +1,100 @@
+"""The steps of each clock in one shape: what a row of a list and a dot of the slider show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lowerscope.core.step_records import PassRecord, TranslationRecord
+
+Status = Literal["done", "failed", "skipped", "off"]
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """One step of a list.
+
+    Attributes
+    ----------
+    number
+        Its place in the list, from 1.
+    title
+        The pass, or the FX node.
+    depth, parent
+        Inside of how many others it is, and the number of the one it is directly in; 0 for none.
+    step
+        Place of the recipe's step that it belongs to, from 1; 0 for none.
+    milliseconds
+        ``None`` where it was not measured.
+    changed
+        Names of the functions that it changed, added or removed.
+    status, error
+        As in `PassRecord`.
+    """
+
+    number: int
+    title: str
+    depth: int = 0
+    parent: int = 0
+    step: int = 0
+    milliseconds: float | None = None
+    changed: tuple[str, ...] = ()
+    status: Status = "done"
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class StepFilter:
+    """Which steps are gone through.
+
+    Attributes
+    ----------
+    hide_unchanged
+        Leave out those that changed nothing.
+    name, function
+        Parts of their title, and of the name of a function that they changed; empty for any.
+    """
+
+    hide_unchanged: bool = True
+    name: str = ""
+    function: str = ""
+
+    def takes(self, line: StepLine) -> bool:
+        """Return whether a step is gone through; one that failed always is."""
+        if self.name and self.name.casefold() not in line.title.casefold():
+            return False
+        if self.function:
+            wanted = self.function.casefold()
+            return any(wanted in name.casefold() for name in line.changed)
+        return not self.hide_unchanged or bool(line.changed) or line.status == "failed"
+
+
+def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
+    """Return the steps of the recipe's passes, or of the build's own."""
+    return tuple(
+        StepLine(
+            number=record.number,
+            title=record.name,
+            depth=record.depth,
+            parent=record.parent,
+            step=record.step,
+            milliseconds=record.milliseconds if record.status in ("done", "failed") else None,
+            changed=record.changed,
+            status=record.status,
+            error=record.error,
+        )
+        for record in records
+    )
+
+
+def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
+    """Return the steps of the translation: a node that makes a binding changes ``main``."""
+    return tuple(
+        StepLine(
+            number=record.number,
+            title=record.node.removeprefix("fx:"),
+            changed=(*(("main",) if record.bindings else ()), *record.functions),
+        )
+        for record in records
+    )

@@ -1,0 +1,46 @@
+"""A step in words: for the timeline, the pipeline, and the headers of panes."""
+
+from __future__ import annotations
+
+from lowerscope.app.step_lines import StepLine
+from lowerscope.app.stepping import Stepping
+from lowerscope.app.views.formats import milliseconds_text
+
+
+def changed_text(line: StepLine) -> str:
+    """Return ``4 functions changed``, or what else became of the step."""
+    words = {"failed": "failed", "skipped": "not reached", "off": "switched off"}
+    if line.status in words:
+        return words[line.status]
+    count = len(line.changed)
+    if not count:
+        return "nothing changed"
+    return f"{line.changed[0]} changed" if count == 1 else f"{count} functions changed"
+
+
+def step_text(line: StepLine) -> str:
+    """Return a step in one line, with the names of some functions, or why it failed."""
+    words = [f"{line.number} {line.title}"]
+    if line.milliseconds is not None:
+        words.append(milliseconds_text(line.milliseconds))
+    words.append(changed_text(line))
+    if line.error:
+        words.append(line.error)
+    elif len(line.changed) > 1:
+        more = f" and {len(line.changed) - 6} more" if len(line.changed) > 6 else ""
+        words.append(", ".join(line.changed[:6]) + more)
+    return " · ".join(words)
+
+
+def moment_text(stepping: Stepping) -> str:
+    """Return ``after 15 FuseOps``; empty while nothing is stepped through."""
+    moment, line = stepping.moment, stepping.line
+    if moment is None:
+        return ""
+    if line is not None and line.status == "failed":
+        return f"before {line.number} {line.title}, which failed"
+    if moment.index == 0:
+        first = stepping.lines(moment.clock)[0]
+        return f"before {first.number} {first.title}"
+    last = stepping.lines(moment.clock)[moment.index - 1]
+    return f"after {last.number} {last.title}"

@@ -1,0 +1,194 @@
+"""The strip between the panes: the steps of a clock as dots, and the way through them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.step_lines import StepLine
+from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.views.step_words import changed_text, step_text
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.step_slider import Dot, StepSlider
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.step_records import Clock, Moment
+
+CLOCKS: dict[str, Clock] = {"translate": "translate", "passes": "passes", "build": "build"}
+
+
+class TimelineView(QWidget):
+    """The timeline: buttons, the clocks, what the step is, and the slider."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._stepping = workspace.stepping
+        self.setAccessibleName(self.tr("Timeline"))
+        self.setProperty("ground", "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.back = self._button("◂", self.tr("Previous step"))
+        self.on = self._button("▸", self.tr("Next step"))
+        self.play = QPushButton(self.tr("Play"))
+        self.leave = QPushButton(self.tr("Leave"))
+        self.leave.setProperty("quiet", True)
+        self.leave.setToolTip(self.tr("Show the module as a whole again (Esc)"))
+        self.clocks = SegmentedSwitch(
+            self.tr("Steps of"),
+            (
+                Segment("translate", self.tr("Translate"), self.tr("One step for each FX node")),
+                Segment("passes", self.tr("Passes"), self.tr("One step for each pass")),
+                Segment(
+                    "build",
+                    self.tr("To the metal"),
+                    self.tr("The passes of TVM's build, after these"),
+                ),
+            ),
+        )
+        self.title = QLabel()
+        self.title.setProperty("role", "title")
+        self.facts = ElidedLabel()
+        self.facts.setProperty("role", "quiet")
+        self.hidden = QLabel()
+        self.hidden.setProperty("role", "quiet")
+        self.slider = StepSlider(self.tr("Step"))
+        self._lay_out()
+        self.back.clicked.connect(self._step_back)
+        self.on.clicked.connect(self._step_on)
+        self.play.clicked.connect(self._stepping.play_or_pause)
+        self.leave.clicked.connect(self._stepping.leave)
+        self.clocks.changed.connect(self._choose_clock)
+        self.slider.chosen.connect(self._go)
+        self.slider.stepped.connect(self._stepping.step)
+        self._stepping.moment_changed.connect(self._show_moment)
+        self._stepping.list_changed.connect(self._show_list)
+        self._stepping.playing_changed.connect(self._show_playing)
+        self._show_list()
+
+    def _button(self, text: str, name: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        button.setFixedWidth(28)
+        button.setStyleSheet("padding: 0px")
+        return button
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 6, 10, 0)
+        row.setSpacing(6)
+        for widget in (self.back, self.on, self.play):
+            row.addWidget(widget)
+        row.addSpacing(4)
+        row.addWidget(self.clocks)
+        row.addSpacing(8)
+        row.addWidget(self.title)
+        row.addWidget(self.facts, 1)
+        row.addWidget(self.leave)
+        row.addWidget(self.hidden)
+        self.row = row
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 2)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.slider)
+        self.setFixedHeight(self.sizeHint().height())
+
+    def _step_back(self) -> None:
+        self._stepping.pause()
+        self._stepping.step(-1)
+
+    def _step_on(self) -> None:
+        self._stepping.pause()
+        self._stepping.step(1)
+
+    def _go(self, number: int) -> None:
+        self._stepping.pause()
+        self._stepping.go(Moment(clock=self._stepping.clock, index=number))
+
+    def _choose_clock(self, key: str) -> None:
+        self._stepping.set_clock(CLOCKS[key])
+
+    def _show_playing(self) -> None:
+        self.play.setText(self.tr("Pause") if self._stepping.playing else self.tr("Play"))
+
+    def _show_list(self) -> None:
+        stepping = self._stepping
+        lines = stepping.dots(stepping.clock)
+        self.clocks.set_current(stepping.clock)
+        start = Dot(0, big=True, state="start", tooltip=self.tr("before the first step"))
+        self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
+        for button in (self.back, self.on, self.play):
+            button.setEnabled(bool(lines))
+        self._show_hidden(lines)
+        self._show_moment()
+
+    def _show_hidden(self, lines: tuple[StepLine, ...]) -> None:
+        chosen = self._stepping.filter
+        made = [line for line in lines if line.status == "done"]
+        small = sum(not chosen.takes(line) for line in made)
+        text = ""
+        if small and (chosen.name or chosen.function):
+            text = self.tr("{0} of {1} not of the filter").format(small, len(made))
+        elif small:
+            text = self.tr("{0} of {1} unchanged, hidden as small dots").format(small, len(made))
+        self.hidden.setText(text)
+
+    def _dot(self, line: StepLine) -> Dot:
+        state = {"failed": "wrong", "skipped": "skipped", "off": "off"}.get(line.status, "")
+        big = self._stepping.filter.takes(line) and line.status in ("done", "failed")
+        return Dot(line.number, big=big, state=state, tooltip=step_text(line))
+
+    def _show_moment(self) -> None:
+        stepping = self._stepping
+        moment, line = stepping.moment, stepping.line
+        here = moment is not None and moment.clock == stepping.clock
+        self.leave.setVisible(moment is not None)
+        self.title.setProperty("role", "title")
+        if not here or moment is None:
+            self.slider.set_current(None)
+            self._say(*self._whole())
+        elif line is None:
+            self.slider.set_current(0)
+            self._say(self.tr("before the first step"), "")
+        else:
+            self.slider.set_current(line.number)
+            self._say_step(line)
+
+    def _say_step(self, line: StepLine) -> None:
+        title = f"{line.number} {line.title}"
+        if line.status == "failed":
+            self._say(self.tr("✕ {0} failed").format(title), line.error, wrong=True)
+            return
+        time = "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
+        facts = (time, changed_text(line))
+        self._say(title, " · ".join(fact for fact in facts if fact))
+
+    def _whole(self) -> tuple[str, str]:
+        stepping = self._stepping
+        lines = stepping.lines(stepping.clock)
+        if not lines:
+            return self._none()
+        failed = next((line for line in lines if line.status == "failed"), None)
+        if failed is not None:
+            return "", self.tr("{0} failed: the steps before it can be looked at").format(
+                failed.title
+            )
+        count = self.tr("1 step") if len(lines) == 1 else self.tr("{0} steps").format(len(lines))
+        return "", self.tr("{0}, all made; ▸ goes through them").format(count)
+
+    def _none(self) -> tuple[str, str]:
+        words = {
+            "translate": self.tr("nothing was translated: the source is a module already"),
+            "passes": self.tr("the pipeline has no pass"),
+            "build": self.tr("not built yet"),
+        }
+        return "", words[self._stepping.clock]
+
+    def _say(self, title: str, facts: str, *, wrong: bool = False) -> None:
+        self.title.setText(title)
+        self.title.setVisible(bool(title))
+        role = "wrong" if wrong else "title"
+        if self.title.property("role") != role:
+            self.title.setProperty("role", role)
+        self.title.style().polish(self.title)
+        self.facts.set_whole(facts)
