@@ -1,43 +1,16 @@
-"""Bands of a graph: rows of boxes that belong together, and the frames around some of them."""
+"""Bands of a graph: rows of boxes that stand above or below all others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-ABOVE = 16.0
-"""More room above the first row of a framed band, in pixels: between it and what is above."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bands:
-    """What stands above what, whatever flows where.
-
-    Attributes
-    ----------
-    of
-        The band of each vertex. All rows of a band stand below those of lower ones; no edge leads
-        to a lower band.
-    framed
-        The bands that have a frame.
-    """
-
-    of: Sequence[int]
-    framed: frozenset[int] = frozenset()
-
-    def room_above(self, layer_of: Sequence[int]) -> Mapping[int, float]:
-        """Return how much more room each layer needs above it, where it needs any."""
-        first: dict[int, int] = {}
-        for vertex, band in enumerate(self.of):
-            first[band] = min(first.get(band, layer_of[vertex]), layer_of[vertex])
-        return {first[band]: ABOVE for band in self.framed if band in first}
+from collections.abc import Sequence
 
 
 def banded_layers(
     order: Sequence[int],
     successors: Sequence[Sequence[int]],
     predecessors: Sequence[Sequence[int]],
-    bands: Bands,
+    bands: Sequence[int],
+    span: Sequence[int],
 ) -> list[int]:
     """Return the layers of vertices, band by band; within one, as high as their predecessors let.
 
@@ -47,18 +20,23 @@ def banded_layers(
     ----------
     order
         All vertices, each after its predecessors.
+    bands
+        The band of each vertex; no edge leads to a lower one.
+    span
+        Through how many layers each vertex reaches.
     """
     layers = [0] * len(order)
     base = 0
-    for band in sorted(set(bands.of)):
-        members = [vertex for vertex in order if bands.of[vertex] == band]
+    for band in sorted(set(bands)):
+        members = [vertex for vertex in order if bands[vertex] == band]
         for vertex in members:
-            above = [layers[each] + 1 for each in predecessors[vertex]]
+            above = [layers[each] + span[each] for each in predecessors[vertex]]
             layers[vertex] = max([base, *above])
         for vertex in reversed(members):
-            inside = [each for each in successors[vertex] if bands.of[each] == band]
-            free = not any(bands.of[each] == band for each in predecessors[vertex])
+            inside = [each for each in successors[vertex] if bands[each] == band]
+            free = not any(bands[each] == band for each in predecessors[vertex])
             if inside and free:
-                layers[vertex] = max(layers[vertex], min(layers[each] for each in inside) - 1)
-        base = max(layers[vertex] for vertex in members) + 1
+                lowest = min(layers[each] for each in inside) - span[vertex]
+                layers[vertex] = max(layers[vertex], lowest)
+        base = max(layers[vertex] + span[vertex] for vertex in members)
     return layers

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
 
-from lowerscope.core.graph_records import CHEVRON, TITLE_BAR, Box, Edge, GraphRecord, Region
-from lowerscope.core.rendering.bands import Bands
+from lowerscope.core.graph_records import CHEVRON, Box, Edge, GraphRecord, Region
 from lowerscope.core.rendering.collapsing import (
     BoxText,
+    Collapsed,
     Flow,
     Frame,
     FrameItem,
     collapse,
     level_that_fits,
 )
-from lowerscope.core.rendering.hierarchy import Modules, groups_in, hierarchy
-from lowerscope.core.rendering.layout import NodeSize, layout
+from lowerscope.core.rendering.hierarchy import Blocks, Modules, groups_in, hierarchy
+from lowerscope.core.rendering.layout import Enclosed, NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.scopes import EnclosedItem
 
 HEIGHT = 36.0
 """Of every box, in pixels: two lines of text."""
@@ -29,24 +30,6 @@ _LEFT = 14.0
 _RIGHT = 12.0
 _STRATEGY = 32.0
 _BESIDE = 12.0
-_FRAME_ABOVE = 12.0
-_FRAME_BELOW = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """Which boxes belong together, and what stands above what.
-
-    Attributes
-    ----------
-    bands
-        The band of each box; all of a band stands below those of lower ones.
-    titles
-        Of the bands that have a frame.
-    """
-
-    bands: Sequence[int]
-    titles: Mapping[int, str]
 
 
 def graph_record(
@@ -54,7 +37,7 @@ def graph_record(
     flows: Sequence[Flow],
     metrics: TextMetrics,
     check: Callable[[], None],
-    frames: Frames | None = None,
+    blocks: Blocks | None = None,
     modules: Modules | None = None,
 ) -> GraphRecord:
     """Lay out boxes and the values that flow between them.
@@ -69,13 +52,13 @@ def graph_record(
         Widths of text in the fonts of the graph.
     check
         Called often; may raise to give up.
-    frames
-        The bands of the boxes, and those with a frame around them.
+    blocks
+        What stands above what, and what has a frame around it.
     modules
         What the boxes can be collapsed into.
     """
     boxes = [_cut(box, metrics) for box in boxes]
-    items = hierarchy([""] * len(boxes) if modules is None else modules.paths)
+    items = hierarchy([""] * len(boxes) if modules is None else modules.paths, blocks)
     expanded: Set[str] = frozenset()
     if modules is not None:
         opening = modules.opening
@@ -90,7 +73,8 @@ def graph_record(
         [NodeSize(box.id, widths[box.id], HEIGHT) for box in left.boxes],
         [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in left.flows],
         check,
-        None if frames is None else Bands(frames.bands, frozenset(frames.titles)),
+        [_enclosed(item, metrics) for item in left.items],
+        None if blocks is None else _bands_of(left, blocks),
     )
     drawn = tuple(
         Box(
@@ -117,68 +101,45 @@ def graph_record(
         )
         for flow, path in zip(left.flows, placed.edges, strict=True)
     )
-    regions = _module_regions(left.items, drawn)
+    regions = tuple(
+        Region(title=frame.title, x=x, y=y, width=width, height=height, id=frame.id)
+        for frame, (x, y, width, height) in zip(_frames_in(left.items), placed.frames, strict=True)
+    )
     return GraphRecord(
         boxes=drawn,
         edges=edges,
         width=placed.width,
         height=placed.height,
-        regions=(*regions, *(() if frames is None else _regions(drawn, edges, frames, metrics))),
-        expanded=tuple(region.id for region in regions),
+        regions=regions,
+        expanded=tuple(region.id for region in regions if region.id),
         collapsible=any(True for _ in groups_in(items)),
     )
 
 
-def _module_regions(items: Sequence[FrameItem], boxes: Sequence[Box]) -> list[Region]:
-    result: list[Region] = []
+def _enclosed(item: FrameItem, metrics: TextMetrics) -> EnclosedItem:
+    if isinstance(item, int):
+        return item
+    inside = tuple(_enclosed(each, metrics) for each in item.items)
+    width = metrics.quiet_width(item.title) + 2 * _BESIDE + (CHEVRON if item.id else 0.0)
+    return Enclosed(width, inside, bar=bool(item.id))
+
+
+def _frames_in(items: Sequence[FrameItem]) -> Iterator[Frame]:
+    """Yield all frames, outer ones before those inside of them."""
     for item in items:
         if isinstance(item, Frame):
-            inside = [boxes[index] for index in _boxes_in(item)]
-            x, y = min(box.x for box in inside), min(box.y for box in inside)
-            right = max(box.x + box.width for box in inside)
-            bottom = max(box.y + box.height for box in inside)
-            result.append(
-                Region(
-                    title=item.title,
-                    x=x - 12,
-                    y=y - TITLE_BAR - 6,
-                    width=right - x + 24,
-                    height=bottom - y + TITLE_BAR + 18,
-                    id=item.id,
-                )
-            )
-            result.extend(_module_regions(item.items, boxes))
-    return result
-
-
-def _boxes_in(frame: Frame) -> Iterator[int]:
-    for item in frame.items:
-        if isinstance(item, Frame):
-            yield from _boxes_in(item)
-        else:
             yield item
+            yield from _frames_in(item.items)
 
 
-def _regions(
-    boxes: Sequence[Box], edges: Sequence[Edge], frames: Frames, metrics: TextMetrics
-) -> Iterator[Region]:
-    """Yield the frames, around the boxes and the labels below them, where the title is as well."""
-    for band, title in frames.titles.items():
-        inside = {box.id: box for box, of in zip(boxes, frames.bands, strict=True) if of == band}
-        if not inside:
-            continue
-        rights = [box.x + box.width for box in inside.values()]
-        rights += [
-            edge.label_at[0] + metrics.quiet_width(edge.label)
-            for edge in edges
-            if edge.source in inside and edge.label_at is not None
-        ]
-        left = min(box.x for box in inside.values()) - _BESIDE
-        top = min(box.y for box in inside.values()) - _FRAME_ABOVE
-        bottom = max(box.y + box.height for box in inside.values()) + _FRAME_BELOW
-        wanted = metrics.quiet_width(title) + 2 * _BESIDE
-        width = max(max(rights) + _BESIDE - left, wanted)
-        yield Region(title=title, x=left, y=top, width=width, height=bottom - top)
+def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
+    """Return the band of each of the outermost items: all that is in one is in one band."""
+    band = {box: blocks.bands[whole] for whole, box in enumerate(left.of)}
+
+    def first(item: FrameItem) -> int:
+        return item if isinstance(item, int) else first(item.items[0])
+
+    return [band[first(item)] for item in left.items]
 
 
 def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from lowerscope.core.rendering.hierarchy import Group, Item, groups_in
+from lowerscope.core.rendering.hierarchy import Block, Group, Item, groups_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A group that is expanded: boxes by number, and frames inside of it, in order."""
+    """A group that is expanded, or a data-flow block: boxes by number, and frames, in order."""
 
     id: str
     title: str
@@ -116,6 +116,8 @@ class _Left:
                 self.of[item] = len(self.boxes)
                 result.append(len(self.boxes))
                 self.boxes.append(self.whole[item])
+            elif isinstance(item, Block):
+                result.append(Frame("", item.title, self.add(item.items)))
             elif item.id in self.expanded:
                 title = _named(item.title, self.kinds.get(item.path, ""))
                 result.append(Frame(item.id, title, self.add(item.items)))

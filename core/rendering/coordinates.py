@@ -1,15 +1,16 @@
 """Where the vertices of a layered graph stand from left to right.
 
 The method is that of Brandes and Köpf, "Fast and Simple Horizontal Coordinate Assignment"
-(2002), with three changes: vertices have true extents to the left and to the right; blocks are
-placed by longest paths over the graph of blocks, which has no need of the paper's classes; and
-pairs that must be straight (long edges, and the spine of the graph) are chosen beforehand and
-hold in all four alignments.
+(2002), with four changes: vertices have true extents to the left and to the right; edges may end
+beside the middle of a vertex, so that those of a block need not have one x; blocks are placed by
+longest paths over the graph of blocks, which has no need of the paper's classes; and pairs that
+must be straight (long edges, and the spine of the graph) are chosen beforehand and hold in all four
+alignments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from lowerscope.core.rendering.layering import Layering
@@ -21,7 +22,13 @@ BOX_GAP = 24.0
 LINE_GAP = 16.0
 """Between a long edge and a box, or between two long edges, in pixels."""
 
+Offsets = Mapping[tuple[int, int], float]
+"""How far right of a vertex the one below it stands when the edge between them is straight."""
+
 _PULLS = 6
+_STILL = 0.5
+"""What a vertex would be moved by, in pixels, that is not worth moving it."""
+
 _LARGE = 3000
 _TOO_WIDE = 2.0
 
@@ -31,6 +38,7 @@ def coordinates(
     layers: list[list[int]],
     left: list[float],
     right: list[float],
+    offsets: Offsets,
     check: Callable[[], None],
 ) -> list[float]:
     """Return the x of every vertex.
@@ -41,19 +49,21 @@ def coordinates(
         The layered graph, and the order within its layers.
     left, right
         How far each vertex reaches to either side of its x, in pixels.
+    offsets
+        For the edges that do not end in the x of both of their vertices.
     check
         Called now and then; may raise.
     """
     straight = straight_pairs(graph, layers, check)
-    x = _assigned(graph, layers, straight, left, right, check)
+    x = _assigned(graph, layers, straight, left, right, offsets, check)
     if _width(x, left, right) > _TOO_WIDE * _least_width(graph, layers, left, right):
         bent = with_bends(graph, straight)
-        other = _assigned(graph, layers, bent, left, right, check)
+        other = _assigned(graph, layers, bent, left, right, offsets, check)
         if _width(other, left, right) < _width(x, left, right):
             straight, x = bent, other
     rounds = _PULLS if len(x) < _LARGE else 1
     for _ in range(rounds):
-        if not _pull_together(graph, layers, straight, left, right, x, check):
+        if not _pull_together(graph, layers, straight, left, right, x, offsets, check):
             break
     return x
 
@@ -64,14 +74,18 @@ def _assigned(
     straight: Straight,
     left: list[float],
     right: list[float],
+    offsets: Offsets,
     check: Callable[[], None],
 ) -> list[float]:
     """Return the balanced x of the four alignments."""
     mirrored = [list(reversed(layer)) for layer in layers]
+    turned = {edge: -offset for edge, offset in offsets.items()}
     runs: list[list[float]] = []
     for downward in (True, False):
-        runs.append(_aligned(graph, layers, straight, left, right, check, downward=downward))
-        other = _aligned(graph, mirrored, straight, right, left, check, downward=downward)
+        runs.append(
+            _aligned(graph, layers, straight, left, right, offsets, check, downward=downward)
+        )
+        other = _aligned(graph, mirrored, straight, right, left, turned, check, downward=downward)
         runs.append([-x for x in other])
     return _balanced(runs, left, right)
 
@@ -90,6 +104,7 @@ def _least_width(
         + right[layer[-1]]
         + sum(_apart(graph, one, two, left, right) for one, two in pairwise(layer))
         for layer in layers
+        if layer
     )
 
 
@@ -99,6 +114,7 @@ def _aligned(
     straight: Straight,
     left: list[float],
     right: list[float],
+    offsets: Offsets,
     check: Callable[[], None],
     *,
     downward: bool,
@@ -114,21 +130,29 @@ def _aligned(
     else:
         neighbours, partner = graph.down, straight.pairs
     root = list(range(len(graph.layer_of)))
+    shift = [0.0] * len(root)
     for layer in layers[1:] if downward else layers[-2::-1]:
         check()
-        _align_layer(layer, neighbours, partner, position, root, straight.bends)
-    return _placed(graph, layers, root, left, right, check)
+        for vertex, chosen in _aligned_pairs(layer, neighbours, partner, position, straight.bends):
+            root[vertex] = root[chosen]
+            if downward:
+                shift[vertex] = shift[chosen] + offsets.get((chosen, vertex), 0.0)
+            else:
+                shift[vertex] = shift[chosen] - offsets.get((vertex, chosen), 0.0)
+    return _placed(graph, layers, root, shift, left, right, check)
 
 
-def _align_layer(
+def _aligned_pairs(
     layer: list[int],
     neighbours: list[list[int]],
     partner: dict[int, int],
     position: list[int],
-    root: list[int],
     bends: frozenset[int],
-) -> None:
-    """Join the vertices of `layer` to the blocks of the layer before it, without crossings."""
+) -> Iterator[tuple[int, int]]:
+    """Yield vertices of `layer`, and which ones of the layer before they are in line with.
+
+    No two of these pairs cross.
+    """
     limits: list[float] = []
     limit = float("inf")
     for vertex in reversed(layer):
@@ -140,19 +164,21 @@ def _align_layer(
     for vertex, end in zip(layer, limits, strict=True):
         chosen = partner.get(vertex)
         if chosen is not None:
-            root[vertex] = root[chosen]
             taken = position[chosen]
+            yield vertex, chosen
             continue
-        near = sorted(neighbours[vertex], key=position.__getitem__)
+        near = neighbours[vertex]
         if not near:
             continue
+        if len(near) > 1:
+            near = sorted(near, key=position.__getitem__)
         middle = len(near) // 2
         medians = [near[middle]] if len(near) % 2 else [near[middle - 1], near[middle]]
         for candidate in medians:
             bent = vertex in bends or candidate in bends
             if taken < position[candidate] < end and not bent:
-                root[vertex] = root[candidate]
                 taken = position[candidate]
+                yield vertex, candidate
                 break
 
 
@@ -160,6 +186,7 @@ def _placed(
     graph: Layering,
     layers: list[list[int]],
     root: list[int],
+    shift: list[float],
     left: list[float],
     right: list[float],
     check: Callable[[], None],
@@ -170,7 +197,7 @@ def _placed(
     for layer in layers:
         check()
         for one, two in pairwise(layer):
-            apart = _apart(graph, one, two, left, right)
+            apart = _apart(graph, one, two, left, right) + shift[one] - shift[two]
             first, second = root[one], root[two]
             follows = after.setdefault(first, {})
             if second not in follows:
@@ -193,7 +220,7 @@ def _placed(
             x[block] = max(
                 x[block], min(x[follower] - apart for follower, apart in follows.items())
             )
-    return [x[block] for block in root]
+    return [x[block] + moved for block, moved in zip(root, shift, strict=True)]
 
 
 def _balanced(runs: list[list[float]], left: list[float], right: list[float]) -> list[float]:
@@ -219,8 +246,12 @@ def _balanced(runs: list[list[float]], left: list[float], right: list[float]) ->
 
 def _apart(graph: Layering, one: int, two: int, left: list[float], right: list[float]) -> float:
     """Return how far two neighbours in a layer stand apart at least, middle to middle."""
-    boxes = one < graph.real and two < graph.real
+    boxes = _is_box(graph, one) and _is_box(graph, two)
     return right[one] + left[two] + (BOX_GAP if boxes else LINE_GAP)
+
+
+def _is_box(graph: Layering, vertex: int) -> bool:
+    return vertex < graph.boxes or vertex in graph.owner
 
 
 def _pull_together(
@@ -230,6 +261,7 @@ def _pull_together(
     left: list[float],
     right: list[float],
     x: list[float],
+    offsets: Offsets,
     check: Callable[[], None],
 ) -> bool:
     """Move straight lines of vertices towards what they are tied to, as far as there is room.
@@ -254,27 +286,38 @@ def _pull_together(
         line = [vertex]
         while line[-1] in pairs:
             line.append(pairs[line[-1]])
-        ties = sorted(
-            x[other]
-            for member in line
-            for other in (*graph.up[member], *graph.down[member])
-            if pairs.get(member) != other and pairs.get(other) != member
-        )
+        here = x[vertex]
+        ties: list[float] = []
+        for member in line:
+            inward = here - x[member]
+            ties += [
+                x[other] + offsets.get((other, member), 0.0) + inward
+                for other in graph.up[member]
+                if pairs.get(other) != member
+            ]
+            ties += [
+                x[other] - offsets.get((member, other), 0.0) + inward
+                for other in graph.down[member]
+                if pairs.get(member) != other
+            ]
         if not ties:
             continue
-        here = x[vertex]
+        ties.sort()
         wanted = min(max(here, ties[(len(ties) - 1) // 2]), ties[len(ties) // 2])
+        if abs(wanted - here) <= _STILL:
+            continue
         for member in line:
+            inward = here - x[member]
             if wanted < here and member in before:
                 other = before[member]
-                nearest = x[other] + _apart(graph, other, member, left, right)
+                nearest = x[other] + _apart(graph, other, member, left, right) + inward
                 wanted = min(here, max(wanted, nearest))
             if wanted > here and member in after:
                 other = after[member]
-                nearest = x[other] - _apart(graph, member, other, left, right)
+                nearest = x[other] - _apart(graph, member, other, left, right) + inward
                 wanted = max(here, min(wanted, nearest))
-        if abs(wanted - here) > 0.5:
+        if abs(wanted - here) > _STILL:
             moved = True
             for member in line:
-                x[member] = wanted
+                x[member] += wanted - here
     return moved

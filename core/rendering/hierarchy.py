@@ -8,7 +8,7 @@ between them, such as one that is called twice, therefore has several groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,24 +46,47 @@ class Group:
     def boxes(self) -> Iterator[int]:
         """Yield the numbers of all boxes in it, in order."""
         for item in self.items:
-            if isinstance(item, Group):
-                yield from item.boxes()
-            else:
+            if isinstance(item, int):
                 yield item
+            elif isinstance(item, Group):
+                yield from item.boxes()
 
 
-Item: TypeAlias = "int | Group"
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A data-flow block: what is in it has a frame, and cannot be collapsed."""
+
+    title: str
+    items: tuple[Item, ...]
+
+
+Item: TypeAlias = "int | Group | Block"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Which boxes belong together, and what stands above what.
+
+    Attributes
+    ----------
+    bands
+        The band of each box; all of a band stands below those of lower ones.
+    titles
+        Of the bands that are data-flow blocks.
+    """
+
+    bands: Sequence[int]
+    titles: Mapping[int, str]
 
 
 @dataclass(slots=True)
 class _Run:
     path: str
-    first: int
     items: list[int | _Run] = field(default_factory=list)
 
 
-def hierarchy(paths: Sequence[str]) -> tuple[Item, ...]:
-    """Return the boxes of a graph, and its outermost groups, in order.
+def hierarchy(paths: Sequence[str], blocks: Blocks | None = None) -> tuple[Item, ...]:
+    """Return the boxes of a graph, and its outermost groups and blocks, in order.
 
     A module with a single box is no group, and neither is one that another group is all of.
 
@@ -72,11 +95,31 @@ def hierarchy(paths: Sequence[str]) -> tuple[Item, ...]:
     paths
         The dotted path of the module of each box, in an order in which every box stands after
         those that it reads; empty for boxes outside of all modules.
+    blocks
+        What stands above what; groups are then made within the blocks that have a title.
     """
-    root = _Run("", 0)
+    seen: dict[str, int] = {}
+    if blocks is None:
+        return _groups(_runs(range(len(paths)), paths), 0, seen)
+    inside: dict[int, list[int]] = {}
+    for box, band in enumerate(blocks.bands):
+        inside.setdefault(band if band in blocks.titles else -1 - box, []).append(box)
+    result: list[Item] = []
+    for band, boxes in inside.items():
+        if band < 0:
+            result.extend(boxes)
+        else:
+            items = _groups(_runs(boxes, paths), 0, seen)
+            result.append(Block(blocks.titles[band], items))
+    return tuple(result)
+
+
+def _runs(boxes: Iterable[int], paths: Sequence[str]) -> list[int | _Run]:
+    """Return boxes, and the runs of those that come from one module, in order."""
+    root = _Run("")
     open_runs = [root]
-    for box, path in enumerate(paths):
-        names = path.split(".") if path else []
+    for box in boxes:
+        names = paths[box].split(".") if paths[box] else []
         prefixes = [".".join(names[: length + 1]) for length in range(len(names))]
         kept = 1
         while (
@@ -87,12 +130,11 @@ def hierarchy(paths: Sequence[str]) -> tuple[Item, ...]:
             kept += 1
         del open_runs[kept:]
         for prefix in prefixes[kept - 1 :]:
-            run = _Run(prefix, box)
+            run = _Run(prefix)
             open_runs[-1].items.append(run)
             open_runs.append(run)
         open_runs[-1].items.append(box)
-    seen: dict[str, int] = {}
-    return _groups(root.items, 0, seen)
+    return root.items
 
 
 def _groups(items: Sequence[int | _Run], depth: int, seen: dict[str, int]) -> tuple[Item, ...]:
@@ -122,6 +164,7 @@ def groups_in(items: Sequence[Item]) -> Iterator[Group]:
     for item in items:
         if isinstance(item, Group):
             yield item
+        if not isinstance(item, int):
             yield from groups_in(item.items)
 
 

@@ -1,7 +1,7 @@
-"""Layers of a graph from top to bottom, with chains of dummy vertices where edges are long.
+"""Layers of a graph from top to bottom, with chains of dummy vertices where lines are long.
 
-Vertices are numbered: first the real ones, then the dummies. All edges that leave one vertex
-carry one value, so they share one chain.
+Vertices are numbered: boxes first, then the ports where lines come in from above and go out below,
+then the rest: dummies, and the lower parts of boxes that reach through several layers.
 """
 
 from __future__ import annotations
@@ -9,12 +9,44 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.rendering.bands import Bands, banded_layers
-
-Pair = tuple[int, int]
+from lowerscope.core.rendering.bands import banded_layers
 
 _WORTH_SLIDING = 4
 """In layers; below that it looks better when branches begin in one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A value: the vertex that it comes from, and those that it goes to, each once."""
+
+    source: int
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Boxes and the lines between them; there is no cycle.
+
+    Attributes
+    ----------
+    boxes
+        How many there are.
+    ins, outs
+        How many lines come in from above, and go out below, through ports of their own.
+    lines
+        All lines; ports are numbered after the boxes, the outer ends of `ins` first.
+    framed
+        Whether there is a frame around it all: a layer of ports at either end, even if it is empty.
+    bands
+        The band of each box, or nothing: all layers of a band are below those of lower ones.
+    """
+
+    boxes: int
+    lines: Sequence[Line]
+    ins: int = 0
+    outs: int = 0
+    framed: bool = False
+    bands: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,89 +55,84 @@ class Layering:
 
     Attributes
     ----------
-    real
-        How many vertices are real; those from there on are dummies.
+    boxes, real
+        How many vertices are boxes; how many are boxes or ports.
     layer_of
-        The layer of each vertex.
+        The layer of each vertex; of a box that reaches through several, the first.
+    layers
+        How many there are.
     up, down
         The neighbours of each vertex in the layer above and below it.
     chains
-        The dummies below each real vertex, from top to bottom.
+        The dummies of each line, from top to bottom.
+    parts
+        From a part of a box that reaches through several layers to the part below it.
+    owner
+        The box that a lower part belongs to.
+    bottom
+        The lowest part of each box or port.
     depth, height
-        The longest path from a source, and to a sink, through each real vertex, in edges.
+        The longest path from a source, and to a sink, through each box or port, in layers.
     """
 
+    boxes: int
     real: int
     layer_of: list[int]
+    layers: int
     up: list[list[int]]
     down: list[list[int]]
     chains: list[list[int]]
+    parts: dict[int, int]
+    owner: dict[int, int]
+    bottom: list[int]
     depth: list[int]
     height: list[int]
 
+    def reach(self, vertex: int) -> int:
+        """Return the last layer of a box or a port."""
+        return self.layer_of[self.bottom[vertex]]
 
-def layering(
-    count: int, edges: Sequence[Pair], check: Callable[[], None], bands: Bands | None = None
-) -> Layering:
-    """Assign the vertices ``0 … count - 1`` to layers; `edges` must have no cycle.
 
-    A vertex is put just below the lowest of its predecessors. What only feeds one place, such
-    as a constant, is drawn down to that place. With `bands`, each of these has layers of its own.
+def layering(wiring: Wiring, check: Callable[[], None], spans: Sequence[int]) -> Layering:
+    """Assign the vertices to layers.
+
+    A box is put just below the lowest of its predecessors. What only feeds one place, such
+    as a constant, is drawn down to that place. With bands, each of these has layers of its own.
+
+    Parameters
+    ----------
+    spans
+        Through how many layers each box reaches.
     """
+    count = wiring.boxes + wiring.ins + wiring.outs
+    span = [*spans, *([1] * (count - wiring.boxes))]
     successors: list[list[int]] = [[] for _ in range(count)]
     predecessors: list[list[int]] = [[] for _ in range(count)]
-    for source, target in dict.fromkeys(edges):
+    pairs = ((line.source, target) for line in wiring.lines for target in line.targets)
+    for source, target in dict.fromkeys(pairs):
         successors[source].append(target)
         predecessors[target].append(source)
     order = _topological(successors, predecessors)
     check()
     depth = [0] * count
     for vertex in order:
+        below = depth[vertex] + span[vertex]
         for target in successors[vertex]:
-            depth[target] = max(depth[target], depth[vertex] + 1)
+            if depth[target] < below:
+                depth[target] = below
     height = [0] * count
     for vertex in reversed(order):
         for target in successors[vertex]:
-            height[vertex] = max(height[vertex], height[target] + 1)
+            if height[vertex] < height[target] + span[vertex]:
+                height[vertex] = height[target] + span[vertex]
     layers = (
-        _drawn_down(order, successors, predecessors, depth)
-        if bands is None
-        else banded_layers(order, successors, predecessors, bands)
+        _drawn_down(order, successors, predecessors, depth, span)
+        if wiring.bands is None
+        else banded_layers(order, successors, predecessors, wiring.bands, span)
     )
+    _place_ports(wiring, layers, span)
     check()
-    return _with_chains(layers, successors, depth, height)
-
-
-def without_cycles(count: int, edges: Sequence[Pair]) -> list[Pair]:
-    """Return `edges` with those turned round that close a cycle; loops are left out."""
-    successors: list[list[int]] = [[] for _ in range(count)]
-    for source, target in edges:
-        successors[source].append(target)
-    unseen, open_, done = 0, 1, 2
-    state = [unseen] * count
-    back: set[Pair] = set()
-    for start in range(count):
-        if state[start] != unseen:
-            continue
-        state[start] = open_
-        stack = [(start, iter(successors[start]))]
-        while stack:
-            vertex, rest = stack[-1]
-            for target in rest:
-                if state[target] == open_:
-                    back.add((vertex, target))
-                elif state[target] == unseen:
-                    state[target] = open_
-                    stack.append((target, iter(successors[target])))
-                    break
-            else:
-                state[vertex] = done
-                stack.pop()
-    return [
-        (target, source) if (source, target) in back else (source, target)
-        for source, target in edges
-        if source != target
-    ]
+    return _with_chains(wiring, layers, span, depth, height)
 
 
 def _topological(successors: list[list[int]], predecessors: list[list[int]]) -> list[int]:
@@ -116,7 +143,7 @@ def _topological(successors: list[list[int]], predecessors: list[list[int]]) -> 
             waiting[target] -= 1
             if waiting[target] == 0:
                 order.append(target)
-    assert len(order) == len(successors), "a cycle was left in the graph"
+    assert len(order) == len(successors), "there is a cycle in the graph"
     return order
 
 
@@ -125,6 +152,7 @@ def _drawn_down(
     successors: list[list[int]],
     predecessors: list[list[int]],
     depth: list[int],
+    span: list[int],
 ) -> list[int]:
     """Return the layers, with vertices that have nothing else above them close to their use."""
     movable = [True] * len(order)
@@ -135,22 +163,29 @@ def _drawn_down(
     layers = list(depth)
     for vertex in reversed(order):
         if movable[vertex] and successors[vertex]:
-            layers[vertex] = min(layers[target] for target in successors[vertex]) - 1
+            layers[vertex] = min([layers[target] for target in successors[vertex]]) - span[vertex]
     # A vertex may also go as low as every line from above reaches in any case.
-    reach = [max((layers[target] for target in near), default=0) for near in successors]
+    reach = [max([layers[target] for target in near], default=0) for near in successors]
     for vertex in reversed(order):
         if successors[vertex] and predecessors[vertex]:
-            lowest = min(layers[target] for target in successors[vertex]) - 1
-            lowest = min(lowest, min(reach[source] for source in predecessors[vertex]))
-            layers[vertex] = max(layers[vertex], lowest)
+            lowest = min([layers[target] for target in successors[vertex]]) - span[vertex]
+            if lowest > layers[vertex]:
+                lowest = min(lowest, min([reach[source] for source in predecessors[vertex]]))
+                layers[vertex] = max(layers[vertex], lowest)
     for vertex in reversed(order):
-        _slide_together(vertex, successors, predecessors, layers)
-    used = {layer: index for index, layer in enumerate(sorted(set(layers)))}
-    return [used[layer] for layer in layers]
+        if len(successors[vertex]) > 1:
+            _slide_together(vertex, successors, predecessors, layers, span)
+    used = sorted({layers[v] + part for v in order for part in range(span[v])})
+    place = {layer: index for index, layer in enumerate(used)}
+    return [place[layer] for layer in layers]
 
 
 def _slide_together(
-    vertex: int, successors: list[list[int]], predecessors: list[list[int]], layers: list[int]
+    vertex: int,
+    successors: list[list[int]],
+    predecessors: list[list[int]],
+    layers: list[int],
+    span: list[int],
 ) -> None:
     """Slide the side branches below `vertex` down, where that makes the lines shorter in sum.
 
@@ -160,15 +195,16 @@ def _slide_together(
     """
     branches: list[tuple[int, list[int]]] = []
     for start in successors[vertex]:
+        if len(predecessors[start]) != 1:
+            continue
         branch = [start]
-        while (
-            len(predecessors[branch[-1]]) == 1
-            and len(successors[branch[-1]]) == 1
-            and len(predecessors[successors[branch[-1]][0]]) == 1
-        ):
-            branch.append(successors[branch[-1]][0])
-        if len(predecessors[start]) == 1 and successors[branch[-1]]:
-            room = min(layers[target] for target in successors[branch[-1]]) - 1 - layers[branch[-1]]
+        last = start
+        while len(successors[last]) == 1 and len(predecessors[successors[last][0]]) == 1:
+            last = successors[last][0]
+            branch.append(last)
+        if successors[last]:
+            lowest = min([layers[target] for target in successors[last]])
+            room = lowest - span[last] - layers[last]
             if room > 0:
                 branches.append((layers[start] + room, branch))
     if len(branches) < 2:
@@ -182,29 +218,69 @@ def _slide_together(
             layers[member] += shift
 
 
+def _place_ports(wiring: Wiring, layers: list[int], span: list[int]) -> None:
+    """Give the ports the first and the last layer, and put the boxes between them."""
+    if not wiring.framed:
+        return
+    boxes = range(wiring.boxes)
+    shift = 1 - min(layers[vertex] for vertex in boxes)
+    for vertex in boxes:
+        layers[vertex] += shift
+    last = max(layers[vertex] + span[vertex] for vertex in boxes)
+    for port in range(wiring.ins):
+        layers[wiring.boxes + port] = 0
+    for port in range(wiring.outs):
+        layers[wiring.boxes + wiring.ins + port] = last
+
+
 def _with_chains(
-    layers: list[int], successors: list[list[int]], depth: list[int], height: list[int]
+    wiring: Wiring, layers: list[int], span: list[int], depth: list[int], height: list[int]
 ) -> Layering:
     count = len(layers)
     layer_of = list(layers)
     up: list[list[int]] = [[] for _ in range(count)]
     down: list[list[int]] = [[] for _ in range(count)]
-    chains: list[list[int]] = [[] for _ in range(count)]
-    for vertex in range(count):
-        targets = successors[vertex]
-        if not targets:
-            continue
-        stations = [vertex]
-        for layer in range(layers[vertex] + 1, max(layers[target] for target in targets)):
-            dummy = len(layer_of)
-            layer_of.append(layer)
-            up.append([stations[-1]])
-            down.append([])
-            down[stations[-1]].append(dummy)
-            stations.append(dummy)
-        chains[vertex] = stations[1:]
-        for target in targets:
-            station = stations[layers[target] - layers[vertex] - 1]
+    parts: dict[int, int] = {}
+    owner: dict[int, int] = {}
+    bottom = list(range(count))
+
+    def below(vertex: int, layer: int) -> int:
+        added = len(layer_of)
+        layer_of.append(layer)
+        up.append([vertex])
+        down.append([])
+        down[vertex].append(added)
+        return added
+
+    for vertex in range(wiring.boxes):
+        for part in range(1, span[vertex]):
+            lower = below(bottom[vertex], layers[vertex] + part)
+            parts[bottom[vertex]] = lower
+            owner[lower] = vertex
+            bottom[vertex] = lower
+    chains: list[list[int]] = []
+    for line in wiring.lines:
+        stations = [bottom[line.source]]
+        first = layer_of[stations[0]]
+        for layer in range(first + 1, max(layers[target] for target in line.targets)):
+            stations.append(below(stations[-1], layer))
+        chains.append(stations[1:])
+        for target in line.targets:
+            station = stations[layers[target] - first - 1]
             down[station].append(target)
             up[target].append(station)
-    return Layering(count, layer_of, up, down, chains, depth, height)
+    last = max([layers[vertex] + span[vertex] for vertex in range(count)], default=0)
+    return Layering(
+        boxes=wiring.boxes,
+        real=count,
+        layer_of=layer_of,
+        layers=max(last, 2) if wiring.framed else last,
+        up=up,
+        down=down,
+        chains=chains,
+        parts=parts,
+        owner=owner,
+        bottom=bottom,
+        depth=depth,
+        height=height,
+    )

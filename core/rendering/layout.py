@@ -1,7 +1,8 @@
-"""Layout of a graph from top to bottom: where its boxes stand and how its edges run.
+"""Layout of a graph from top to bottom: where its boxes and frames stand and how its edges run.
 
-The layers, the order within them and the coordinates are made by the modules of these names;
-this one joins them for every connected part of the graph and sets the parts side by side.
+Every connected part of the graph is a scope, and so is the inside of every frame: `arranging` makes
+their layers and orders, and `placing` their coordinates. This module sets the parts side by side,
+and puts the ways of edges through all frames together.
 """
 
 from __future__ import annotations
@@ -9,9 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.rendering.bands import Bands
-from lowerscope.core.rendering.layering import Pair, without_cycles
-from lowerscope.core.rendering.part_layout import PartEdge, PartLayout, lay_out_part
+from lowerscope.core.rendering.arranging import arranged
+from lowerscope.core.rendering.placing import NodeSize, Placed, Point, extend, placed
+from lowerscope.core.rendering.scopes import (
+    Enclosed,
+    EnclosedItem,
+    Scope,
+    connect,
+    frames_in,
+    parts_of,
+    scopes_of,
+)
+
+__all__ = ["EdgePath", "Enclosed", "Layout", "NodeSize", "layout"]
 
 MARGIN = 24.0
 """Around the whole graph, in pixels."""
@@ -19,16 +30,10 @@ MARGIN = 24.0
 PART_GAP = 48.0
 """Between two parts of the graph that are not connected, in pixels."""
 
-Point = tuple[float, float]
+_ALIKE = 1e-6
 
-
-@dataclass(frozen=True, slots=True)
-class NodeSize:
-    """A box that needs a place; its extents in pixels."""
-
-    id: str
-    width: float
-    height: float
+Rectangle = tuple[float, float, float, float]
+"""Left, top, width and height."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,10 @@ class EdgePath:
     ----------
     points
         From the bottom edge of the source to the top edge of the target. No point stands above
-        the one before it, except along an edge that closes a cycle. Slanted segments lie
-        between two rows of boxes.
+        the one before it. Slanted segments lie between two rows of boxes.
     label_at
         The left end of the edge's label, at half its height; ``None`` for an edge without a
-        label, and where an edge before it from the same source has a label as wide or wider.
+        label, and where another edge from the same source has a label as wide or wider.
     """
 
     points: tuple[Point, ...]
@@ -60,12 +64,15 @@ class Layout:
         The top left corner of each box, by id.
     edges
         The path of each edge, in the order in which the edges were given.
+    frames
+        The frames, outer ones before those inside of them, in the order in which they were given.
     width, height
         Of the whole, margins included.
     """
 
     corners: dict[str, Point]
     edges: tuple[EdgePath, ...]
+    frames: tuple[Rectangle, ...]
     width: float
     height: float
 
@@ -78,7 +85,8 @@ def layout(
     nodes: Sequence[NodeSize],
     edges: Sequence[tuple[str, str, float]],
     check: Callable[[], None] = _never,
-    bands: Bands | None = None,
+    items: Sequence[EnclosedItem] | None = None,
+    bands: Sequence[int] | None = None,
 ) -> Layout:
     """Lay out a graph from top to bottom; equal graphs get equal layouts.
 
@@ -90,97 +98,131 @@ def layout(
     nodes
         The boxes; ids are unique.
     edges
-        Source id, target id, and the width of the label in pixels, 0 for none.
+        Source id, target id, and the width of the label in pixels, 0 for none. There is no cycle,
+        and none either if every frame is taken for one box.
     check
         Called often; may raise to give up.
+    items
+        The boxes by number, and the frames around some of them; ``None`` if there are no frames.
     bands
-        What has to stand above what; parts that are not connected then stand in one picture.
+        The band of each of `items`: all of a band stands below those of lower ones. Parts that are
+        not connected then stand in one picture.
     """
     number = {node.id: index for index, node in enumerate(nodes)}
     assert len(number) == len(nodes), "two nodes have the same id"
     pairs = [(number[source], number[target]) for source, target, _ in edges]
-    parts = _parts(len(nodes), pairs) if bands is None else [list(range(len(nodes)))]
-    part_of = [0] * len(nodes)
-    place = [0] * len(nodes)
-    for index, part in enumerate(parts):
-        for position, vertex in enumerate(part):
-            part_of[vertex], place[vertex] = index, position
-    edges_of: list[list[int]] = [[] for _ in parts]
-    for index, (source, _) in enumerate(pairs):
-        edges_of[part_of[source]].append(index)
-
-    drawn: list[PartLayout] = []
-    for part, numbers in zip(parts, edges_of, strict=True):
+    labelled = _labelled(pairs, edges)
+    widths = [0.0] * len(nodes)
+    for box, index in labelled.items():
+        widths[box] = edges[index][2]
+    items = range(len(nodes)) if items is None else items
+    root, places = scopes_of(items)
+    ways = connect(pairs, places)
+    parts, moved = parts_of(root) if bands is None else ([root], [])
+    drawn: list[Placed] = []
+    for part in parts:
         check()
-        inner = [(place[pairs[index][0]], place[pairs[index][1]]) for index in numbers]
-        drawn.append(
-            lay_out_part(
-                [(nodes[vertex].width, nodes[vertex].height) for vertex in part],
-                _part_edges(len(part), inner, [edges[index][2] for index in numbers]),
-                check,
-                bands,
-            )
+        if part.items:
+            drawn.append(placed(arranged(part, check, bands), nodes, widths, check))
+    return _Joining(nodes, drawn).joined(pairs, ways, moved, labelled, items)
+
+
+def _labelled(
+    pairs: Sequence[tuple[int, int]], edges: Sequence[tuple[str, str, float]]
+) -> dict[int, int]:
+    """Return which edge carries the label of each source: the first with the widest one."""
+    chosen: dict[int, int] = {}
+    for index, ((source, _), (_, _, width)) in enumerate(zip(pairs, edges, strict=True)):
+        before = chosen.get(source)
+        if width > 0 and (before is None or width > edges[before][2]):
+            chosen[source] = index
+    return chosen
+
+
+class _Joining:
+    """Puts parts, which have coordinates of their own, into one picture."""
+
+    def __init__(self, nodes: Sequence[NodeSize], drawn: Sequence[Placed]) -> None:
+        self._nodes = nodes
+        self._corners: dict[str, Point] = {}
+        self._labels: dict[int, Point] = {}
+        # By the identity of the frame: two may be equal.
+        self._frames: dict[int, Rectangle] = {}
+        self._placed: dict[Scope, tuple[Placed, float, float]] = {}
+        area = sum((part.width + PART_GAP) * (part.height + PART_GAP) for part in drawn)
+        row_width = max([part.width for part in drawn] + [1.5 * area**0.5], default=0.0)
+        x, y, row_height, width = MARGIN, MARGIN, 0.0, 2 * MARGIN
+        for part in drawn:
+            if x > MARGIN and x - MARGIN + part.width > row_width:
+                x, y, row_height = MARGIN, y + row_height + PART_GAP, 0.0
+            self._put(part, x, y)
+            width = max(width, x + part.width + MARGIN)
+            row_height = max(row_height, part.height)
+            x += part.width + PART_GAP
+        self._width, self._height = width, y + row_height + MARGIN
+
+    def _put(self, part: Placed, x: float, y: float) -> None:
+        scope = part.arranged.scope
+        self._placed[scope] = (part, x, y)
+        for item, (left, top) in zip(scope.items, part.corners, strict=True):
+            if isinstance(item, int):
+                self._corners[self._nodes[item].id] = (x + left, y + top)
+        for box, (left, top) in part.labels.items():
+            self._labels[box] = (x + left, y + top)
+        for vertex, frame in part.frames.items():
+            left, top = x + part.corners[vertex][0], y + part.corners[vertex][1]
+            inside = frame.arranged.scope
+            self._frames[id(inside.frame)] = (left, top, frame.width, frame.height)
+            self._put(frame, left, top)
+
+    def joined(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        ways: Sequence[Sequence[tuple[Scope, int]]],
+        moved: Sequence[tuple[Scope, int]],
+        labelled: dict[int, int],
+        items: Sequence[EnclosedItem],
+    ) -> Layout:
+        """Return the whole.
+
+        Parameters
+        ----------
+        ways
+            The scopes that each edge runs through.
+        moved
+            Where each vertex of the whole graph is in its parts; empty if there is one part.
+        labelled
+            Which edge carries the label of each box's value.
+        """
+        frames = tuple(self._frames[id(frame)] for frame in frames_in(items))
+        paths: list[EdgePath] = []
+        for index, ((value, _), way) in enumerate(zip(pairs, ways, strict=True)):
+            points: list[Point] = []
+            for scope, target in way:
+                if scope.parent is None and moved:
+                    scope, target = moved[target]
+                part, x, y = self._placed[scope]
+                for left, top in part.pieces[value, target]:
+                    _join(points, (x + left, y + top))
+            label = self._labels.get(value) if labelled.get(value) == index else None
+            paths.append(EdgePath(tuple(points), label))
+        return Layout(
+            corners=self._corners,
+            edges=tuple(paths),
+            frames=frames,
+            width=self._width,
+            height=self._height,
         )
-    return _joined(nodes, parts, edges_of, drawn)
 
 
-def _parts(count: int, pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return the connected parts of the graph, each in the order of its vertices."""
-    parent = list(range(count))
-
-    def find(vertex: int) -> int:
-        while parent[vertex] != vertex:
-            parent[vertex] = parent[parent[vertex]]
-            vertex = parent[vertex]
-        return vertex
-
-    for source, target in pairs:
-        one, two = find(source), find(target)
-        parent[max(one, two)] = min(one, two)
-    parts: dict[int, list[int]] = {}
-    for vertex in range(count):
-        parts.setdefault(find(vertex), []).append(vertex)
-    return list(parts.values())
-
-
-def _part_edges(count: int, pairs: list[Pair], labels: list[float]) -> list[PartEdge]:
-    """Return the edges of a part so that none closes a cycle; a loop has equal ends."""
-    turned = iter(without_cycles(count, pairs))
-    result: list[PartEdge] = []
-    for pair, label in zip(pairs, labels, strict=True):
-        source, target = pair if pair[0] == pair[1] else next(turned)
-        result.append(PartEdge(source, target, label, backward=(source, target) != pair))
-    return result
-
-
-def _joined(
-    nodes: Sequence[NodeSize],
-    parts: list[list[int]],
-    edges_of: list[list[int]],
-    drawn: list[PartLayout],
-) -> Layout:
-    """Set the parts side by side, in rows where there are many, and number everything back."""
-    area = sum((part.width + PART_GAP) * (part.height + PART_GAP) for part in drawn)
-    row_width = max([part.width for part in drawn] + [1.5 * area**0.5], default=0.0)
-    corners: dict[str, Point] = {}
-    paths: dict[int, EdgePath] = {}
-    x, y, row_height, width = MARGIN, MARGIN, 0.0, 2 * MARGIN
-    for part, numbers, placed in zip(parts, edges_of, drawn, strict=True):
-        if x > MARGIN and x - MARGIN + placed.width > row_width:
-            x, y, row_height = MARGIN, y + row_height + PART_GAP, 0.0
-        for vertex, (left, top) in zip(part, placed.corners, strict=True):
-            corners[nodes[vertex].id] = (left + x, top + y)
-        for index, points, label in zip(numbers, placed.paths, placed.labels, strict=True):
-            paths[index] = EdgePath(
-                points=tuple((px + x, py + y) for px, py in points),
-                label_at=None if label is None else (label[0] + x, label[1] + y),
-            )
-        width = max(width, x + placed.width + MARGIN)
-        row_height = max(row_height, placed.height)
-        x += placed.width + PART_GAP
-    return Layout(
-        corners=corners,
-        edges=tuple(paths[index] for index in range(len(paths))),
-        width=width,
-        height=y + row_height + MARGIN,
-    )
+def _join(points: list[Point], point: Point) -> None:
+    """Append `point`, where parts of a way may meet that are not computed alike."""
+    if not points:
+        points.append(point)
+        return
+    (x, y), (before, above) = point, points[-1]
+    if abs(x - before) < _ALIKE:
+        x = before
+    if abs(y - above) < _ALIKE:
+        y = above
+    extend(points, (x, y))

@@ -7,7 +7,7 @@ neighbours; the best order that was seen is taken.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lowerscope.core.rendering.layering import Layering
 
@@ -16,9 +16,18 @@ _LARGE = 3000
 _HUGE = 60_000
 
 
-def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
-    """Return the vertices of each layer from left to right."""
-    layers = _depth_first(graph)
+def order(
+    graph: Layering, check: Callable[[], None], first: Sequence[int], last: Sequence[int]
+) -> list[list[int]]:
+    """Return the vertices of each layer from left to right.
+
+    Parameters
+    ----------
+    first, last
+        The order of the ports in the first and the last layer, which is given.
+    """
+    layers = _depth_first(graph, first)
+    fixed = _fix(layers, first, last)
     position = [0] * len(graph.layer_of)
     for layer in layers:
         _number(layer, position)
@@ -32,8 +41,8 @@ def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
         if fewest == 0 or failures == patience:
             break
         downward, to_right = sweep % 2 == 0, sweep % 4 >= 2
-        _sweep(graph, layers, position, check, downward=downward, to_right=to_right)
-        _swap_neighbours(graph, layers, position, swap_rounds, check)
+        _sweep(graph, layers, position, fixed, check, downward=downward, to_right=to_right)
+        _swap_neighbours(graph, layers, position, fixed, swap_rounds, check)
         number = _crossings(graph, layers, position, check)
         failures += 1
         if number < fewest:
@@ -41,22 +50,51 @@ def order(graph: Layering, check: Callable[[], None]) -> list[list[int]]:
     return best
 
 
+def _fix(layers: list[list[int]], first: Sequence[int], last: Sequence[int]) -> frozenset[int]:
+    """Put the ports in the order that is given; return the layers that keep theirs."""
+    fixed: list[int] = []
+    for number, given in ((0, first), (len(layers) - 1, last)):
+        if given:
+            layers[number] = list(given)
+            fixed.append(number)
+    return frozenset(fixed)
+
+
+def meets_parts(graph: Layering, layers: list[list[int]]) -> bool:
+    """Return whether a line crosses a box that reaches through several layers."""
+    position = [0] * len(graph.layer_of)
+    for layer in layers:
+        _number(layer, position)
+    for layer in layers:
+        parts = [vertex for vertex in layer if vertex in graph.parts]
+        for part in parts:
+            here, below = position[part], position[graph.parts[part]]
+            for vertex in layer:
+                if vertex != part and any(
+                    (position[vertex] < here) != (position[other] < below)
+                    for other in graph.down[vertex]
+                ):
+                    return True
+    return False
+
+
 def _number(layer: list[int], position: list[int]) -> None:
     for index, vertex in enumerate(layer):
         position[vertex] = index
 
 
-def _depth_first(graph: Layering) -> list[list[int]]:
+def _depth_first(graph: Layering, first: Sequence[int]) -> list[list[int]]:
     """Return a first order, in which every branch stays together; the longest one comes first."""
-    layers: list[list[int]] = [[] for _ in range(max(graph.layer_of, default=-1) + 1)]
+    layers: list[list[int]] = [[] for _ in range(graph.layers)]
     seen = [False] * len(graph.layer_of)
 
     def longest_first(vertex: int) -> tuple[bool, int]:
-        dummy = vertex >= graph.real
-        return dummy, 0 if dummy else -graph.height[vertex]
+        box = graph.owner.get(vertex, vertex)
+        dummy = box >= graph.real
+        return dummy, 0 if dummy else -graph.height[box]
 
     starts = sorted(range(graph.real), key=lambda vertex: (graph.layer_of[vertex], vertex))
-    for start in starts:
+    for start in (*first, *starts):
         if seen[start]:
             continue
         stack = [start]
@@ -66,7 +104,10 @@ def _depth_first(graph: Layering) -> list[list[int]]:
                 continue
             seen[vertex] = True
             layers[graph.layer_of[vertex]].append(vertex)
-            stack.extend(sorted(graph.down[vertex], key=longest_first, reverse=True))
+            below = graph.down[vertex]
+            stack.extend(
+                sorted(below, key=longest_first, reverse=True) if len(below) > 1 else below
+            )
     return layers
 
 
@@ -74,6 +115,7 @@ def _sweep(
     graph: Layering,
     layers: list[list[int]],
     position: list[int],
+    fixed: frozenset[int],
     check: Callable[[], None],
     *,
     downward: bool,
@@ -81,22 +123,24 @@ def _sweep(
 ) -> None:
     """Sort each layer by the mean position of its neighbours in the layer before it."""
     neighbours = graph.up if downward else graph.down
-    for layer in layers[1:] if downward else layers[-2::-1]:
+    numbers = range(len(layers))
+    for number in numbers[1:] if downward else numbers[-2::-1]:
         check()
-        if len(layer) == 1:
+        layer = layers[number]
+        if len(layer) == 1 or number in fixed:
             continue
         keyed: list[tuple[float, int, int]] = []
-        fixed: list[tuple[int, int]] = []
+        alone: list[tuple[int, int]] = []
         for index, vertex in enumerate(layer):
             near = neighbours[vertex]
             if near:
                 mean = sum([position[other] for other in near]) / len(near)
                 keyed.append((mean, -index if to_right else index, vertex))
             else:
-                fixed.append((index, vertex))
+                alone.append((index, vertex))
         keyed.sort()
         layer[:] = [vertex for _, _, vertex in keyed]
-        for index, vertex in fixed:
+        for index, vertex in alone:
             layer.insert(index, vertex)
         _number(layer, position)
 
@@ -105,14 +149,17 @@ def _swap_neighbours(
     graph: Layering,
     layers: list[list[int]],
     position: list[int],
+    fixed: frozenset[int],
     rounds: int,
     check: Callable[[], None],
 ) -> None:
     """Swap vertices that stand side by side as long as that removes crossings."""
     for _ in range(rounds):
         swapped = False
-        for layer in layers:
+        for number, layer in enumerate(layers):
             check()
+            if number in fixed:
+                continue
             for index in range(len(layer) - 1):
                 left, right = layer[index], layer[index + 1]
                 gain = 0

@@ -17,9 +17,9 @@ from lowerscope.core.relax_bindings import (
     entity_of,
     relax_functions,
 )
-from lowerscope.core.rendering.boxes import Frames, graph_record
+from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.collapsing import BoxText, Flow
-from lowerscope.core.rendering.hierarchy import FITTING, Modules, Opening
+from lowerscope.core.rendering.hierarchy import FITTING, Blocks, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import tensor_label
 
@@ -107,13 +107,11 @@ class _FunctionGraph:
         kinds: Mapping[str, str],
         opening: Opening,
     ) -> GraphRecord:
-        frames = self._frames()
         modules = Modules([paths.get(box.id, "") for box in self._boxes], kinds, opening)
-        return graph_record(
-            self._boxes, self._flows, metrics, check, frames, modules if frames is None else None
-        )
+        blocks = self._blocks()
+        return graph_record(self._boxes, self._flows, metrics, check, blocks, modules)
 
-    def _frames(self) -> Frames | None:
+    def _blocks(self) -> Blocks | None:
         """Return the frames of data-flow blocks, where there is something outside of one."""
         blocks = {of for box in self._boxes if (of := self._blocks_of_boxes.get(box.id))}
         if len(blocks) < 2:
@@ -128,7 +126,7 @@ class _FunctionGraph:
         kinds = {2 * number + 1: dataflow for number, dataflow in sorted(blocks)}
         framed = [each for each, dataflow in kinds.items() if dataflow]
         unread = {box.id for box in self._boxes if box.kind == "input"} - band.keys()
-        return Frames(
+        return Blocks(
             bands=[band.get(box.id, 0 if box.id in unread else last) for box in self._boxes],
             titles={each: f"dataflow {index + 1}" for index, each in enumerate(framed)},
         )

@@ -61,22 +61,26 @@ def straight_pairs(graph: Layering, layers: list[list[int]], check: Callable[[],
 def _wishes(graph: Layering, vertex: int) -> list[tuple[float, int]]:
     """Return the vertices below `vertex` that would stand straight below it; lower is stronger.
 
-    The spine, the longest way through the graph, comes before long edges, and those before the
-    beginning of a long edge.
+    The parts of one box come first. The spine, the longest way through the graph, comes before long
+    edges, and those before the beginning of a long edge.
     """
+    if vertex in graph.parts:
+        return [(float("-inf"), graph.parts[vertex])]
     wishes: list[tuple[float, int]] = []
     below = [other for other in graph.down[vertex] if other < graph.real]
     dummies = [other for other in graph.down[vertex] if other >= graph.real]
-    if vertex >= graph.real:
+    box = graph.owner.get(vertex, vertex)
+    if box >= graph.real:
         wishes.extend((1.0, other) for other in dummies)
         if not dummies and len(below) == 1 and len(graph.up[below[0]]) == 1:
             wishes.append((2.0, below[0]))
         return wishes
     best = _only_longest(below, graph.height)
     if best is not None:
-        above = [other for other in graph.up[best] if other < graph.real]
-        if _only_longest(above, graph.depth) == vertex:
-            length = graph.depth[vertex] + graph.height[vertex]
+        boxes = (graph.owner.get(other, other) for other in graph.up[best])
+        above = [other for other in boxes if other < graph.real]
+        if _only_longest(above, graph.depth) == box:
+            length = graph.depth[box] + graph.height[box]
             wishes.append((-float(length), best))
     if not below:
         wishes.extend((2.0, other) for other in dummies)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
-from lowerscope.core.rendering.bands import Bands
 from lowerscope.core.rendering.layout import EdgePath, Layout, NodeSize, layout
 
 Edges = list[tuple[str, str, float]]
@@ -175,8 +174,7 @@ def test_rows_follow_the_order_of_the_graph(graph: tuple[list[NodeSize], Edges])
 def test_bands_stand_below_one_another(graph: tuple[list[NodeSize], Edges], size: int) -> None:
     nodes, edges = graph
     band_of = {node.id: index // size for index, node in enumerate(nodes)}
-    framed = frozenset(band for band in band_of.values() if band % 2)
-    result = layout(nodes, edges, bands=Bands(list(band_of.values()), framed))
+    result = layout(nodes, edges, bands=list(band_of.values()))
     boxes = rectangles(nodes, result)
     for one, two in combinations([*boxes.values(), *labels(edges, result).values()], 2):
         assert not overlap(one, two)
@@ -187,8 +185,7 @@ def test_bands_stand_below_one_another(graph: tuple[list[NodeSize], Edges], size
         bottoms[band] = max(bottoms.get(band, 0.0), y + height)
         tops[band] = min(tops.get(band, y), y)
     for band in range(1, len(tops)):
-        # Room for the frame of the one above, with its title, and for that of this one.
-        assert tops[band] - bottoms[band - 1] >= (44.0 if band not in framed else 60.0)
+        assert tops[band] - bottoms[band - 1] >= 44.0
     for (source, target, _), path in zip(edges, result.edges, strict=True):
         assert all(one[1] <= two[1] for one, two in pairwise(path.points))
         for name, box in boxes.items():
@@ -309,19 +306,6 @@ def test_nothing_and_a_single_box() -> None:
     result = layout(boxes_of("a"), [])
     assert result.corners == {"a": (24, 24)}
     assert (result.width, result.height) == (168, 84)
-
-
-def test_cycles_and_loops_are_drawn_too() -> None:
-    edges = [*path_of("a", "b", "c", "a"), ("b", "b", 30.0), ("a", "b", 40.0), ("b", "a", 0.0)]
-    nodes = boxes_of(*"abc")
-    result = layout(nodes, edges)
-    boxes = list(rectangles(nodes, result).values())
-    assert not any(overlap(one, two) for one, two in combinations(boxes, 2))
-    back = result.edges[2].points
-    assert back[0][1] > back[-1][1]
-    loop = result.edges[3].points
-    assert loop[0] == (result.corners["b"][0] + 60, result.corners["b"][1] + 36)
-    assert loop[-1] == (result.corners["b"][0] + 60, result.corners["b"][1])
 
 
 def test_layout_can_be_given_up() -> None:
