@@ -23,6 +23,8 @@ class Group:
     ----------
     id
         ``module:layer1``; where the module has several groups, the later ones end in ``#2``, ….
+    title
+        The path from the module that it is inside of, ``#2`` included.
     path
         Dotted path of the module.
     depth
@@ -32,16 +34,10 @@ class Group:
     """
 
     id: str
+    title: str
     path: str
     depth: int
     items: tuple[Item, ...]
-
-    @property
-    def title(self) -> str:
-        """The last part of the path, with the number of the group where there are several."""
-        name = self.path.rpartition(".")[2]
-        _, mark, number = self.id.partition("#")
-        return f"{name}{mark}{number}"
 
     def boxes(self) -> Iterator[int]:
         """Yield the numbers of all boxes in it, in order."""
@@ -137,7 +133,9 @@ def _runs(boxes: Iterable[int], paths: Sequence[str]) -> list[int | _Run]:
     return root.items
 
 
-def _groups(items: Sequence[int | _Run], depth: int, seen: dict[str, int]) -> tuple[Item, ...]:
+def _groups(
+    items: Sequence[int | _Run], depth: int, seen: dict[str, int], around: str = ""
+) -> tuple[Item, ...]:
     """Turn runs into groups, those within them after them, and leave out what groups nothing."""
     result: list[Item] = []
     for item in items:
@@ -151,11 +149,19 @@ def _groups(items: Sequence[int | _Run], depth: int, seen: dict[str, int]) -> tu
                 break
             inside = only.items
         if len(inside) == 1:
-            result.extend(_groups(inside, depth, seen))
+            result.extend(_groups(inside, depth, seen, around))
             continue
         seen[item.path] = number = seen.get(item.path, 0) + 1
-        entity = f"module:{item.path}" + (f"#{number}" if number > 1 else "")
-        result.append(Group(entity, item.path, depth, _groups(inside, depth + 1, seen)))
+        mark = f"#{number}" if number > 1 else ""
+        result.append(
+            Group(
+                id=f"module:{item.path}{mark}",
+                title=item.path.removeprefix(around) + mark,
+                path=item.path,
+                depth=depth,
+                items=_groups(inside, depth + 1, seen, f"{item.path}."),
+            )
+        )
     return tuple(result)
 
 
