@@ -67,20 +67,21 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
         return None
     from importlib.metadata import version
 
-    from lowerscope.core import cli
+    from lowerscope.core import recipe_options
+    from lowerscope.core.cli import COMMANDS
     from lowerscope.core.sources.spec import with_absolute_paths
 
-    parser = cli.OneLineParser(
+    parser = recipe_options.OneLineParser(
         prog="lowerscope",
         description="A debugger for lowering: see and steer how a PyTorch model becomes machine"
         " code in Apache TVM.",
-        epilog=f"Without a window: lowerscope {' | '.join(cli.COMMANDS)} (each has --help).",
+        epilog=f"Without a window: lowerscope {' | '.join(COMMANDS)} (each has --help).",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('lowerscope')}")
-    parser.add_argument("source", nargs="?", default=None, help=cli.SOURCE_HELP)
-    cli.add_recipe_options(parser)
+    parser.add_argument("source", nargs="?", default=None, help=recipe_options.SOURCE_HELP)
+    recipe_options.add_recipe_options(parser)
     options = parser.parse_args(arguments)
     if options.source is None:
         return None
     # The window remembers it, and is started from another folder the next time.
-    return with_absolute_paths(cli.recipe_from(options))
+    return with_absolute_paths(recipe_options.recipe_from(options))

@@ -10,33 +10,27 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.cli_passes import add_passes_options, passes, recipe_of_catalogue
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import (
-    SEEDS,
-    STRATEGIES,
-    TRACERS,
-    Extension,
-    ExtensionKind,
-    Override,
-    Recipe,
-    Source,
-    with_bound_params,
-    with_params_as_inputs,
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+    recipe_from,
 )
-from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.samples import samples
-from lowerscope.core.sources.spec import check_readable, parse_spec, source_path, user_path
+from lowerscope.core.sources.spec import check_readable, source_path, user_path
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
-COMMANDS = ("samples", "show", "run", "export", "rule", "course")
+COMMANDS = ("samples", "show", "run", "export", "rule", "passes", "course")
 
 WHOLE = {
     "fx": "FX graph",
@@ -51,150 +45,6 @@ STAGES = ("fx", "code", "relax", "builder", "tensorir", "numpy", "te", "library"
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 
-SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
-
-
-class _AddExtension(argparse.Action):
-    """Adds a rule or library file: both lists are one, in the order of the options."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[object] | None,
-        option_string: str | None = None,
-    ) -> None:
-        kind: ExtensionKind = "rules" if option_string == "--rules" else "library"
-        added = Extension(path=str(user_path(str(values)).absolute()), kind=kind)
-        namespace.extensions = (*namespace.extensions, added)
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise LowerscopeError(message, todo=f"See {self.prog} --help")
-
-
-def add_recipe_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that a recipe is made of; the window's command has them as well."""
-    parser.add_argument(
-        "--args", default="{}", metavar="JSON", help="the entry's keyword arguments"
-    )
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="NAME=1,784:float32",
-        help="an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
-    )
-    parser.add_argument(
-        "--dim",
-        action="append",
-        default=[],
-        metavar="NAME=1..64",
-        help="the sizes that a name in the shape of an input may stand for, as in --input "
-        "x=batch,784 (default 1..1024); repeatable",
-    )
-    parser.add_argument(
-        "--sizes",
-        action="append",
-        default=[],
-        metavar="NAME=1,7,64",
-        help="the sizes of that dimension to run at, run by run (default: the one that it is "
-        "traced at, and the ends of the range); repeatable",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default 0)")
-    parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
-    parser.add_argument("--trust", action="store_true", help="open a .pt2 that can run code")
-    parser.add_argument(
-        "--tracer",
-        choices=TRACERS,
-        default="auto",
-        help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
-    )
-    parser.add_argument(
-        "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"
-    )
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="PATTERN=STRATEGY",
-        help="another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
-    )
-    for kind, metavar, what in (
-        ("rules", "FILE.py", "lowering rules of your own: @rule of lowerscope.core.rules"),
-        ("library", "FILE.py", "functions that it registers by tvm.register_global_func"),
-    ):
-        parser.add_argument(
-            f"--{kind}",
-            action=_AddExtension,
-            dest="extensions",
-            default=(),
-            metavar=metavar,
-            help=f"a file with {what}; repeatable, a later one wins",
-        )
-    parser.add_argument(
-        "--params-as-inputs",
-        action="store_true",
-        help="keep parameters as arguments of main, not as constants in it",
-    )
-    parser.add_argument(
-        "--bind-params",
-        action="store_true",
-        help="the same, and bind them by relax.transform.BindParams as the first step",
-    )
-    parser.add_argument(
-        "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
-    )
-    parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
-
-
-def recipe_from(options: argparse.Namespace) -> Recipe:
-    """Make a recipe of the options of `add_recipe_options` and ``options.source``.
-
-    Raises
-    ------
-    LowerscopeError
-        If an option cannot be read.
-    """
-    spec, entry = parse_spec(options.source)
-    if options.threads < 0:
-        raise LowerscopeError(
-            f"{options.threads} is not a number of threads",
-            where="--threads",
-            todo="Write 0 for all of them, or a number from 1",
-        )
-    if not 0 <= options.seed < SEEDS:
-        raise LowerscopeError(
-            f"{options.seed} is not a seed",
-            where="--seed",
-            todo=f"Write a number from 0 to {SEEDS - 1}",
-        )
-    recipe = Recipe(
-        source=Source(
-            spec=spec,
-            entry=entry,
-            args=options.args,
-            params=options.params,
-            trust=options.trust,
-        ),
-        seed=options.seed,
-        inputs=tuple(parse_input(text) for text in options.input),
-        dimensions=with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes)),
-        tracer=options.tracer,
-        lowering=options.lowering,
-        overrides=tuple(parse_override(text) for text in options.override),
-        extensions=options.extensions,
-        target=options.target,
-        threads=options.threads,
-    )
-    dimensions_of(recipe)
-    if options.params_as_inputs or options.bind_params:
-        recipe = with_params_as_inputs(recipe, True)
-    return with_bound_params(recipe, True) if options.bind_params else recipe
-
 
 def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     """Return the recipe that a command of `COMMANDS`, such as ``run FILE …``, is about.
@@ -205,30 +55,11 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
         If it cannot be read, or is about no source.
     """
     options = _parser().parse_args(arguments)
-    if "source" not in options:
+    if getattr(options, "source", None) is None:
         raise LowerscopeError(
             f"{options.command} is about no source", where=" ".join(arguments), todo="Try another"
         )
     return recipe_from(options)
-
-
-def parse_override(text: str) -> Override:
-    """Read ``PATTERN=STRATEGY``.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no pattern, or no such strategy.
-    """
-    pattern, _, name = text.rpartition("=")
-    strategy = next((each for each in STRATEGIES if each == name.strip()), None)
-    if not pattern.strip() or strategy is None:
-        raise LowerscopeError(
-            f"it is not PATTERN=STRATEGY with a strategy of {', '.join(STRATEGIES)}",
-            where=f"--override {text}",
-            todo="Write for example --override conv1=library or --override 'layer1.*=te'",
-        )
-    return Override(pattern=pattern.strip(), strategy=strategy)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -239,9 +70,8 @@ def main(arguments: Sequence[str]) -> int:
             return _samples()
         if options.command == "course":
             return _course(options)
-        recipe = recipe_from(options)
-        # Before torch and TVM are imported, which takes seconds.
-        check_readable(source_path(recipe.source.spec), "source")
+        listing = options.command == "passes" and options.catalogue
+        recipe = recipe_of_catalogue(options) if listing else _recipe(options)
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
             from lowerscope.core.pipeline import Pipeline
@@ -249,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
 
             pipeline = Pipeline()
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
-            notes = note_lines(pipeline, recipe)
+            notes = () if listing else note_lines(pipeline, recipe)
     except LowerscopeError as error:
         print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
         return ERROR
@@ -270,6 +100,17 @@ def main(arguments: Sequence[str]) -> int:
         # The reader, such as `head`, has seen enough; Python would complain again at exit.
         sys.stdout = None
     return code
+
+
+def _recipe(options: argparse.Namespace) -> Recipe:
+    if options.source is None:
+        raise LowerscopeError(
+            "no source is given", where=options.command, todo=f"Give {SOURCE_HELP}"
+        )
+    recipe = recipe_from(options)
+    # Before torch and TVM are imported, which takes seconds.
+    check_readable(source_path(recipe.source.spec), "source")
+    return recipe
 
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:
@@ -322,6 +163,8 @@ def _parser() -> argparse.ArgumentParser:
         "--output", required=True, metavar="FILE.py", help="a new file, or one to add the rule to"
     )
     add_recipe_options(rule)
+
+    add_passes_options(commands.add_parser("passes", help="list the passes, or print one's module"))
 
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
@@ -442,4 +285,9 @@ def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
     return MATCH, f"{line.file}:{line.line}"
 
 
-_ANSWERS = {"show": _show, "run": _run, "export": _export, "rule": _rule}
+def _passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    done, text = passes(pipeline, recipe, options)
+    return MATCH if done else ERROR, text
+
+
+_ANSWERS = {"show": _show, "run": _run, "export": _export, "rule": _rule, "passes": _passes}

@@ -1,0 +1,138 @@
+"""The command ``lowerscope passes``: what the passes of a recipe did, and which ones there are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pass_records import PassType
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.step_records import Moment, PassRecord
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+_NAMES = 4
+"""So many of the functions that a pass changed are named in a table."""
+
+
+def add_passes_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``lowerscope passes``."""
+    parser.add_argument("source", nargs="?", help=SOURCE_HELP)
+    parser.add_argument(
+        "--catalogue", action="store_true", help="list the passes that there are, for any source"
+    )
+    parser.add_argument(
+        "--step", type=int, metavar="N", help="print the module after step N; 0 is before the first"
+    )
+    parser.add_argument(
+        "--function", default="", metavar="NAME", help="with --step: only this function"
+    )
+    parser.add_argument(
+        "--nested", action="store_true", help="list the passes that others call, too"
+    )
+    parser.add_argument("--json", action="store_true", help="print records as JSON")
+    add_recipe_options(parser)
+
+
+def recipe_of_catalogue(options: argparse.Namespace) -> Recipe:
+    """Return a recipe of the files of passes alone, which needs no source."""
+    return Recipe(source=Source(spec=options.source or ""), extensions=options.extensions)
+
+
+def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
+    """Answer ``lowerscope passes``.
+
+    Returns
+    -------
+    tuple[bool, str]
+        Whether all steps were applied, and what to print.
+
+    Raises
+    ------
+    LowerscopeError
+        If options say nothing together, or there is no such step or function.
+    """
+    if options.function and options.step is None:
+        raise LowerscopeError(
+            "it has no meaning here", where="--function", todo="It goes with --step N"
+        )
+    if options.catalogue:
+        types = pipeline.catalogue(recipe, Silent())
+        return True, _json(types) if options.json else _catalogue(types)
+    if options.step is not None:
+        return True, _module_at(pipeline, recipe, options)
+    from lowerscope.core.passes.recording import pass_records
+
+    transformed = pipeline.stages(recipe).transformed
+    records = pass_records(transformed.runs)
+    listed = (
+        records if options.nested or options.json else [each for each in records if not each.depth]
+    )
+    return transformed.problem is None, _json(listed) if options.json else _table(listed, records)
+
+
+def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.rendering.script import function_text, module_text
+
+    module = pipeline.stages(recipe).module_at(Moment(clock="passes", index=options.step))
+    record = function_text(module, options.function) if options.function else module_text(module)
+    return _json(record) if options.json else record.text.rstrip("\n")
+
+
+def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
+    """Return a line for each pass: number, name, time, and what it changed."""
+    if not listed:
+        return "There are no passes."
+    names = [f"{'  ' * each.depth}{each.name}" for each in listed]
+    width = max(map(len, names))
+    inside = len(records) - len(listed)
+    lines = [
+        f"{each.number:>4}  {name:<{width}}  {_outcome(each)}".rstrip()
+        for each, name in zip(listed, names, strict=True)
+    ]
+    if inside:
+        lines.append(f"and {inside} passes inside of these, which --nested lists")
+    return "\n".join(lines)
+
+
+def _outcome(record: PassRecord) -> str:
+    if record.status == "failed":
+        return f"failed: {record.error}"
+    if record.status != "done":
+        return record.status
+    time = f"{record.milliseconds:9.2f} ms"
+    count = len(record.changed)
+    if not count:
+        return f"{time}  no change"
+    named = ", ".join(record.changed[:_NAMES])
+    more = ", …" if count > _NAMES else ""
+    return f"{time}  {count} function{'s' if count > 1 else ''} changed: {named}{more}"
+
+
+def _catalogue(types: Sequence[PassType]) -> str:
+    return "\n".join(line for each in types for line in _catalogued(each))
+
+
+def _catalogued(record: PassType) -> Iterator[str]:
+    yield f"{record.name}  {record.summary}".rstrip()
+    if record.hindrance:
+        yield f"    cannot be a step: {record.hindrance}"
+    for option in record.options:
+        default = (
+            "required"
+            if option.required
+            else f"default {msgspec.json.encode(option.default).decode()}"
+        )
+        choices = f", one of {', '.join(option.choices)}" if option.choices else ""
+        yield f"    {option.name}: {option.kind}, {default}{choices}"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,0 +1,208 @@
+"""The command line's options that a recipe is made of; the window's command has them as well."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn, get_args
+
+from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.presets import PRESETS, find_pipeline
+from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.recipe import (
+    SEEDS,
+    STRATEGIES,
+    TRACERS,
+    Extension,
+    ExtensionKind,
+    Override,
+    Recipe,
+    Source,
+    with_bound_params,
+    with_params_as_inputs,
+)
+from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.sources.spec import parse_spec, user_path
+
+SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+
+
+class _AddExtension(argparse.Action):
+    """Adds a file of the user's own: all kinds are one list, in the order of the options."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        kinds: tuple[ExtensionKind, ...] = get_args(ExtensionKind)
+        kind = next(each for each in kinds if f"--{each}" == option_string)
+        added = Extension(path=str(user_path(str(values)).absolute()), kind=kind)
+        namespace.extensions = (*namespace.extensions, added)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LowerscopeError(message, todo=f"See {self.prog} --help")
+
+
+def add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a recipe is made of; the window's command has them as well."""
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help="the entry's keyword arguments"
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=1,784:float32",
+        help="an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
+    )
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=1..64",
+        help="the sizes that a name in the shape of an input may stand for, as in --input "
+        "x=batch,784 (default 1..1024); repeatable",
+    )
+    parser.add_argument(
+        "--sizes",
+        action="append",
+        default=[],
+        metavar="NAME=1,7,64",
+        help="the sizes of that dimension to run at, run by run (default: the one that it is "
+        "traced at, and the ends of the range); repeatable",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default 0)")
+    parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
+    parser.add_argument("--trust", action="store_true", help="open a .pt2 that can run code")
+    parser.add_argument(
+        "--tracer",
+        choices=TRACERS,
+        default="auto",
+        help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
+    )
+    parser.add_argument(
+        "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"
+    )
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="PATTERN=STRATEGY",
+        help="another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
+    )
+    for kind, metavar, what in (
+        ("rules", "FILE.py", "lowering rules of your own: @rule of lowerscope.core.rules"),
+        ("library", "FILE.py", "functions that it registers by tvm.register_global_func"),
+        ("passes", "FILE.py", "passes of your own: @tvm.transform.module_pass"),
+    ):
+        parser.add_argument(
+            f"--{kind}",
+            action=_AddExtension,
+            dest="extensions",
+            default=(),
+            metavar=metavar,
+            help=f"a file with {what}; repeatable, a later one wins",
+        )
+    parser.add_argument(
+        "--params-as-inputs",
+        action="store_true",
+        help="keep parameters as arguments of main, not as constants in it",
+    )
+    parser.add_argument(
+        "--bind-params",
+        action="store_true",
+        help="the same, and bind them by relax.transform.BindParams as the first step",
+    )
+    parser.add_argument(
+        "--pipeline",
+        default="legalise",
+        metavar="NAME",
+        help=f"the passes: {', '.join(each.name for each in PRESETS)}, or a .json file that was "
+        "saved (default legalise)",
+    )
+    parser.add_argument(
+        "--pass",
+        dest="steps",
+        action="append",
+        default=[],
+        metavar="NAME[:OPTION=VALUE,…]",
+        help="a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
+        "repeatable",
+    )
+    parser.add_argument(
+        "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
+    )
+    parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
+
+
+def recipe_from(options: argparse.Namespace) -> Recipe:
+    """Make a recipe of the options of `add_recipe_options` and ``options.source``.
+
+    Raises
+    ------
+    LowerscopeError
+        If an option cannot be read.
+    """
+    spec, entry = parse_spec(options.source)
+    if options.threads < 0:
+        raise LowerscopeError(
+            f"{options.threads} is not a number of threads",
+            where="--threads",
+            todo="Write 0 for all of them, or a number from 1",
+        )
+    if not 0 <= options.seed < SEEDS:
+        raise LowerscopeError(
+            f"{options.seed} is not a seed",
+            where="--seed",
+            todo=f"Write a number from 0 to {SEEDS - 1}",
+        )
+    recipe = Recipe(
+        source=Source(
+            spec=spec,
+            entry=entry,
+            args=options.args,
+            params=options.params,
+            trust=options.trust,
+        ),
+        seed=options.seed,
+        inputs=tuple(parse_input(text) for text in options.input),
+        dimensions=with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes)),
+        tracer=options.tracer,
+        lowering=options.lowering,
+        overrides=tuple(parse_override(text) for text in options.override),
+        extensions=options.extensions,
+        steps=(*find_pipeline(options.pipeline).steps, *map(parse_step, options.steps)),
+        target=options.target,
+        threads=options.threads,
+    )
+    dimensions_of(recipe)
+    if options.params_as_inputs or options.bind_params:
+        recipe = with_params_as_inputs(recipe, True)
+    return with_bound_params(recipe, True) if options.bind_params else recipe
+
+
+def parse_override(text: str) -> Override:
+    """Read ``PATTERN=STRATEGY``.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no pattern, or no such strategy.
+    """
+    pattern, _, name = text.rpartition("=")
+    strategy = next((each for each in STRATEGIES if each == name.strip()), None)
+    if not pattern.strip() or strategy is None:
+        raise LowerscopeError(
+            f"it is not PATTERN=STRATEGY with a strategy of {', '.join(STRATEGIES)}",
+            where=f"--override {text}",
+            todo="Write for example --override conv1=library or --override 'layer1.*=te'",
+        )
+    return Override(pattern=pattern.strip(), strategy=strategy)
