@@ -29,7 +29,9 @@ def add_passes_options(parser: argparse.ArgumentParser) -> None:
         "--catalogue", action="store_true", help="list the passes that there are, for any source"
     )
     parser.add_argument(
-        "--step", type=int, metavar="N", help="print the module after step N; 0 is before the first"
+        "--step",
+        metavar="N",
+        help="print the module after step N, or N.M inside of it; 0 is before the first",
     )
     parser.add_argument(
         "--function", default="", metavar="NAME", help="with --step: only this function"
@@ -79,11 +81,33 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.passes.recording import pass_records
     from lowerscope.core.rendering.script import function_text, module_text
 
-    module = pipeline.stages(recipe).module_at(Moment(clock="passes", index=options.step))
+    stages = pipeline.stages(recipe)
+    records = pass_records(stages.transformed.runs)
+    module = stages.module_at(moment_of(options.step, records))
     record = function_text(module, options.function) if options.function else module_text(module)
     return _json(record) if options.json else record.text.rstrip("\n")
+
+
+def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
+    """Return the moment after the pass that is listed under a number, such as ``4`` or ``3.17``.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none.
+    """
+    if label == "0":
+        return Moment(clock="passes", index=0)
+    number = next((each.number for each in records if each.label == label), None)
+    if number is None:
+        last = sum(not each.depth for each in records)
+        raise LowerscopeError(
+            f"there is no step {label}", where="--step", todo=f"Choose one from 0 to {last}"
+        )
+    return Moment(clock="passes", index=number)
 
 
 def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
@@ -92,9 +116,10 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
         return "There are no passes."
     names = [f"{'  ' * each.depth}{each.name}" for each in listed]
     width = max(map(len, names))
+    digits = max(len(each.label) for each in listed)
     inside = len(records) - len(listed)
     lines = [
-        f"{each.number:>4}  {name:<{width}}  {_outcome(each)}".rstrip()
+        f"{each.label:>{digits}}  {name:<{width}}  {_outcome(each)}".rstrip()
         for each, name in zip(listed, names, strict=True)
     ]
     if inside:

@@ -28,6 +28,9 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     number
         Its place in the list, from 1: `Moment.index` for the module after it.
+    label
+        Its number as it is shown: ``"4"`` for the fourth that no other one has called, ``"4.17"``
+        for the seventeenth of the passes inside of that.
     name
         TVM's own.
     depth
@@ -47,6 +50,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     name: str
+    label: str = ""
     depth: int = 0
     parent: int = 0
     step: int = 0

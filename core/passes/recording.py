@@ -122,6 +122,7 @@ def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
         PassRecord(
             number=number,
             name=run.name,
+            label=label,
             depth=run.depth,
             parent=run.parent,
             step=run.step,
@@ -130,8 +131,15 @@ def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
             status=run.status,
             error=run.error,
         )
-        for number, run in enumerate(runs, start=1)
+        for number, (run, label) in enumerate(zip(runs, _labels(runs), strict=True), start=1)
     )
+
+
+def _labels(runs: Sequence[PassRun]) -> Iterator[str]:
+    outer, inner = 0, 0
+    for run in runs:
+        outer, inner = (outer, inner + 1) if run.depth else (outer + 1, 0)
+        yield f"{outer}.{inner}" if inner else str(outer)
 
 
 class _Functions:

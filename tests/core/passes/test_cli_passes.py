@@ -1,0 +1,178 @@
+"""``lowerscope passes``, and the options that choose the passes of a recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tvm
+from tvm import relax
+
+from lowerscope.core.cli import main
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pass_records import Preset
+from lowerscope.core.passes.presets import PRESETS, find_pipeline, save_preset
+from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.recipe import Recipe, Source, Step
+
+MLP = "sample:fashion_mlp"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.out + captured.err
+
+
+def test_the_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "passes", MLP, "--pipeline", "fuse")
+    lines = text.splitlines()
+    assert [line.split()[:2] for line in lines[:5]] == [
+        ["1", "LegalizeOps"],
+        ["2", "AnnotateTIROpPattern"],
+        ["3", "FoldConstant"],
+        ["4", "FuseOps"],
+        ["5", "FuseTIR"],
+    ]
+    assert "1 function changed: main" in lines[2]
+    assert "passes inside of these" in lines[5]
+    nested = printed(capsys, "passes", MLP, "--pipeline", "fuse", "--nested")
+    assert any(
+        line.split()[:2] == ["5.2", "ExpandTupleArgumentsInner"] for line in nested.splitlines()
+    )
+
+
+def test_the_steps_are_printed_as_records(capsys: pytest.CaptureFixture[str]) -> None:
+    records = json.loads(printed(capsys, "passes", MLP, "--pipeline", "fuse", "--json"))
+    assert [each["number"] for each in records] == list(range(1, len(records) + 1))
+    steps = [each for each in records if each["depth"] == 0]
+    assert [each["step"] for each in steps] == [1, 2, 3, 4, 5]
+    assert [each["label"] for each in steps] == ["1", "2", "3", "4", "5"]
+    assert all(0 < each["parent"] < each["number"] for each in records if each["depth"])
+    fold = next(each for each in steps if each["name"] == "FoldConstant")
+    assert fold["changed"] == ["main"]
+
+
+def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    module = Pipeline().stages(Recipe(source=Source(spec=MLP), steps=())).module
+    assert printed(capsys, "passes", MLP, "--step", "0").strip() == module.script().strip()
+    with tvm.transform.PassContext(opt_level=3), tvm.target.Target("llvm"):
+        for make in ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps"):
+            module = getattr(relax.transform, make)()(module)
+    text = printed(capsys, "passes", MLP, "--pipeline", "fuse", "--step", "4")
+    assert text.strip() == module.script().strip()
+    part = printed(
+        capsys,
+        "passes",
+        MLP,
+        "--pipeline",
+        "fuse",
+        "--step",
+        "4",
+        "--function",
+        "fused_matmul1_add1",
+    )
+    assert "def fused_matmul1_add1(" in part
+    assert "def main(" not in part
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((MLP, "--step", "9"), "there is no step 9. Choose one from 0 to 1."),
+        ((MLP, "--pipeline", "best"), "there is no pipeline best"),
+        ((MLP, "--pass", "FuseOps:4"), "'4' is not OPTION=VALUE"),
+        ((MLP, "--function", "main"), "It goes with --step N"),
+        ((), "no source is given"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_a_line(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = printed(capsys, "passes", *arguments, code=2)
+    assert message in text
+    assert len(text.splitlines()) == 1
+
+
+def test_a_step_that_fails_is_listed_and_the_run_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--pass", "FuseOps:level=1", "--pass", "FuseTIR")
+    text = printed(capsys, "passes", MLP, *options, code=2)
+    assert "2  FuseOps      failed: there is no option level" in text
+    assert "3  FuseTIR      skipped" in text
+    for command in (("run", MLP), ("show", MLP, "--stage", "tensorir")):
+        said = printed(capsys, *command, *options, code=2)
+        assert "step 2 (FuseOps): there is no option level" in said
+
+
+def test_the_catalogue_is_listed_without_a_source(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = printed(capsys, "passes", "--catalogue")
+    assert "FuseOps  " in text
+    assert "    fuse_opt_level: int, default -1" in text
+    file = tmp_path / "mine.py"
+    file.write_text("from tvm import relax\nboth = relax.transform.FuseOps()\n")
+    records = json.loads(printed(capsys, "passes", "--catalogue", "--passes", str(file), "--json"))
+    assert records[-1]["name"] == "mine.both"
+    assert records[-1]["line"]["line"] == 2
+
+
+def test_a_saved_pipeline_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    steps = (Step(name="LegalizeOps", options={"skip_ops": ("relax.add",)}), Step(name="FuseOps"))
+    file = save_preset(Preset(name="mine", title="Mine", steps=steps), str(tmp_path / "mine.json"))
+    assert find_pipeline(str(file)).steps == steps
+    text = printed(capsys, "passes", MLP, "--pipeline", str(file), "--step", "1")
+    assert "R.add(" in text
+    file.write_text('{"name": "mine"}')
+    text = printed(capsys, "passes", MLP, "--pipeline", str(file), code=2)
+    assert "it is no saved pipeline" in text
+
+
+def test_options_of_a_pass_are_read() -> None:
+    assert parse_step("FuseOps") == Step(name="FuseOps")
+    step = parse_step('A:a=1,b=true,c=[x,y=NHWC OHWI],d=name,e=null,f="1,2",g=1.5')
+    assert step.options == {
+        "a": 1,
+        "b": True,
+        "c": ("x", "y=NHWC OHWI"),
+        "d": "name",
+        "e": None,
+        "f": "1,2",
+        "g": 1.5,
+    }
+    with pytest.raises(LowerscopeError, match="it names no pass"):
+        parse_step(":a=1")
+
+
+def test_presets_are_the_pipelines_of_tvm() -> None:
+    """TVM's own lists, as they run, are those of the presets."""
+    module = Pipeline().stages(Recipe(source=Source(spec=MLP), steps=())).module
+    target = tvm.target.Target("llvm")
+    pipelines = {
+        "default-build": relax.pipeline.default_build_pipeline(),
+        "cpu": relax.get_default_pipeline(target),
+    }
+    presets = {each.name: each for each in PRESETS}
+    for name, pipeline in pipelines.items():
+        ran: list[str] = []
+
+        @tvm.ir.instrument.pass_instrument
+        class Listing:
+            depth = 0
+
+            def run_before_pass(self, _module: object, info: object, ran: list[str] = ran) -> None:
+                # In the pipeline's own pass, and in the sequence there.
+                if self.depth == 2:
+                    ran.append(str(info.name))  # type: ignore[attr-defined]
+                self.depth += 1
+
+            def run_after_pass(self, _module: object, _info: object) -> None:
+                self.depth -= 1
+
+        with tvm.transform.PassContext(opt_level=3, instruments=[Listing()]), target:
+            pipeline(module)
+        assert ran == [step.name for step in presets[name].steps]
