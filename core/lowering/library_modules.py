@@ -32,6 +32,11 @@ class ModuleCall:
 
     It holds a copy of the module without weights, so that neither the user's module can change
     under it nor its memory is kept.
+
+    Attributes
+    ----------
+    module
+        That copy.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -41,11 +46,11 @@ class ModuleCall:
             memory[id(parameter)] = empty
         for buffer in module.buffers():
             memory[id(buffer)] = buffer.detach().to("meta")
-        self._module = copy.deepcopy(module, memory)
+        self.module = copy.deepcopy(module, memory)
 
     def __call__(self, tensors: dict[str, torch.Tensor], *args: Any, **kwargs: Any) -> Any:
         """Return what the module returns with `tensors` as its parameters and buffers."""
-        return torch.func.functional_call(self._module, tensors, args, kwargs)
+        return torch.func.functional_call(self.module, tensors, args, kwargs)
 
 
 def content_of_module(module: nn.Module) -> tuple[Any, ...]:

@@ -210,7 +210,7 @@ class LibraryNodes:
         if node.op == "call_module":
             return ModuleCall(self._modules[str(node.target)])
         if isinstance(node.target, str):
-            return _Method(node.target)
+            return MethodCall(node.target)
         return node.target
 
     def _has_shape_from_data(
@@ -287,14 +287,14 @@ class LibraryNodes:
             yield _as_held(matched, leaf)
 
 
-class _Method:
-    """Calls a method of its first argument."""
+class MethodCall:
+    """Calls the method ``name`` of its first argument."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
 
     def __call__(self, owner: Any, *args: Any, **kwargs: Any) -> Any:
-        return getattr(owner, self._name)(*args, **kwargs)
+        return getattr(owner, self.name)(*args, **kwargs)
 
 
 def _argument(tensors: list[Value], value: Value, dtype: str = "") -> Argument:

@@ -63,8 +63,8 @@ class StockConverters:
         importer.params = _Parameters(self._builder)
         return importer
 
-    def find(self, node: fx.Node) -> Callable[[], Value] | None:
-        """Return what converts `node`, or ``None``."""
+    def find(self, node: fx.Node) -> partial[Value] | None:
+        """Return what converts `node`, a call of `_convert` with its converter, or ``None``."""
         target: Any = node.target
         if isinstance(target, torch._ops.OpOverload):
             name = target.__name__

@@ -361,7 +361,7 @@ class _Translation:
         if convert is None:
             raise Refused("")
         self._now.rule = StockConverters.name(node)
-        self._now.note_rule("tvm", self._now.rule, convert)
+        self._now.note_rule("tvm", self._now.rule, convert.args[0])
         return convert()
 
     def _values_of(self, argument: Any) -> Any:

@@ -1,0 +1,165 @@
+"""What ``emit_te`` did inside, in four steps: placeholders, expressions, function, ``call_tir``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tvm
+from tvm import ir, relax, te, tirx
+from tvm.relax.analysis import free_vars
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.lowering.builder import NodeBuilder, te_name
+from lowerscope.core.lowering.dimensions import Dimensions
+from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering
+from lowerscope.core.lowering.te_calls import TeCall
+from lowerscope.core.records import Extent, TextRecord
+from lowerscope.core.rendering.node_map import ValueNames
+from lowerscope.core.rendering.script import function_text, relax_text
+from lowerscope.core.rendering.te_text import te_text
+from lowerscope.core.translation_records import Placeholder, TeRecord
+
+_TYPED = re.compile(r"T\.int64\((-?\d+)\)")
+
+
+def te_records(
+    node: NodeLowering, lowered: LoweredModel, names: ValueNames
+) -> tuple[TeRecord, ...]:
+    """Return what TE did for each binding of a node that calls a TensorIR function.
+
+    A node that stayed operators of Relax has what legalising these makes of it, by the same rules
+    as the pass ``LegalizeOps``.
+    """
+    bindings = [
+        binding
+        for block in lowered.module["main"].body.blocks
+        for binding in block.bindings
+        if binding.var.name in node.bindings
+    ]
+    made = _Records(lowered.module, lowered.te_calls, names, by_pass=False)
+    records = list(made.of(bindings))
+    if node.strategy == "high-level":
+        for binding in bindings:
+            records += _legalised(binding, names)
+    return tuple(records)
+
+
+def _legalised(binding: Any, names: ValueNames) -> Iterator[TeRecord]:
+    value = getattr(binding, "value", None)
+    is_operator = isinstance(value, relax.Call) and isinstance(value.op, ir.Op)
+    if not is_operator or value.op.get_attr("FLegalize") is None:
+        return
+    builder = NodeBuilder(te=True, dimensions=Dimensions({}))
+    read = [var for var in free_vars(value) if not isinstance(var.ty, ir.PrimType)]
+    with builder.function("main", params=read):
+        builder.begin()
+        output = builder.emit_output(builder.emit(value, name_hint=binding.var.name))
+        bound, _ = builder.end_node()
+        builder.finish(bound, output)
+    module = builder.get()
+    yield from _Records(module, builder.te_calls_of(bound), names, by_pass=True).of(bound)
+
+
+class _Records:
+    """Makes the records of calls in one module; each function is written once."""
+
+    def __init__(
+        self, module: tvm.IRModule, calls: Any, names: ValueNames, *, by_pass: bool
+    ) -> None:
+        self._module = module
+        self._calls = calls
+        self._names = names
+        self._by_pass = by_pass
+        self._written: dict[str, tuple[TextRecord | None, str, TextRecord]] = {}
+        self._script: TextRecord | None = None
+
+    def of(self, bindings: Sequence[Any]) -> Iterator[TeRecord]:
+        for binding in bindings:
+            value = getattr(binding, "value", None)
+            called = value.args[0] if isinstance(value, relax.Call) and len(value.args) else None
+            if isinstance(called, ir.GlobalVar):
+                yield self._record(str(binding.var.name), value, str(called.name_hint))
+
+    def _record(self, variable: str, value: Any, function: str) -> TeRecord:
+        arguments = [self._names.text(each) for each in value.args[1].fields]
+        known = self._calls.get(variable)
+        expression, refusal, script = self._texts(function)
+        binding = f"relax:main/{variable}"
+        return TeRecord(
+            binding=binding,
+            title=_title(known, arguments),
+            placeholders=tuple(self._placeholders(known, function, arguments)),
+            expression=expression,
+            refusal=refusal,
+            function=function,
+            script=script,
+            call=self._call(binding),
+            by_pass=self._by_pass,
+        )
+
+    def _placeholders(
+        self, known: TeCall | None, function: str, arguments: list[str]
+    ) -> Iterator[Placeholder]:
+        recorded = () if known is None else known.placeholders
+        # Of what TVM legalised, the function has the placeholders for its first arguments.
+        tensors = recorded or self._module[function].params
+        for tensor, argument in zip(tensors, arguments, strict=False):
+            is_recorded = isinstance(tensor, te.Tensor)
+            shape = tensor.shape if is_recorded else getattr(tensor.ty, "shape", ())
+            dtype = tensor.dtype if is_recorded else _dtype(tensor)
+            yield Placeholder(
+                name=str(tensor.op.name if is_recorded else tensor.name),
+                shape=tuple(_extent(each) for each in shape),
+                dtype=str(dtype),
+                argument=argument,
+            )
+
+    def _texts(self, name: str) -> tuple[TextRecord | None, str, TextRecord]:
+        if name not in self._written:
+            expression, refusal = None, ""
+            try:
+                expression = te_text(self._module[name], name)
+            except LowerscopeError as error:
+                refusal = error.problem.what
+            self._written[name] = (expression, refusal, function_text(self._module, name))
+        return self._written[name]
+
+    def _call(self, binding: str) -> str:
+        if self._script is None:
+            self._script = relax_text(self._module)
+        lines = self._script.text.split("\n")
+        span = next((each for each in self._script.spans if each.entity == binding), None)
+        shown = [] if span is None else lines[span.first - 1 : span.last]
+        return "\n".join(line.strip() for line in shown)
+
+
+def _title(known: TeCall | None, arguments: Sequence[str]) -> str:
+    if known is None:
+        return ""
+    if known.function is None:
+        return f"{known.operator}, legalised"
+    left = iter(arguments)
+
+    def text(value: Any) -> str:
+        if isinstance(value, te.Tensor):
+            return next(left, "?")
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(text(each) for each in value)}]"
+        return _TYPED.sub(r"\1", str(value))
+
+    given = [text(each) for each in known.args]
+    given += [f"{name}={text(each)}" for name, each in known.kwargs]
+    return f"emit_te({', '.join([te_name(known.function), *given])})"
+
+
+def _extent(extent: Any) -> Extent:
+    if isinstance(extent, (int, tirx.IntImm)):
+        return int(extent)
+    return _TYPED.sub(r"\1", str(extent))
+
+
+def _dtype(parameter: Any) -> Any:
+    dtype = parameter.ty.dtype
+    return getattr(dtype, "dtype", dtype)
