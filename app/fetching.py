@@ -17,6 +17,7 @@ from lowerscope.core.engine.protocol import (
     RuleParams,
     SaveValuesParams,
     TextParams,
+    TranslationParams,
     ValuesParams,
 )
 from lowerscope.core.errors import Problem
@@ -25,6 +26,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, ValuesRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.step_records import Moment
+from lowerscope.core.translation_records import NodeTranslation
 
 OnProblem = Callable[[Problem], None]
 
@@ -97,6 +99,14 @@ class Fetches:
         recipe, _ = self._shown()
         params = ValuesParams(recipe=recipe, name=name)
         return self._ask("values", params, on_values, on_problem)
+
+    def translation(
+        self, node: str, on_record: Callable[[NodeTranslation], None], on_problem: OnProblem
+    ) -> int:
+        """Ask how a node was translated."""
+        recipe, _ = self._shown()
+        params = TranslationParams(recipe=recipe, node=node)
+        return self._ask("translation", params, on_record, on_problem)
 
     def drop(self, number: int) -> None:
         """Forget about what is no longer looked at."""

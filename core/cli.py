@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ COMMANDS = ("samples", "show", "run", "export", "rule", "passes", "course")
 
 WHOLE = {
     "fx": "FX graph",
+    "translation": "node map",
     "code": "code of the FX graph",
     "library": "list of library functions",
     "parameters": "list of parameters",
@@ -41,7 +43,18 @@ WHOLE = {
 }
 """Stages that are shown whole, with what they are in words."""
 
-STAGES = ("fx", "code", "relax", "builder", "tensorir", "numpy", "te", "library", "parameters")
+STAGES = (
+    "fx",
+    "translation",
+    "code",
+    "relax",
+    "builder",
+    "tensorir",
+    "numpy",
+    "te",
+    "library",
+    "parameters",
+)
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 
@@ -127,6 +140,12 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--stage", choices=STAGES, help="what to print")
     show.add_argument("--function", default="", metavar="NAME", help="only this function")
     show.add_argument(
+        "--node",
+        default="",
+        metavar="NAME",
+        help="with the stage translation: how this node was translated, with its rules' source",
+    )
+    show.add_argument(
         "--show-meta",
         action="store_true",
         help="with the values of constants; for the stages relax and tensorir",
@@ -200,6 +219,7 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
         show_parameters,
         show_relax,
         show_tensorir,
+        show_translation,
         show_values,
     )
 
@@ -217,8 +237,9 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
                 where="--function",
                 todo="Leave the option out, or show the stage relax, tensorir, numpy or te",
             )
-        whole = {
+        whole: dict[str, Callable[..., str]] = {
             "fx": show_fx,
+            "translation": partial(show_translation, node=options.node),
             "code": show_code,
             "library": show_library,
             "parameters": show_parameters,
@@ -247,13 +268,14 @@ def _check_shown(options: argparse.Namespace) -> None:
     for option, given, fits in (
         ("--show-meta", options.show_meta, scripts and not options.function),
         ("--save", options.save, bool(options.constant)),
+        ("--node", options.node, options.stage == "translation"),
     ):
         if given and not fits:
             raise LowerscopeError(
                 "it has no meaning here",
                 where=option,
                 todo="--show-meta goes with the whole of a stage relax or tensorir, --save with "
-                "--constant NAME",
+                "--constant NAME, --node with the stage translation",
             )
     if options.save and Path(options.save).suffix != ".npy":
         raise LowerscopeError(

@@ -41,6 +41,8 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.step_records import Moment, PassRecord
 from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import needs_build, write_text
+from lowerscope.core.translation import node_translation
+from lowerscope.core.translation_records import NodeTranslation
 
 KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on what the pipeline keeps of earlier results, in bytes."""
@@ -253,6 +255,23 @@ class Pipeline:
         stages = self.stages(recipe, progress)
         key = key_of("values", stages.lower_key, name)
         return stages.keep("values", key, lambda: values_of(name, find_tensor(stages, name)))
+
+    def translation(self, recipe: Recipe, node: str, progress: Progress) -> NodeTranslation:
+        """Return how a node was translated, if the module is kept: see `derived_translation`.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first.
+        """
+        self._check_kept(recipe, progress)
+        return self.derived_translation(recipe, node, progress)
+
+    def derived_translation(self, recipe: Recipe, node: str, progress: Progress) -> NodeTranslation:
+        """Return how a node was translated: see `translation.node_translation`."""
+        stages = self.stages(recipe, progress)
+        key = key_of("translation", stages.lower_key, node)
+        return stages.keep("translation", key, lambda: node_translation(stages, node))
 
     def save_values(self, recipe: Recipe, name: str, file: str, progress: Progress) -> str:
         """Write a tensor to a ``.npy`` file, in place of what is there; return the file's path.

@@ -17,6 +17,7 @@ from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
+from lowerscope.core.rendering.translation_text import print_node_map, print_translation
 from lowerscope.core.texts import prim_funcs_of
 
 
@@ -46,6 +47,16 @@ def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return the FX graph as a table, or as records."""
     nodes = fx_nodes_of(pipeline, recipe)
     return _json(nodes) if as_json else print_table(nodes)
+
+
+def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node: str = "") -> str:
+    """Return the node map as a table, or how one node was translated; or the records of these."""
+    if node:
+        translation = pipeline.derived_translation(recipe, node, Silent())
+        return _json(translation) if as_json else print_translation(translation)
+    nodes = fx_nodes_of(pipeline, recipe)
+    records = pipeline.snapshot(recipe, DEFAULT, Silent()).translation
+    return _json(records) if as_json else print_node_map(records, nodes)
 
 
 def show_relax(

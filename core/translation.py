@@ -11,7 +11,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.builder import te_name
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, UsedRule
-from lowerscope.core.rendering.function_source import function_source
+from lowerscope.core.rendering.function_source import function_source, functions_in
 from lowerscope.core.rendering.library_call import (
     called_by,
     library_call_text,
@@ -111,12 +111,14 @@ def _sources(known: NodeLowering, lowered: LoweredModel) -> Iterator[RuleSource]
 def _source(used: UsedRule) -> Iterator[RuleSource]:
     if not isinstance(used.function, LibraryFunction):
         yield function_source(used.function, used.kind, used.name)
+        for inner in functions_in(used.function):
+            yield function_source(inner, used.kind, inner.__name__)
         return
     wraps = f"calls {name_of_called(used.function)}"
     text = library_call_text(used.function)
     yield RuleSource(kind="library", name=used.name, remark=wraps, text=text)
-    called = called_by(used.function)
+    called: Any = called_by(used.function)
     if isinstance(called, type):
-        called = called.forward
+        called = called.forward  # type: ignore[attr-defined]
     if callable(called):
         yield function_source(called, "torch", name_of_called(used.function))

@@ -32,6 +32,7 @@ from lowerscope.core.records import (
 )
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.step_records import Moment, PassRecord
+from lowerscope.core.translation_records import NodeTranslation
 
 VERSION = 1
 """Of the messages below; the first message of a child carries it."""
@@ -276,6 +277,16 @@ class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
     name: str
 
 
+class TranslationParams(msgspec.Struct, frozen=True, kw_only=True):
+    """How ``node`` was translated: its rules with their source, and what ``emit_te`` did.
+
+    ``translation`` and ``derived_translation`` differ as ``text`` and ``derived_text`` do.
+    """
+
+    recipe: Recipe
+    node: str
+
+
 class SaveValuesParams(msgspec.Struct, frozen=True, kw_only=True):
     """Write the tensor called ``name`` to ``file``, a ``.npy``; the result is the path."""
 
@@ -352,6 +363,12 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         ),
         "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
+        "translation": MethodType(
+            TranslationParams, NodeTranslation, "light", "looking at the translation of a node"
+        ),
+        "derived_translation": MethodType(
+            TranslationParams, NodeTranslation, "heavy", "looking at the translation of a node"
+        ),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
         "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
         "build_steps": MethodType(

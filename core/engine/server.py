@@ -161,6 +161,10 @@ def _open_pipeline() -> Mapping[str, Call]:
         ),
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
         "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
+        "translation": lambda p, context: pipeline.translation(p.recipe, p.node, context),
+        "derived_translation": lambda p, context: pipeline.derived_translation(
+            p.recipe, p.node, context
+        ),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),

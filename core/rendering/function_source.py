@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,15 @@ def function_source(
         line=SourceLine(file=str(Path(file).absolute()), line=first, text=lines[0].strip()),
         text=textwrap.dedent("".join(lines)).rstrip("\n") + "\n",
     )
+
+
+def functions_in(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Yield Lowerscope's own functions that a function was made with, and calls."""
+    function = _unwrapped(function)
+    if inspect.isfunction(function):
+        for value in inspect.getclosurevars(function).nonlocals.values():
+            if inspect.isfunction(value) and value.__module__.startswith("lowerscope."):
+                yield value
 
 
 def _unwrapped(function: Any) -> Any:

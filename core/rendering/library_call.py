@@ -1,4 +1,4 @@
-"""A library function as a few lines of Python: which torch function it is, and how it is wrapped."""
+"""A library function as lines of Python: which torch function it is, and how it is wrapped."""
 
 from __future__ import annotations
 

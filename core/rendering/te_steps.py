@@ -47,7 +47,7 @@ def te_records(
 
 
 def _legalised(binding: Any, names: ValueNames) -> Iterator[TeRecord]:
-    value = getattr(binding, "value", None)
+    value: Any = getattr(binding, "value", None)
     is_operator = isinstance(value, relax.Call) and isinstance(value.op, ir.Op)
     if not is_operator or value.op.get_attr("FLegalize") is None:
         return

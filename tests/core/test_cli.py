@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import runpy
 import subprocess
 import sys
@@ -125,6 +126,30 @@ def test_fx_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert nodes["linear0"]["bindings"] == ["relax:main/lv", "relax:main/lv1"]
     assert nodes["linear0"]["functions"] == ["tir:dense", "tir:add"]
     assert nodes["relu"]["functions"] == ["tir:te_relu"]
+
+
+def test_show_translation_lists_the_node_map_and_tells_of_one_node(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["show", "sample:fashion_mlp", "--lowering", "te", "--stage", "translation"]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if line.startswith("2  linear0"))
+    assert re.search(r"te +linear: topi.nn.dense, topi.add +lv1 +1×128 float32 +dense, add$", row)
+    assert main([*arguments, "--node", "linear0"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("2 linear0: Lowered to tensor expressions by linear")
+    assert "    def linear_module(b: NodeBuilder, module: nn.Linear" in out
+    steps = ("1 placeholders", "2 expression", "3 function dense", "4 call_tir")
+    places = [out.index(f"  {step}") for step in steps]
+    assert places == sorted(places)
+    assert main([*arguments, "--node", "linear0", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [each["function"] for each in record["calls"]] == ["dense", "add"]
+    assert main([*arguments, "--json"]) == 0
+    assert [each["value"] for each in json.loads(capsys.readouterr().out)][1] == "lv1"
+    assert main([*arguments, "--node", "nothing"]) == 2
+    assert "there is no node nothing" in capsys.readouterr().err
 
 
 def test_overrides(capsys: pytest.CaptureFixture[str]) -> None:

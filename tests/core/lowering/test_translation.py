@@ -13,11 +13,19 @@ import tvm_ffi
 from torch import fx
 from tvm import relax
 
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import register_library
 from lowerscope.core.lowering.growing import leaves_of, module_after
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import InputSpec, Recipe, Source, Strategy, with_params_as_inputs
+from lowerscope.core.recipe import (
+    Extension,
+    InputSpec,
+    Recipe,
+    Source,
+    Strategy,
+    with_params_as_inputs,
+)
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_records import Moment, TranslationRecord
@@ -220,3 +228,90 @@ def test_te_is_recorded_for_all_that_it_made() -> None:
             if getattr(getattr(each.value, "op", None), "name", "") == "relax.call_tir"
         }
         assert calls == set(lowered.te_calls)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
+    sample: str, strategy: Strategy
+) -> None:
+    recipe = recipe_of(sample, strategy)
+    lowered = PIPELINE.stages(recipe).lowered
+    assert lowered is not None
+    for name, known in lowered.nodes.items():
+        translation = PIPELINE.derived_translation(recipe, f"fx:{name}", Silent())
+        assert translation.summary
+        if known.strategy:
+            assert translation.sources[0].text
+        for source in translation.sources:
+            if source.line is not None:
+                lines = Path(source.line.file).read_text().split("\n")
+                # What is said to stand there does.
+                assert lines[source.line.line - 1].strip() == source.line.text
+        for call in translation.calls:
+            assert call.by_pass == (strategy == "high-level")
+            signature = next(x for x in call.script.text.split("\n") if x.startswith("def "))
+            for each in call.placeholders:
+                assert f"{each.name}: T.Buffer(" in signature
+            assert signature.count("T.Buffer(") > len(call.placeholders)
+            assert call.expression is not None, call.refusal
+            assert f"cls.{call.function}" in call.call
+        if strategy == "te":
+            made = [call.binding.removeprefix("relax:main/") for call in translation.calls]
+            assert made == [each for each in known.bindings if each in lowered.te_calls]
+
+
+def test_emit_te_names_what_each_placeholder_stands_for() -> None:
+    recipe = recipe_of("fashion_mlp", "te")
+    first, second = PIPELINE.derived_translation(recipe, "linear1", Silent()).calls
+    assert first.title == "emit_te(topi.nn.dense, lv2, linear1.weight)"
+    assert [(each.shape, each.argument) for each in first.placeholders] == [
+        ((1, 128), "lv2"),
+        ((10, 128), "linear1.weight"),
+    ]
+    assert second.title == "emit_te(topi.add, lv3, linear1.bias)"
+    assert second.expression is not None
+    assert "te.compute((1, 10), lambda ax0, ax1:" in second.expression.text
+
+
+def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import torch\n\nmodel = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LSTM(3, 4))\n"
+        "example_inputs = (torch.ones(2, 3),)\n"
+    )
+    rules = tmp_path / "my_rules.py"
+    rules.write_text(
+        "import torch\nfrom tvm import relax\nfrom lowerscope.core.rules import rule\n\n\n"
+        "@rule(torch.nn.ReLU)\ndef my_relu(builder, node, x):\n"
+        "    return builder.emit(relax.op.nn.relu(x))\n"
+    )
+    recipe = Recipe(
+        source=Source(spec=str(tmp_path / "model.py"), entry="model"),
+        extensions=(Extension(path=str(rules), kind="rules"),),
+    )
+    names = {each.node for each in records_of(recipe)}
+    assert {"fx:_0", "fx:_1"} <= names
+    own = PIPELINE.derived_translation(recipe, "_0", Silent()).sources[0]
+    assert (own.kind, own.name) == ("user", "my_relu")
+    assert own.line is not None
+    assert (own.line.file, own.line.line) == (str(rules), 6)
+    assert own.text.startswith("@rule(torch.nn.ReLU)\ndef my_relu(")
+    parts = PIPELINE.derived_translation(recipe, "_1", Silent())
+    assert "parts" in parts.summary
+    assert {each.name for each in parts.sources} >= {"linear", "tanh", "sigmoid"}
+    assert all(each.remark.startswith("for ") for each in parts.sources)
+
+
+def test_a_library_node_says_which_torch_function_and_how_it_is_wrapped() -> None:
+    wrapped, called = PIPELINE.derived_translation(
+        recipe_of("fashion_mlp", "library"), "linear0", Silent()
+    ).sources
+    assert wrapped.name == "torch.linear"
+    assert "{'weight': t0, 'bias': t1}" in wrapped.text
+    assert called.line is not None
+    assert "def forward(self, input" in called.text
+
+
+def test_a_node_that_is_not_there_is_named() -> None:
+    with pytest.raises(LowerscopeError, match="there is no node nothing"):
+        PIPELINE.derived_translation(recipe_of("fashion_mlp", "te"), "nothing", Silent())
