@@ -67,6 +67,9 @@ class TeRecord(msgspec.Struct, frozen=True, kw_only=True):
         where that cannot be written as one, with the reason.
     function, script
         Step 3: the PrimFunc that was made of them: its name, and its script.
+    first_made
+        Id of the binding that an equal function was made for before, which is called instead, so
+        that its arguments may have other names; empty for the first.
     call
         Step 4: the ``call_tir`` that was bound, as the Relax script has it.
     by_pass
@@ -81,6 +84,7 @@ class TeRecord(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     script: TextRecord
     call: str
+    first_made: str = ""
     by_pass: bool = False
 
 

@@ -74,13 +74,18 @@ class _Records:
         self._by_pass = by_pass
         self._written: dict[str, tuple[TextRecord | None, str, TextRecord]] = {}
         self._script: TextRecord | None = None
+        self._first: dict[str, str] = {}
+        for block in module["main"].body.blocks:
+            for binding in block.bindings:
+                function = _called(binding)
+                if function:
+                    self._first.setdefault(function, f"relax:main/{binding.var.name}")
 
     def of(self, bindings: Sequence[Any]) -> Iterator[TeRecord]:
         for binding in bindings:
-            value = getattr(binding, "value", None)
-            called = value.args[0] if isinstance(value, relax.Call) and len(value.args) else None
-            if isinstance(called, ir.GlobalVar):
-                yield self._record(str(binding.var.name), value, str(called.name_hint))
+            function = _called(binding)
+            if function:
+                yield self._record(str(binding.var.name), binding.value, function)
 
     def _record(self, variable: str, value: Any, function: str) -> TeRecord:
         arguments = [self._names.text(each) for each in value.args[1].fields]
@@ -96,6 +101,7 @@ class _Records:
             function=function,
             script=script,
             call=self._call(binding),
+            first_made="" if self._first[function] == binding else self._first[function],
             by_pass=self._by_pass,
         )
 
@@ -133,6 +139,13 @@ class _Records:
         span = next((each for each in self._script.spans if each.entity == binding), None)
         shown = [] if span is None else lines[span.first - 1 : span.last]
         return "\n".join(line.strip() for line in shown)
+
+
+def _called(binding: Any) -> str:
+    """Return the name of the TensorIR function that a binding calls; empty if it calls none."""
+    value = getattr(binding, "value", None)
+    called = value.args[0] if isinstance(value, relax.Call) and len(value.args) else None
+    return str(called.name_hint) if isinstance(called, ir.GlobalVar) else ""
 
 
 def _title(known: TeCall | None, arguments: Sequence[str]) -> str:
