@@ -60,7 +60,7 @@ def _call_lines(call: TeRecord) -> Iterator[str]:
     yield "  2 expression"
     expression = call.expression.text if call.expression else f"# {call.refusal}"
     yield from _indented(expression)
-    equal = f", made for {_names([call.first_made])} already" if call.first_made else ""
+    equal = f", made for {call.first_made.rpartition("/")[2]} already" if call.first_made else ""
     yield f"  3 function {call.function}{equal}"
     yield from _indented(call.script.text)
     yield "  4 call_tir"
