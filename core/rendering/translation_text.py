@@ -60,7 +60,8 @@ def _call_lines(call: TeRecord) -> Iterator[str]:
     yield "  2 expression"
     expression = call.expression.text if call.expression else f"# {call.refusal}"
     yield from _indented(expression)
-    equal = f", made for {call.first_made.rpartition("/")[2]} already" if call.first_made else ""
+    first = call.first_made.rpartition("/")[2]
+    equal = f", made for {first} already" if first else ""
     yield f"  3 function {call.function}{equal}"
     yield from _indented(call.script.text)
     yield "  4 call_tir"
