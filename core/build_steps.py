@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, build
 from lowerscope.core.passes.recording import PassRun, Recorder, pass_records
 from lowerscope.core.step_records import PassRecord
+
+_Functions = dict[str, tuple[tvm.ir.GlobalVar, Any]]
+
+FIRST_FOR_TENSORIR = "tirx.BindTarget"
+"""The first of the passes that are given the TensorIR functions alone."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class RecordedBuild:
     def module_after(self, number: int) -> tvm.IRModule:
         """Return the whole module after a pass of `runs`, counted from 1; 0 is before the first.
 
-        After a pass for TensorIR, the Relax functions are as they went into the bytecode.
+        What a pass was not given is as it was before it: the Relax functions after a pass for
+        TensorIR are as they went into the bytecode.
 
         Raises
         ------
@@ -58,25 +65,41 @@ class RecordedBuild:
             )
         if number == 0:
             return self.module
-        after = self._after(number)
-        if _has_relax(after):
-            return after
-        for earlier in range(number - 1, 0, -1):
-            module = self._after(earlier)
-            if _has_relax(module):
-                return _joined(module, after)
-        return _joined(self.module, after)
+        functions = self._wholes[number - 1].values()
+        return tvm.IRModule(dict(functions), attrs=self.module.attrs)
 
-    def before_llvm(self) -> tvm.IRModule | None:
-        """Return the TensorIR functions that LLVM was given; ``None`` if there are none."""
-        if not self.runs or _has_relax(self._after(len(self.runs))):
-            return None
-        return self._after(len(self.runs))
+    @cached_property
+    def _wholes(self) -> list[_Functions]:
+        """The functions of the whole module after each pass."""
+        before: dict[int, _Functions] = {0: _functions(self.module)}
+        wholes: list[_Functions] = []
+        for number, run in enumerate(self.runs, start=1):
+            # Inside of a pass, `before` goes from one to the next of those that it calls.
+            given = before[run.parent]
+            rest = _without(given, _functions(run.before))
+            made = {} if run.after is None else _functions(run.after)
+            if not any(isinstance(function, relax.Function) for _, function in made.values()):
+                # Relax functions call the others by variables that are not in this module.
+                made = {
+                    name: (given[name][0] if name in given else variable, function)
+                    for name, (variable, function) in made.items()
+                }
+            before[number] = given
+            before[run.parent] = rest | made
+            wholes.append(rest | made)
+        return wholes
 
-    def _after(self, number: int) -> tvm.IRModule:
-        after = self.runs[number - 1].after
-        assert after is not None, "a build that failed has no record"
-        return after
+    @cached_property
+    def tensorir(self) -> Mapping[str, tirx.PrimFunc]:
+        """The functions that go into the passes for TensorIR, by name; none where it has none."""
+        first = next((run for run in self.runs if run.name == FIRST_FOR_TENSORIR), None)
+        if first is None:
+            return {}
+        return {
+            str(variable.name_hint): function
+            for variable, function in first.before.functions_items()
+            if isinstance(function, tirx.PrimFunc)
+        }
 
 
 def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedBuild:
@@ -106,18 +129,9 @@ def _main_line(runs: Sequence[PassRun]) -> list[PassRun]:
     ]
 
 
-def _has_relax(module: tvm.IRModule) -> bool:
-    return any(isinstance(each, relax.Function) for each in module.functions.values())
+def _functions(module: tvm.IRModule) -> _Functions:
+    return {str(each.name_hint): (each, function) for each, function in module.functions_items()}
 
 
-def _joined(relax_module: tvm.IRModule, tensorir: tvm.IRModule) -> tvm.IRModule:
-    """Return the Relax functions of one module with the TensorIR functions of another."""
-    names = {str(each.name_hint): each for each in relax_module.get_global_vars()}
-    functions = {
-        variable: function
-        for variable, function in relax_module.functions_items()
-        if isinstance(function, relax.Function)
-    }
-    for variable, function in tensorir.functions_items():
-        functions[names.get(str(variable.name_hint), variable)] = function
-    return tvm.IRModule(functions, attrs=relax_module.attrs)
+def _without(functions: _Functions, others: _Functions) -> _Functions:
+    return {name: each for name, each in functions.items() if name not in others}

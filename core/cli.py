@@ -52,6 +52,9 @@ STAGES = (
     "tensorir",
     "numpy",
     "te",
+    "bytecode",
+    "llvm",
+    "asm",
     "library",
     "parameters",
 )
@@ -216,6 +219,7 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
         show_fx,
         show_library,
         show_loops,
+        show_native,
         show_parameters,
         show_relax,
         show_tensorir,
@@ -235,7 +239,8 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
             raise LowerscopeError(
                 f"the {what} is shown whole",
                 where="--function",
-                todo="Leave the option out, or show the stage relax, tensorir, numpy or te",
+                todo="Leave the option out, or show the stage relax, tensorir, numpy, te, "
+                "bytecode, llvm or asm",
             )
         whole: dict[str, Callable[..., str]] = {
             "fx": show_fx,
@@ -249,6 +254,9 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
     if options.stage in ("numpy", "te"):
         function = options.function
         return MATCH, show_loops(pipeline, recipe, options.stage, function, as_json=options.json)
+    if options.stage in ("bytecode", "llvm", "asm"):
+        function = options.function
+        return MATCH, show_native(pipeline, recipe, options.stage, function, as_json=options.json)
     show = show_relax if options.stage == "relax" else show_tensorir
     text = show(
         pipeline, recipe, options.function, as_json=options.json, show_meta=options.show_meta

@@ -142,6 +142,26 @@ def show_loops(
     return "\n\n\n".join(texts)
 
 
+def show_native(
+    pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
+) -> str:
+    """Compile, and return the bytecode of a Relax function, or the code of TensorIR functions.
+
+    Parameters
+    ----------
+    view
+        ``"bytecode"``, ``"llvm"`` or ``"asm"``.
+    function
+        The one to show; empty for ``main``, or for all TensorIR functions.
+    """
+    names: tuple[str, ...] = (function,)
+    if view != "bytecode" and not function:
+        # Where there is no function, the text of none says why.
+        names = tuple(pipeline.stages(recipe).recorded.tensorir) or names
+    records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
+    return _json(records) if as_json else "\n\n".join(record.text for record in records)
+
+
 def _prim_funcs(pipeline: Pipeline, recipe: Recipe) -> dict[str, tvm.tirx.PrimFunc]:
     return prim_funcs_of(pipeline.stages(recipe).completed)
 

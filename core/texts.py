@@ -8,6 +8,7 @@ import tvm
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.finding_tensors import constants_by_name
+from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
 from lowerscope.core.records import TextRecord, View
 from lowerscope.core.rendering.builder_constants import elements_of
@@ -20,6 +21,12 @@ from lowerscope.core.rendering.te_text import te_text
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_records import Moment
 
+_NATIVE: Mapping[str, Callable[[Stages, str], TextRecord]] = {
+    "bytecode": bytecode_text,
+    "llvm": llvm_text,
+    "asm": assembly_text,
+}
+
 _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
     "numpy": numpy_text,
     "te": te_text,
@@ -28,12 +35,13 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 def needs_build(view: View, moment: Moment | None) -> bool:
     """Return whether a text is of what was compiled: then the worker writes it."""
-    return view in ("bytecode", "llvm", "asm") or (moment is not None and moment.clock == "build")
+    return view in _NATIVE or (moment is not None and moment.clock == "build")
 
 
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
-    module before them; for ``"code"``, the FX graph.
+    module before them; for ``"code"``, the FX graph; for ``"bytecode"``, ``"llvm"`` and ``"asm"``,
+    what was compiled.
 
     Parameters
     ----------
@@ -46,6 +54,8 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     LowerscopeError
         If there is no such function, or it cannot be written in that way, with the reason.
     """
+    if view in _NATIVE:
+        return _NATIVE[view](stages, name)
     if view == "builder":
         return builder_of(stages, _whole(stages, moment)).record
     if view == "code":
@@ -62,6 +72,8 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     if view == "script" and moment is not None and not name:
         return relax_text(module)
     if view == "script":
+        if moment is not None and moment.clock == "build":
+            return function_text(module, name, loops_at(stages, name, moment.index))
         return function_text(module, name)
     functions = prim_funcs_of(module)
     if name not in functions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import IRModule, relax, tirx
 
@@ -76,11 +76,17 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
     return _record(lines, _spans(lines, functions, bindings))
 
 
-def function_text(module: IRModule, name: str) -> TextRecord:
+def function_text(module: IRModule, name: str, loops: Sequence[str] | None = None) -> TextRecord:
     """Return the script of one function of `module`, printed alone.
 
     Spans of a TensorIR function are ``tir:NAME``, ``tir:NAME/BLOCK`` and
     ``tir:NAME/BLOCK/VARIABLE``; those of a Relax function are as in `relax_text`.
+
+    Parameters
+    ----------
+    loops
+        Ids for the loops of a TensorIR function, in order, in place of those that they have here;
+        an empty one for a loop without.
 
     Raises
     ------
@@ -91,7 +97,9 @@ def function_text(module: IRModule, name: str) -> TextRecord:
     function = module[names[name]] if name in names else None
     parts: Sequence[Part | Bound]
     if isinstance(function, tirx.PrimFunc):
-        parts = parts_of(name, function)
+        parts = (
+            parts_of(name, function) if loops is None else _under(parts_of(name, function), loops)
+        )
         objects = [part.statement for part in parts]
         entity = f"tir:{name}"
     elif isinstance(function, relax.Function):
@@ -112,6 +120,13 @@ def function_text(module: IRModule, name: str) -> TextRecord:
         for index, (first, last) in _with_swallowed(parts, places).items()
     )
     return _record(lines, spans)
+
+
+def _under(parts: Sequence[Part], loops: Sequence[str]) -> list[Part]:
+    """Return blocks as they are, and loops under other ids."""
+    ids = iter(loops)
+    named = [replace(part, id=next(ids, "")) if part.kind == "loop" else part for part in parts]
+    return [part for part in named if part.id]
 
 
 def _with_swallowed(parts: Sequence[Part | Bound], places: dict[int, Lines]) -> dict[int, Lines]:

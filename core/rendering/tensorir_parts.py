@@ -56,7 +56,7 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
             kind, path = "block", statement.name_hint
             around = path
         else:
-            inner = next(_blocks(statement), None)
+            inner = next(blocks_in(statement), None)
             kind = "loop"
             path = f"{around if inner is None else inner.name_hint}/{statement.loop_var.name}"
         seen[path] += 1
@@ -87,5 +87,6 @@ def _statements(statement: Any) -> Iterator[Any]:
             yield from _statements(child)
 
 
-def _blocks(statement: Any) -> Iterator[Any]:
+def blocks_in(statement: Any) -> Iterator[Any]:
+    """Yield the blocks of a statement, itself among them, in the order of the text."""
     return (part for part in _statements(statement) if isinstance(part, s_tir.SBlock))

@@ -308,6 +308,36 @@ def test_programs_are_printed(
     assert ("def te_add(" in out) == (stage == "te" and not function)
 
 
+@pytest.mark.parametrize(
+    ("stage", "function", "there", "not_there"),
+    [
+        ("bytecode", "", ("@main:", "call  dense "), ("__tvm_ffi_",)),
+        ("llvm", "dense", ("@__tvm_ffi_dense(", "for_body_k:"), ("@__tvm_ffi_add(",)),
+        ("asm", "dense", ("__tvm_ffi_dense:", "# %for_body_k"), ("__tvm_ffi_add:",)),
+        ("asm", "", ("__tvm_ffi_dense:", "__tvm_ffi_add:"), ()),
+    ],
+)
+def test_what_is_compiled_is_printed(
+    stage: str,
+    function: str,
+    there: tuple[str, ...],
+    not_there: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--function", function] if function else []
+    arguments = ["show", "sample:fashion_mlp", "--lowering", "te", "--stage", stage, *options]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert all(each in out for each in there)
+    assert not any(each in out for each in not_there)
+
+
+def test_only_compiled_functions_have_assembly(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["show", "sample:fashion_mlp", "--lowering", "te", "--stage", "asm"]
+    assert main([*arguments, "--function", "main"]) == 2
+    assert "Choose one of add, add1, dense, dense1, te_relu" in capsys.readouterr().err
+
+
 def test_export_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["export", "sample:matmul_relu", "--output", str(tmp_path)]
     assert main(arguments) == 0

@@ -1,0 +1,201 @@
+"""The assembly of one function of a library, line by line tied to its LLVM IR.
+
+LLVM writes no remarks into what TVM asks it for. But it carries the line numbers of instructions
+into the assembly; so the library's own IR, with the number of its line on each instruction of the
+function, is turned into assembly once more.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tvm
+
+from lowerscope.core.execution.llvm_text import LlvmFunction, with_helpers
+
+_DEFINE = re.compile(r'define .*?@"?([\w.$-]+)"?\(')
+_DEBUG = re.compile(r",? !dbg !\d+")
+_UNIT = re.compile(r"^!(\d+) = distinct !DICompileUnit\(.*?file: !(\d+)", re.MULTILINE)
+_ANY_METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
+_LOC = re.compile(r"\t\.loc\t\d+ (\d+)")
+_NOISE = re.compile(r"\.(cfi_\w+|loc|file|size|type|globl|p2align|section|text|hidden|weak)\b|#|$")
+_LABEL = re.compile(r"([\w.$]+):")
+_DATA = re.compile(r"\t\.(long|quad|short|byte|zero|ascii|word|xword)")
+_PLACE = re.compile(r"\.L(?:BB|CPI|JTI)\d+_\d+")
+
+
+@dataclass(frozen=True)
+class AssemblyLine:
+    """A line of assembly; ``source`` is the index of the line of LLVM IR that it comes from, over
+    all functions of the piece, ``None`` for what comes from none."""
+
+    text: str
+    source: int | None = None
+    label: str = ""
+
+
+def assembly_of(
+    library: str, functions: Mapping[str, LlvmFunction], piece: Sequence[LlvmFunction]
+) -> list[AssemblyLine]:
+    """Return the assembly of some functions of a library.
+
+    Parameters
+    ----------
+    library
+        The LLVM IR of the library, as TVM writes it.
+    functions
+        Those of the library, by name.
+    piece
+        Those to write, in this order. Constants and jump tables that they use come before them.
+    """
+    text = _numbered(library, functions, piece)
+    with tempfile.TemporaryDirectory(prefix="lowerscope-") as folder:
+        path = Path(folder) / "piece.ll"
+        path.write_text(text, encoding="utf-8")
+        assembly = tvm.runtime.load_module(str(path)).inspect_source("asm")
+    return _cut(assembly, piece)
+
+
+def _numbered(
+    library: str, functions: Mapping[str, LlvmFunction], piece: Sequence[LlvmFunction]
+) -> str:
+    """Return the part of a library that `piece` needs, with numbers on the instructions of it."""
+    kept = with_helpers(functions, piece)
+    unit = _UNIT.search(library)
+    assert unit is not None, "TVM makes a unit of debug information for each library"
+    free = max(int(number) for number in _ANY_METADATA.findall(library)) + 1
+    metadata = [f"!{free} = !DISubroutineType(types: !{free + 1})", f"!{free + 1} = !{{null}}"]
+    scopes: dict[str, tuple[int, int]] = {}
+    number, begin = free + 2, 0
+    for each in piece:
+        scopes[each.name] = (number, begin)
+        metadata.append(
+            f'!{number} = distinct !DISubprogram(name: "{each.name}", scope: !{unit[2]}, '
+            f"file: !{unit[2]}, type: !{free}, "
+            f"spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit[1]})"
+        )
+        number += 1
+        begin += len(each.lines)
+    lines: list[str] = []
+    name, skipping, index = "", False, 0
+    for line in library.split("\n"):
+        define = _DEFINE.match(line)
+        if define is not None:
+            name, index = define[1], 0
+            skipping = name not in kept
+        if not skipping and not (name and line.lstrip().startswith("#dbg_")):
+            if name:
+                plain = _DEBUG.sub("", line)
+                if name in scopes:
+                    scope, begin = scopes[name]
+                    plain, located = _with_number(plain, scope, index == 0, number)
+                    if located:
+                        metadata.append(
+                            f"!{number} = !DILocation(line: {begin + index + 1}, scope: !{scope})"
+                        )
+                        number += 1
+                lines.append(plain)
+                index += 1
+            else:
+                lines.append(line)
+        if line == "}":
+            name, skipping = "", False
+    return "\n".join([*lines, *metadata, ""])
+
+
+def _with_number(line: str, scope: int, define: bool, number: int) -> tuple[str, bool]:
+    """Return a line with its location attached, if it can have one, and whether it has one now."""
+    if define:
+        return f"{line.removesuffix(' {')} !dbg !{scope} {{", False
+    # A switch is written over several lines, the last of which is the one to attach to.
+    ends = line.startswith("  ]") or (line[:2] == "  " and line[2:3] != " ")
+    if not ends or line.endswith("["):
+        return line, False
+    return f"{line}, !dbg !{number}", True
+
+
+def _cut(assembly: str, piece: Sequence[LlvmFunction]) -> list[AssemblyLine]:
+    """Return the lines of the functions of `piece`, without what is for linkers and debuggers."""
+    lines = assembly.split("\n")
+    starts = {
+        match[1].removeprefix(".L"): index
+        for index, line in enumerate(lines)
+        if (match := _LABEL.match(line))
+    }
+    blocks = [line.block for function in piece for line in function.lines]
+    found: list[AssemblyLine] = []
+    for function in piece:
+        if found:
+            found.append(AssemblyLine(""))
+        begin = starts[function.name]
+        end = next(i for i in range(begin, len(lines)) if ".cfi_endproc" in lines[i])
+        body = list(_body(lines[begin:end], function.name))
+        for label in dict.fromkeys(_constants(body)):
+            at = starts[label.removeprefix(".L")]
+            found.append(AssemblyLine(lines[at], label=label))
+            found += [AssemblyLine(line) for line in _data(lines, at + 1)]
+        found += _with_names(body, blocks, "//" if "aarch64" in assembly[:400] else "#")
+    return found
+
+
+def _body(lines: Sequence[str], name: str) -> list[AssemblyLine]:
+    body: list[AssemblyLine] = []
+    source: int | None = None
+    for line in lines:
+        location = _LOC.match(line)
+        if location is not None:
+            source = int(location[1]) - 1 if location[1] != "0" else None
+        label = _LABEL.match(line)
+        if label is not None:
+            if label[1].startswith(".LBB") or label[1].removeprefix(".L") == name:
+                body.append(AssemblyLine(f"{label[1]}:", label=label[1]))
+        elif not _NOISE.match(line.strip()):
+            body.append(AssemblyLine(line.expandtabs(8), source))
+    return body
+
+
+def _constants(body: Sequence[AssemblyLine]) -> list[str]:
+    """Return the labels of constants and jump tables that instructions refer to."""
+    return [
+        label
+        for line in body
+        for label in _PLACE.findall(line.text)
+        if not label.startswith(".LBB")
+    ]
+
+
+def _data(lines: Sequence[str], begin: int) -> list[str]:
+    end = begin
+    while end < len(lines) and re.match(
+        r"\t\.(long|quad|short|byte|zero|ascii|word|xword)", lines[end]
+    ):
+        end += 1
+    return [line.expandtabs(8).split(" #")[0].rstrip() for line in lines[begin:end]]
+
+
+def _with_names(
+    body: Sequence[AssemblyLine], blocks: Sequence[str], remark: str
+) -> list[AssemblyLine]:
+    """Write the names of LLVM's blocks beside the labels, as LLVM does where it is talkative."""
+    named: list[AssemblyLine] = []
+    for index, line in enumerate(body):
+        if not line.label.startswith(".LBB"):
+            named.append(line)
+            continue
+        votes: Counter[str] = Counter()
+        first: int | None = None
+        for later in body[index + 1 :]:
+            if later.label:
+                break
+            if later.source is not None:
+                votes[blocks[later.source]] += 1
+                first = later.source if first is None else first
+        block = votes.most_common(1)[0][0] if votes else ""
+        text = f"{line.text:40}{remark} %{block}" if block else line.text
+        named.append(AssemblyLine(text, first if block else None, line.label))
+    return named

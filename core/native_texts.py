@@ -1,0 +1,325 @@
+"""What a module was compiled to: bytecode, LLVM IR and assembly, tied to bindings and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm import relax, tirx
+
+from lowerscope.core.build_steps import FIRST_FOR_TENSORIR, RecordedBuild
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.assembly import assembly_of
+from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_in, match_calls
+from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of, piece_of
+from lowerscope.core.execution.twin import Chain, Origins, Twin, make_twin, origins_of
+from lowerscope.core.memo import key_of
+from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.relax_bindings import bound_in, callee_of, relax_functions
+from lowerscope.core.rendering.tensorir_parts import Part, blocks_in, parts_of
+from lowerscope.core.stages import Stages
+
+BEFORE_CALLS = "CallTIRRewrite"
+"""The pass after which a binding's call is one of the bytecode."""
+
+_RESHAPE = f"{BUILTIN}reshape"
+
+
+@dataclass(frozen=True)
+class Library:
+    """The code of a build's TensorIR functions: LLVM IR, whole and by function."""
+
+    text: str
+    functions: Mapping[str, LlvmFunction]
+
+
+def bytecode_text(stages: Stages, name: str) -> TextRecord:
+    """Return the bytecode of a Relax function, ``main`` if no name is given.
+
+    The line of a call has the spans of the function that it calls and of the binding, before the
+    passes, that it comes from.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function.
+    """
+    name = name or "main"
+    executable = stages.recorded.built.executable.as_text()
+    lines = bytecode_of(executable, name)
+    if not lines:
+        known = functions_in(executable)
+        raise LowerscopeError(
+            f"there is no bytecode of {name}",
+            where="bytecode",
+            todo=f"Choose one of {', '.join(known)}; TensorIR functions have LLVM IR and assembly",
+            choices=known,
+        )
+    calls = list(_calls_in(stages.recorded, name))
+    matches = match_calls(lines, [callee for _, callee in calls])
+    earlier = _before_passes(stages)
+    spans = [Span(entity=f"relax:{name}", first=1, last=len(lines))]
+    for index, number in matches.items():
+        binding, callee = calls[number]
+        if callee in stages.recorded.tensorir:
+            spans.append(Span(entity=f"tir:{callee}", first=index + 1, last=index + 1))
+        elif not callee.startswith(BUILTIN):
+            spans.append(Span(entity=f"ext:{callee}", first=index + 1, last=index + 1))
+        spans += [
+            Span(entity=each, first=index + 1, last=index + 1)
+            for each in earlier.get(binding, (binding,))
+        ]
+    text = "\n".join(line.text for line in lines)
+    return TextRecord(text=text, language="bytecode", spans=tuple(spans))
+
+
+def llvm_text(stages: Stages, name: str) -> TextRecord:
+    """Return the LLVM IR of a TensorIR function, with the lines that come from its loops.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or no code for it.
+    """
+    library = _library(stages)
+    piece = _piece(stages, library, name)
+    lines = [line.text for function in piece for line in function.lines]
+    origins = _origins(stages, name, piece)
+    gaps = []
+    end = 0
+    for function in piece[:-1]:
+        end += len(function.lines)
+        gaps.append(end)
+    return _record(stages, name, lines, _chains(origins, range(len(lines))), origins, "llvm", gaps)
+
+
+def assembly_text(stages: Stages, name: str) -> TextRecord:
+    """Return the assembly of a TensorIR function, with the lines that come from its loops.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or no code for it.
+    """
+    library = _library(stages)
+    piece = _piece(stages, library, name)
+    lines = assembly_of(library.text, library.functions, piece)
+    origins = _origins(stages, name, piece)
+    chains = _chains(origins, [line.source for line in lines])
+    return _record(stages, name, [line.text for line in lines], chains, origins, "asm", ())
+
+
+def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:
+    """Return the ids of the loops of a function after a pass of the build, in the text's order.
+
+    Lowering takes blocks and names of loops away: the ids are those of the loops that they were.
+    ``None`` where the function has kept its own, before the passes for TensorIR.
+    """
+    build = stages.recorded
+    names = [run.name for run in build.runs]
+    if name not in build.tensorir or FIRST_FOR_TENSORIR not in names[:index]:
+        return None
+    begin = names.index(FIRST_FOR_TENSORIR)
+    twin = twin_of(stages, name)
+    if [each for each, _ in twin.passes] != names[begin:]:
+        return None
+    return twin.loops_after(index - begin - 1)
+
+
+def twin_of(stages: Stages, name: str) -> Twin:
+    """Return the twin of a TensorIR function of the build, made once."""
+    function = stages.recorded.tensorir[name]
+    key = key_of("twin", stages.build_key, name)
+    return stages.keep("twin", key, lambda: make_twin(name, function, stages.target))
+
+
+def _library(stages: Stages) -> Library:
+    def make() -> Library:
+        modules = stages.recorded.built.executable.mod.imports
+        texts = [each.inspect_source("ll") for each in modules if each.kind == "llvm"]
+        functions: dict[str, LlvmFunction] = {}
+        for text in texts:
+            functions.update(functions_of(text))
+        return Library("\n".join(texts), functions)
+
+    key = key_of("library", stages.build_key)
+    return stages.keep("library", key, make, lambda library: 4 * len(library.text))
+
+
+def _piece(stages: Stages, library: Library, name: str) -> tuple[LlvmFunction, ...]:
+    known = tuple(stages.recorded.tensorir)
+    if not known:
+        raise LowerscopeError(
+            "the module has no TensorIR function, so LLVM was given nothing",
+            where=name,
+            todo="Lower some nodes as TE, or add the pass LegalizeOps",
+        )
+    if name not in known:
+        raise LowerscopeError(
+            f"there is no TensorIR function {name}" if name else "no function was named",
+            where="--function",
+            todo=f"Choose one of {', '.join(known)}",
+            choices=known,
+        )
+    piece = piece_of(library.functions, name)
+    if not piece:
+        raise LowerscopeError(
+            f"the library has no code for {name}",
+            where=name,
+            todo="Look at what calls it: it may have become a part of that",
+        )
+    return piece
+
+
+def _origins(stages: Stages, name: str, piece: Sequence[LlvmFunction]) -> Origins | None:
+    return origins_of(twin_of(stages, name), name, piece)
+
+
+def _chains(origins: Origins | None, sources: Iterable[int | None]) -> list[Chain]:
+    return [
+        () if origins is None or source is None else origins.lines[source] for source in sources
+    ]
+
+
+def _record(
+    stages: Stages,
+    name: str,
+    lines: Sequence[str],
+    chains: Sequence[Chain],
+    origins: Origins | None,
+    language: str,
+    gaps: Sequence[int],
+) -> TextRecord:
+    """Return a text that says first what became of loops that have no block of their own."""
+    parts = parts_of(name, stages.recorded.tensorir[name])
+    present = {loop for chain in chains for loop in chain}
+    remark = ";" if language == "llvm" else "#"
+    head: list[tuple[str, str]] = [(f"{remark} {name} for {_target_text(stages)}", "")]
+    if origins is None:
+        head.append((f"{remark} Lines are not tied to loops: alone, it compiles differently.", ""))
+    else:
+        head += [
+            (f"{remark} {text}", part.id)
+            for part in parts
+            if part.kind == "loop" and (text := _fate(part, present, origins.kept))
+        ]
+    written = [text for text, _ in head] + [""]
+    spans = [
+        Span(entity=entity, first=number, last=number)
+        for number, (_, entity) in enumerate(head, start=1)
+        if entity
+    ]
+    numbers: list[int] = []
+    for index, line in enumerate(lines):
+        if index in gaps:
+            written.append("")
+        written.append(line)
+        numbers.append(len(written))
+    spans += _spans(lines, chains, numbers, parts)
+    spans.sort(key=lambda span: (span.first, -span.last))
+    whole = Span(entity=f"tir:{name}", first=1, last=len(written))
+    return TextRecord(text="\n".join(written), language=language, spans=(whole, *spans))
+
+
+def _target_text(stages: Stages) -> str:
+    target = stages.target
+    processor = str(target.attrs.get("mcpu", "")) if hasattr(target, "attrs") else ""
+    return f"{target.kind.name}, {processor}" if processor else str(target.kind.name)
+
+
+def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
+    """Say what became of a loop without a block of its own; empty where it has one."""
+    if part.id in kept:
+        return ""
+    path = part.id.partition("/")[2]
+    loop = part.statement
+    if part.id in present:
+        return f"{path}: no block has its name; LLVM merged, unrolled or vectorized it"
+    if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1:
+        return f"{path}: gone, it runs once"
+    if loop.kind == tirx.ForKind.VECTORIZED:
+        return f"{path}: vectorized by TVM, so that each instruction is on all of it"
+    if loop.kind == tirx.ForKind.UNROLLED:
+        return f"{path}: unrolled by TVM"
+    return f"{path}: nothing is left of it"
+
+
+def _spans(
+    lines: Sequence[str], chains: Sequence[Chain], numbers: Sequence[int], parts: Sequence[Part]
+) -> list[Span]:
+    """Return the spans of loops and blocks: unbroken runs of lines, outer loops first."""
+    loops = [part.id for part in parts if part.kind == "loop"]
+    runs: dict[str, list[tuple[int, int]]] = {}
+    for loop in loops:
+        runs[loop] = list(_runs(lines, [loop in chain for chain in chains], numbers))
+    spans = [Span(entity=loop, first=a, last=b) for loop in loops for a, b in runs[loop]]
+    for part in parts:
+        if part.kind == "block":
+            loop = _loop_of(part, parts, lambda each: bool(runs[each]))
+            spans += [Span(entity=part.id, first=a, last=b) for a, b in runs.get(loop, ())]
+    return spans
+
+
+def _runs(
+    lines: Sequence[str], inside: Sequence[bool], numbers: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the first and last line of each run of lines; empty ones do not end it."""
+    first = last = 0
+    for line, within, number in zip(lines, inside, numbers, strict=True):
+        if within:
+            first = first or number
+            last = number
+        elif line and first:
+            yield first, last
+            first = 0
+    if first:
+        yield first, last
+
+
+def _loop_of(block: Part, parts: Sequence[Part], has_lines: Callable[[str], bool]) -> str:
+    """Return the innermost loop that has lines and no other block in it; empty if there is none."""
+    found = ""
+    for part in parts:
+        if part.kind == "loop" and has_lines(part.id):
+            inner = list(blocks_in(part.statement))
+            if len(inner) == 1 and inner[0].same_as(block.statement):
+                found = part.id
+    return found
+
+
+def _calls_in(build: RecordedBuild, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the bindings of a function that become calls of the bytecode, and what they call.
+
+    Their ids are those of the module that was built.
+    """
+    run = next(each for each in build.runs if each.name == BEFORE_CALLS)
+    function = dict(relax_functions(run.before)).get(name)
+    if function is None:
+        return
+    earlier = _inverse(match_bindings(build.module, run.before))
+    for bound in bound_in(name, function):
+        value = getattr(bound.binding, "value", None)
+        callee = callee_of(value)
+        if isinstance(callee, relax.ExternFunc):
+            symbol = str(callee.global_symbol)
+        elif callee is not None:
+            symbol = str(callee.name_hint)
+        elif isinstance(value, relax.Call) and getattr(value.op, "name", "") == "relax.reshape":
+            symbol = _RESHAPE
+        else:
+            continue
+        yield next(iter(earlier.get(bound.id, ())), bound.id), symbol
+
+
+def _before_passes(stages: Stages) -> Mapping[str, tuple[str, ...]]:
+    """Return what the bindings of the built module were before the passes."""
+    return _inverse(stages.transformed.bindings)
+
+
+def _inverse(matches: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for old, news in matches.items():
+        for new in news:
+            found[new] = (*found.get(new, ()), old)
+    return found
