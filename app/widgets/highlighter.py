@@ -203,3 +203,31 @@ def _colour_of(token: str) -> str | None:
 def _units(text: str) -> int:
     # Qt counts in UTF-16, where a character beyond the first 65,536 is two.
     return len(text) + sum(character > "\uffff" for character in text)
+
+
+def line_colours(line: str, language: str) -> list[tuple[int, int, str]]:
+    """The colours of a line that stands alone.
+
+    Returns
+    -------
+    list of (int, int, str)
+        Start and length in UTF-16 units, and the name of a colour of the theme.
+    """
+    lexer = _shared_lexer(language)
+    result: list[tuple[int, int, str]] = []
+    if lexer is None:
+        return result
+    wide = not line.isascii()
+    for start, token, value in lexer.get_tokens_unprocessed(line):
+        name = _colour_of(str(token))
+        if name is not None and value.strip():
+            length = len(value)
+            if wide:
+                start, length = _units(line[:start]), _units(value)
+            result.append((start, length, name))
+    return result
+
+
+@lru_cache(maxsize=8)
+def _shared_lexer(language: str) -> Lexer | None:
+    return _lexer(language)
