@@ -4,6 +4,7 @@ at, and what is written to a file."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -41,17 +42,24 @@ class Fetches:
     engine
         Who is asked. A method ``text`` that answers from what the engine has kept goes with a
         method ``derived_text`` that derives what is missing.
+    worker
+        Who is asked in the same way about the passes of the build, which it has made.
     shown
         Returns the recipe that is shown, and the metrics of its fonts.
     """
 
     def __init__(
-        self, engine: EngineClient, shown: Callable[[], tuple[Recipe, TextMetrics]]
+        self,
+        engine: EngineClient,
+        worker: EngineClient,
+        shown: Callable[[], tuple[Recipe, TextMetrics]],
     ) -> None:
         self._engine = engine
+        self._worker = worker
         self._shown = shown
-        # The request that is under way, by the number of the fetch.
-        self._requests: dict[int, int] = {}
+        self._numbers = count(1)
+        # The request that is under way, and who was asked, by the number of the fetch.
+        self._requests: dict[int, tuple[EngineClient, int]] = {}
 
     def text(
         self,
@@ -90,7 +98,10 @@ class Fetches:
     ) -> int:
         """Ask for the difference of two modules."""
         params = DifferenceParams(old=sides[0], new=sides[1])
-        return self._ask("difference", params, on_difference, on_problem)
+        moments = [side.moment for side in sides if side.moment is not None]
+        built = any(moment.clock == "build" for moment in moments)
+        client = self._worker if built else self._engine
+        return self._ask("difference", params, on_difference, on_problem, client)
 
     def values(
         self, name: str, on_values: Callable[[ValuesRecord], None], on_problem: OnProblem
@@ -110,9 +121,9 @@ class Fetches:
 
     def drop(self, number: int) -> None:
         """Forget about what is no longer looked at."""
-        request = self._requests.pop(number, None)
-        if request is not None:
-            self._engine.drop(request)
+        if number in self._requests:
+            client, request = self._requests.pop(number)
+            client.drop(request)
 
     def save_values(
         self, name: str, file: str, on_path: Callable[[str], None], on_problem: OnProblem
@@ -136,21 +147,24 @@ class Fetches:
         params: msgspec.Struct,
         on_record: Callable[[Any], None],
         on_problem: OnProblem,
+        client: EngineClient | None = None,
     ) -> int:
+        asked = client or self._engine
+        number = next(self._numbers)
+
         def take_record(record: Any) -> None:
             self._requests.pop(number, None)
             on_record(record)
 
         def take_problem(problem: Problem) -> None:
             if problem.code == "not-kept" and number in self._requests:
-                # The engine is a new one: what leads to the record has to be derived again.
-                self._requests[number] = self._engine.request(
-                    f"derived_{method}", params, take_record, take_problem
-                )
+                # It is a new one: what leads to the record has to be derived again.
+                request = asked.request(f"derived_{method}", params, take_record, take_problem)
+                self._requests[number] = (asked, request)
             else:
                 self._requests.pop(number, None)
                 on_problem(problem)
 
-        number = self._engine.request(method, params, take_record, take_problem)
-        self._requests[number] = number
+        request = asked.request(method, params, take_record, take_problem)
+        self._requests[number] = (asked, request)
         return number

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
+from lowerscope.app.comparing import comparing
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
 
@@ -211,6 +212,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             partial(stepping.set_clock, "build"),
             group="clock",
         ),
+        *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),

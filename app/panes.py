@@ -7,6 +7,7 @@ from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from lowerscope.app.views.details_view import DetailsView
+from lowerscope.app.views.difference_view import DifferenceView
 from lowerscope.app.views.fx_view import FxView
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.views.model_view import ModelView
@@ -22,6 +23,9 @@ from lowerscope.core.records import RunRecord
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
 BOTTOM = (("outcome", 1080), ("details", 360))
 BOTTOM_HEIGHT = 250
+
+DIFFERENCE_SHARE = 0.45
+"""Of the height of the panes that a difference has at least, when it is asked for."""
 
 
 class Panes(QMainWindow):
@@ -50,6 +54,8 @@ class Panes(QMainWindow):
         self.timeline_action.toggled.connect(self._show_timeline)
         self.outcome = Pane(self.tr("Outcome"))
         self.outcome.add_page("result", self.tr("Result"), self.result)
+        self.difference = DifferenceView(workspace, self.outcome.set_busy)
+        self.outcome.add_page("difference", self.tr("Difference"), self.difference)
         self.outcome.add_page("problems", self.tr("Problems"), self.problems)
         self.outcome.add_page("log", self.tr("Log"), self.log)
         self._workspace = workspace
@@ -71,6 +77,7 @@ class Panes(QMainWindow):
         workspace.problems_changed.connect(self._show_problems)
         workspace.snapshot_changed.connect(self._show_problems)
         workspace.run_changed.connect(self._show_result)
+        workspace.pins.wanted.connect(self.show_difference)
         workspace.recipe_wanted.connect(self._show_busy)
 
     def arrange(self) -> None:
@@ -136,6 +143,16 @@ class Panes(QMainWindow):
             self.outcome.set_current("problems")
         elif self.outcome.current() == "problems":
             self.outcome.set_current("result")
+
+    def show_difference(self) -> None:
+        """Show the difference, and let the keyboard go through it."""
+        dock = self.docks["outcome"]
+        dock.show()
+        self.outcome.set_current("difference")
+        if not dock.isFloating() and dock.height() < self.height() * DIFFERENCE_SHARE:
+            self._bottom = round(self.height() * DIFFERENCE_SHARE)
+            self._keep_bottom()
+        self.difference.page.diff.setFocus()
 
     def _show_result(self) -> None:
         record, shown = self._workspace.run_record, self._shown_run

@@ -159,6 +159,7 @@ class MainWindow(QMainWindow):
         workspace.activity_changed.connect(self._show_recipe)
         workspace.problems_changed.connect(self._show_recipe)
         workspace.selection_changed.connect(self._show_recipe)
+        workspace.pins.changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
 
     @property
@@ -275,6 +276,22 @@ class MainWindow(QMainWindow):
         place = places[-1 if step > 0 else 0] + step if places else 0
         self.workspace.select((nodes[max(0, min(place, len(nodes) - 1))].id,))
 
+    def show_difference(self) -> None:
+        """Show what the step that is looked at has changed, or what is pinned."""
+        self.panes.show_difference()
+
+    def next_change(self, step: int) -> None:
+        """Go to the next change of the difference, or to the one before."""
+        self.panes.show_difference()
+        difference = self.panes.difference
+        (difference.next_change if step > 0 else difference.previous_change)()
+
+    def compare_before(self) -> None:
+        """Compare with what undo goes back to."""
+        before = self.workspace.before
+        if before is not None:
+            self.workspace.pins.compare_with(before)
+
     def reset_layout(self) -> None:
         """Put every pane where it stands by default."""
         self.panes.arrange()
@@ -309,6 +326,8 @@ class MainWindow(QMainWindow):
             self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
     def _show_recipe(self) -> None:
+        from lowerscope.app.comparing import enable_comparing
+
         workspace, commands = self.workspace, self.commands
         recipe, snapshot = workspace.wanted, workspace.snapshot
         has_torch = snapshot is not None and snapshot.model.kind == "torch"
@@ -332,6 +351,7 @@ class MainWindow(QMainWindow):
         commands.enable("stop", bool(workspace.activity.text) or workspace.running)
         commands.enable("undo", workspace.can_undo)
         commands.enable("redo", workspace.can_redo)
+        enable_comparing(commands, workspace)
         if recipe is not None:
             self._show_binding(recipe, has_torch)
             commands.check(recipe.lowering)

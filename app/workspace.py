@@ -107,7 +107,7 @@ class Workspace(QObject):
         self._run_request: int | None = None
         self._run_waits = False
         self._reopening = False
-        self.fetches = Fetches(self.engine, self._shown)
+        self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
         self.pins = Pins(lambda: self._recipe, self.stepping, self)
         self._links = Links()
@@ -233,6 +233,11 @@ class Workspace(QObject):
     def can_redo(self) -> bool:
         """Whether a step was taken back."""
         return bool(self._history.redo)
+
+    @property
+    def before(self) -> Recipe | None:
+        """The recipe that `undo` goes back to from the one that is shown."""
+        return self._history.undo[-1] if self._history.undo else None
 
     def undo(self) -> None:
         """Take the last change of the recipe back, or the one that is on its way."""

@@ -63,16 +63,27 @@ class RecordedBuild:
                 where="build",
                 todo=f"Choose one from 0 to {len(self.runs)}",
             )
-        if number == 0:
-            return self.module
-        functions = self._wholes[number - 1].values()
-        return tvm.IRModule(dict(functions), attrs=self.module.attrs)
+        return self.module if number == 0 else self._joined(self._wholes[number - 1][1])
+
+    def module_before(self, number: int) -> tvm.IRModule:
+        """Return the whole module that a pass of `runs`, counted from 1, was applied to.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such pass.
+        """
+        self.module_after(number)
+        return self._joined(self._wholes[number - 1][0])
+
+    def _joined(self, functions: _Functions) -> tvm.IRModule:
+        return tvm.IRModule(dict(functions.values()), attrs=self.module.attrs)
 
     @cached_property
-    def _wholes(self) -> list[_Functions]:
-        """The functions of the whole module after each pass."""
+    def _wholes(self) -> list[tuple[_Functions, _Functions]]:
+        """The functions of the whole module before and after each pass."""
         before: dict[int, _Functions] = {0: _functions(self.module)}
-        wholes: list[_Functions] = []
+        wholes: list[tuple[_Functions, _Functions]] = []
         for number, run in enumerate(self.runs, start=1):
             # Inside of a pass, `before` goes from one to the next of those that it calls.
             given = before[run.parent]
@@ -86,7 +97,7 @@ class RecordedBuild:
                 }
             before[number] = given
             before[run.parent] = rest | made
-            wholes.append(rest | made)
+            wholes.append((given, rest | made))
         return wholes
 
     @cached_property

@@ -48,9 +48,11 @@ def side_module(stages: Stages, side: Side) -> tvm.IRModule:
         return stages.completed
     if not side.before or moment.index == 0:
         return stages.module_at(moment)
-    if moment.clock == "passes" and moment.index <= len(stages.transformed.runs):
-        return stages.transformed.runs[moment.index - 1].before
-    return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
+    if moment.clock == "translate":
+        return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
+    if moment.clock == "build":
+        return stages.recorded.module_before(moment.index)
+    return stages.transformed.module_before(moment.index)
 
 
 def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
@@ -59,13 +61,17 @@ def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, 
 
 
 def _step_name(stages: Stages, side: Side) -> str:
+    """Return the name of the step that a moment is after; empty where there is none."""
     moment = side.moment
     if moment is None or moment.index == 0:
         return ""
-    runs = stages.transformed.runs
-    if moment.clock == "passes" and moment.index <= len(runs):
-        return runs[moment.index - 1].name
-    return ""
+    if moment.clock == "translate":
+        traced = stages.traced
+        names = [] if traced is None else [node.name for node in traced.graph_module.graph.nodes]
+    else:
+        runs = stages.recorded.runs if moment.clock == "build" else stages.transformed.runs
+        names = [run.name for run in runs]
+    return names[moment.index - 1] if moment.index <= len(names) else ""
 
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:

@@ -220,6 +220,8 @@ class Pipeline:
         """
         for side in (old, new):
             self._check_kept(side.recipe, progress)
+            if side.moment is not None and side.moment.clock == "build":
+                self._check_built(side.recipe, progress)
         return self.derived_difference(old, new, progress)
 
     def derived_difference(self, old: Side, new: Side, progress: Progress) -> DifferenceRecord:
@@ -286,6 +288,10 @@ class Pipeline:
     def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
         if self.stages(recipe, progress).transform_key not in self._memo:
             raise LowerscopeError("the module is not kept", code="not-kept")
+
+    def _check_built(self, recipe: Recipe, progress: Progress) -> None:
+        if self.stages(recipe, progress).build_key not in self._memo:
+            raise LowerscopeError("the build is not kept", code="not-kept")
 
     def write_rule(self, recipe: Recipe, node: str, file: str, progress: Progress) -> SourceLine:
         """Write a working rule for a node into a file: see `rule_files.write_rule`."""

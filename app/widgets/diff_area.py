@@ -1,8 +1,6 @@
 """The text part of the diff view: rows of two columns, or of one; only what is in view is drawn."""
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -19,21 +17,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.diff_document import DiffDocument
 from lowerscope.app.widgets.diff_paint import DiffPainter, Place
-from lowerscope.app.widgets.diff_rows import (
-    CHANGES,
-    DiffPart,
-    Fold,
-    Row,
-    change_starts,
-    partners,
-    rows_of,
-)
+from lowerscope.app.widgets.diff_rows import CHANGES, DiffPart, Row, partners
 from lowerscope.app.widgets.diff_selection import DiffSelection, Side, Spot
 from lowerscope.app.widgets.diff_strip import DiffStrip
 from lowerscope.app.widgets.typefaces import CODE_LINE
-
-TITLE_HEIGHT = 28
 
 Words = Callable[[str, str], tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]]
 """The columns of what changed in an old and a new line."""
@@ -51,6 +40,13 @@ class DiffArea(QAbstractScrollArea):
     ----------
     words : callable
         Says what changed inside of a line.
+
+    Attributes
+    ----------
+    document : DiffDocument
+        The rows, in view or not.
+    selection : DiffSelection
+        What is selected.
 
     Signals
     -------
@@ -71,17 +67,9 @@ class DiffArea(QAbstractScrollArea):
 
     def __init__(self, words: Words, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words = words
-        self._parts: Sequence[DiffPart] = ()
-        self._rows: list[Row] = []
-        self._tops: list[int] = [0]
-        self._starts: list[int] = []
-        self._unified = False
-        self._opened: set[Fold] = set()
-        self._closed: set[int] = set()
         self._current = 0
-        self._longest = 0
         self._pressed: Spot | None = None
+        self.document = DiffDocument()
         self.selection = DiffSelection()
         self._painter = DiffPainter(words)
         self.strip = DiffStrip(self)
@@ -98,57 +86,28 @@ class DiffArea(QAbstractScrollArea):
 
     def set_parts(self, parts: Sequence[DiffPart], language: str) -> None:
         """Show another difference, from its top."""
-        self._parts = parts
-        self._opened.clear()
-        self._closed = {
-            number for number, part in enumerate(parts) if part.title and part.status == "same"
-        }
+        self.document.set_parts(parts)
         self._painter.set_parts(parts, language)
-        lines = (line for part in parts for side in (part.old, part.new) for line in side)
-        self._longest = max(map(len, lines), default=0)
         self._current = 0
-        self.selection.clear()
-        self._make_rows()
+        self._show_rows()
         self.verticalScrollBar().setValue(0)
         self.horizontalScrollBar().setValue(0)
 
     def set_unified(self, unified: bool) -> None:
         """Show one column, or two; what is at the top stays."""
-        if unified == self._unified:
+        if unified == self.document.unified:
             return
-        top = self._row_at(0)
-        here = self._rows[top] if self._rows else None
-        self._unified = unified
-        self.selection.clear()
-        self._make_rows()
+        top = self.document.at(self.verticalScrollBar().value())
+        here = self.document.rows[top] if self.document.rows else None
+        self.document.set_unified(unified)
+        self._show_rows()
         if here is not None:
-            self._current = self._find(here)
-            self.verticalScrollBar().setValue(self._tops[self._current])
-
-    @property
-    def unified(self) -> bool:
-        """Whether there is one column."""
-        return self._unified
-
-    def parts(self) -> Sequence[DiffPart]:
-        """What is compared."""
-        return self._parts
-
-    def rows(self) -> Sequence[Row]:
-        """All rows, also those that are not in view."""
-        return self._rows
+            self._current = self.document.like(here)
+            self.verticalScrollBar().setValue(self.document.tops[self._current])
 
     def current(self) -> int:
         """Place of the row that the keyboard is at."""
         return self._current
-
-    def texts_of(self, row: Row) -> tuple[str | None, str | None]:
-        """The lines that a row shows on either side."""
-        part = self._parts[row.part]
-        code = row.kind not in ("title", "fold")
-        old = part.old[row.old - 1] if code and row.old else None
-        new = part.new[row.new - 1] if code and row.new else None
-        return old, new
 
     def set_matches(self, matches: dict[tuple[int, str, int], list[tuple[int, int]]]) -> None:
         """Mark columns that were found, by part, side (``"old"`` or ``"new"``) and line."""
@@ -157,29 +116,26 @@ class DiffArea(QAbstractScrollArea):
 
     # Going through it
 
-    def changes(self) -> Sequence[int]:
-        """Places of the rows at which a change begins."""
-        return self._starts
-
     def next_change(self) -> bool:
         """Go to the next change below the current row; False behind the last one."""
-        later = [place for place in self._starts if place > self._current]
+        later = [place for place in self.document.changes if place > self._current]
         if later:
             self.go_to(later[0])
         return bool(later)
 
     def previous_change(self) -> bool:
         """Go to the change before; False before the first one."""
-        earlier = [place for place in self._starts if place < self._current]
+        earlier = [place for place in self.document.changes if place < self._current]
         if earlier:
             self.go_to(earlier[-1])
         return bool(earlier)
 
     def go_to(self, place: int) -> None:
         """Make a row the current one, and show it with what is around it."""
-        self._current = max(0, min(place, len(self._rows) - 1))
+        tops = self.document.tops
+        self._current = max(0, min(place, len(self.document.rows) - 1))
         bar, height = self.verticalScrollBar(), self.viewport().height()
-        top, bottom = self._tops[self._current], self._tops[self._current + 1]
+        top, bottom = tops[self._current], tops[self._current + 1]
         margin = min(3 * CODE_LINE, max(0, (height - CODE_LINE) // 2))
         if top - margin < bar.value():
             bar.setValue(top - margin if bar.value() - top < height else top - height // 3)
@@ -191,77 +147,55 @@ class DiffArea(QAbstractScrollArea):
 
     def show_line(self, part: int, side: str, line: int) -> None:
         """Go to a line, out of its fold if it is in one."""
-        self._closed.discard(part)
-        self._make_rows()
-        for row in self._rows:
-            first = row.old if side == "old" else row.new
-            if row.kind == "fold" and row.part == part and first <= line < first + row.folded:
-                self._opened.add((part, row.old))
-                self._make_rows()
-                break
-        self.go_to(
-            next(
-                place
-                for place, row in enumerate(self._rows)
-                if row.part == part and (row.old if side == "old" else row.new) == line
-            )
-        )
+        place = self.document.show_line(part, side, line)
+        self._show_rows()
+        self.go_to(place)
 
     def show_part(self, title: str) -> None:
         """Bring the part with this title to the top."""
-        for place, row in enumerate(self._rows):
-            if row.kind == "title" and self._parts[row.part].title == title:
-                self._current = place
-                self.verticalScrollBar().setValue(self._tops[place])
-                self.viewport().update()
-                self.moved.emit()
+        place = self.document.title(title)
+        if place >= 0:
+            self._current = place
+            self.verticalScrollBar().setValue(self.document.tops[place])
+            self.viewport().update()
+            self.moved.emit()
 
     def toggle(self, place: int) -> None:
         """Unfold equal lines; or show a part's lines, or its title alone."""
-        row = self._rows[place]
-        if row.kind == "fold":
-            self._opened.add((row.part, row.old))
-        elif row.kind == "title":
-            self._closed ^= {row.part}
-        else:
-            return
-        self._make_rows()
-        self._current = min(place, len(self._rows) - 1)
-        self.moved.emit()
+        if self.document.toggle(place):
+            self._show_rows()
+            self._current = min(place, len(self.document.rows) - 1)
+            self.moved.emit()
 
     def unfold_all(self) -> None:
         """Show every line."""
-        here = self._rows[self._current] if self._rows else None
-        self._closed.clear()
-        for row in rows_of(self._parts, self._unified):
-            if row.kind == "fold":
-                self._opened.add((row.part, row.old))
-        self._make_rows()
-        if here is not None:
-            self.go_to(self._find(here))
+        self._fold(self.document.unfold_all)
 
     def fold_all(self) -> None:
         """Fold all equal lines."""
-        here = self._rows[self._current] if self._rows else None
-        self._opened.clear()
-        self._make_rows()
+        self._fold(self.document.fold_all)
+
+    def _fold(self, change: Callable[[], None]) -> None:
+        here = self.document.rows[self._current] if self.document.rows else None
+        change()
+        self._show_rows()
         if here is not None:
-            self.go_to(self._find(here))
+            self.go_to(self.document.like(here))
 
     # Copying
 
     def select_all(self) -> None:
         """Select all lines of a side: the one that was clicked last, or the new one."""
-        self.selection.select_all(self._unified, len(self._rows))
+        self.selection.select_all(self.document.unified, len(self.document.rows))
         self.viewport().update()
 
     def selected_text(self) -> str:
         """What is selected, line by line."""
         lines = []
         for place, start, end in self.selection.parts():
-            if place >= len(self._rows):
+            if place >= len(self.document.rows):
                 break
-            text = self.selection.text_of(self.texts_of(self._rows[place]))
+            text = self.selection.text_of(self.document.texts_of(self.document.rows[place]))
             if text is not None:
                 lines.append(text[start:end])
         return "\n".join(lines)
@@ -269,41 +203,29 @@ class DiffArea(QAbstractScrollArea):
     def copy(self) -> None:
         """Put what is selected on the clipboard; without that, the current line."""
         text = self.selected_text()
-        if not text and self._rows:
-            old, new = self.texts_of(self._rows[self._current])
+        if not text and self.document.rows:
+            old, new = self.document.texts_of(self.document.rows[self._current])
             text = new or old or ""
         if text:
             QGuiApplication.clipboard().setText(text)
 
     # Where things are
 
-    def _find(self, row: Row) -> int:
-        """The place of the row that shows what another one showed, or of one close by."""
-        wanted = (row.part, row.new or row.old)
-        for place, each in enumerate(self._rows):
-            last = (each.new or each.old) + max(0, each.folded - 1)
-            if (each.part, last) >= wanted and (each.kind == "title") == (row.kind == "title"):
-                return place
-        return max(0, len(self._rows) - 1)
-
-    def _make_rows(self) -> None:
-        self._rows = rows_of(self._parts, self._unified, self._opened, self._closed)
-        heights = (TITLE_HEIGHT if row.kind == "title" else CODE_LINE for row in self._rows)
-        self._tops = [0, *accumulate(heights)]
-        self._starts = change_starts(self._rows)
-        self.strip.set_rows(self._rows, self._tops)
-        self._current = max(0, min(self._current, len(self._rows) - 1))
+    def _show_rows(self) -> None:
+        self.selection.clear()
+        self.strip.set_rows(self.document.rows, self.document.tops)
+        self._current = max(0, min(self._current, len(self.document.rows) - 1))
         self._fit_bars()
         self.viewport().update()
 
     def _fit_bars(self) -> None:
         height, width = self.viewport().height(), self._column_width()
         vertical, horizontal = self.verticalScrollBar(), self.horizontalScrollBar()
-        vertical.setRange(0, max(0, self._tops[-1] + CODE_LINE - height))
+        vertical.setRange(0, max(0, self.document.tops[-1] + CODE_LINE - height))
         vertical.setPageStep(max(1, height - CODE_LINE))
         vertical.setSingleStep(CODE_LINE)
-        text = self._painter.text_width(self._longest)
-        horizontal.setRange(0, max(0, round(text - width + 24)) if self._rows else 0)
+        text = self._painter.text_width(self.document.longest)
+        horizontal.setRange(0, max(0, round(text - width + 24)) if self.document.rows else 0)
         horizontal.setPageStep(max(1, round(width)))
         horizontal.setSingleStep(40)
         self._show_place()
@@ -311,24 +233,28 @@ class DiffArea(QAbstractScrollArea):
     def _column_width(self) -> float:
         """The room of a column beside its line numbers."""
         width = float(self.viewport().width())
-        gutter = self._painter.gutter(self._unified)
-        return width - gutter if self._unified else (width - 1) / 2 - gutter
+        gutter = self._painter.gutter(self.document.unified)
+        return width - gutter if self.document.unified else (width - 1) / 2 - gutter
 
     def _row_at(self, y: float) -> int:
-        place = bisect_right(self._tops, y + self.verticalScrollBar().value()) - 1
-        return max(0, min(place, len(self._rows) - 1))
+        return self.document.at(y + self.verticalScrollBar().value())
 
     def visible(self, area: QRect) -> Iterator[tuple[int, Row, float, float]]:
         """Place, row, top and height of what touches an area of the viewport."""
-        offset = self.verticalScrollBar().value()
-        for place in range(self._row_at(area.top()), len(self._rows)):
-            top = self._tops[place] - offset
+        offset, tops = self.verticalScrollBar().value(), self.document.tops
+        for place in range(self._row_at(area.top()), len(self.document.rows)):
+            top = tops[place] - offset
             if top > area.bottom():
                 return
-            yield place, self._rows[place], top, self._tops[place + 1] - self._tops[place]
+            yield (
+                place,
+                self.document.rows[place],
+                top,
+                self.document.tops[place + 1] - self.document.tops[place],
+            )
 
     def _side_at(self, x: float) -> Side:
-        if self._unified:
+        if self.document.unified:
             return "both"
         return "old" if x < self.viewport().width() / 2 else "new"
 
@@ -337,12 +263,12 @@ class DiffArea(QAbstractScrollArea):
         row = self._row_at(place.y())
         text = self._text_of_side(row, side)
         left = 0.0 if side != "new" else (self.viewport().width() + 1) / 2
-        x = place.x() - left - self._painter.gutter(self._unified)
+        x = place.x() - left - self._painter.gutter(self.document.unified)
         x += self.horizontalScrollBar().value()
         return row, self._painter.lines.column(text, x) if text else 0
 
     def _text_of_side(self, place: int, side: Side) -> str:
-        old, new = self.texts_of(self._rows[place])
+        old, new = self.document.texts_of(self.document.rows[place])
         return (old if side == "old" else new if side == "new" else new or old) or ""
 
     # Slots
@@ -356,7 +282,7 @@ class DiffArea(QAbstractScrollArea):
 
     def _scroll_to_share(self, share: float) -> None:
         height = self.viewport().height()
-        self.verticalScrollBar().setValue(round(share * self._tops[-1] - height / 2))
+        self.verticalScrollBar().setValue(round(share * self.document.tops[-1] - height / 2))
 
     # Qt
 
@@ -365,17 +291,17 @@ class DiffArea(QAbstractScrollArea):
         place = Place(
             width=self.viewport().width(),
             shift=self.horizontalScrollBar().value(),
-            unified=self._unified,
+            unified=self.document.unified,
         )
         self._painter.paint_ground(painter, event.rect(), place)
         for number, row, top, height in self.visible(event.rect()):
             rect = QRectF(0, top, place.width, height)
             if row.kind == "title":
-                self._painter.paint_title(painter, row, rect, row.part in self._closed)
+                self._painter.paint_title(painter, row, rect, self.document.is_closed(row.part))
             elif row.kind == "fold":
                 self._painter.paint_fold(painter, row, rect)
             else:
-                pair = partners(self._parts, row) if row.kind in CHANGES else None
+                pair = partners(self.document.parts, row) if row.kind in CHANGES else None
                 chosen = self.selection.columns(number)
                 self._painter.paint_line(painter, row, rect, place, pair, chosen)
             if number == self._current and self.hasFocus():
@@ -396,10 +322,10 @@ class DiffArea(QAbstractScrollArea):
         self.viewport().update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() != Qt.MouseButton.LeftButton or not self._rows:
+        if event.button() != Qt.MouseButton.LeftButton or not self.document.rows:
             return
         place = self._row_at(event.position().y())
-        if self._rows[place].kind in ("title", "fold"):
+        if self.document.rows[place].kind in ("title", "fold"):
             self.selection.clear()
             self.toggle(place)
             return
@@ -411,7 +337,7 @@ class DiffArea(QAbstractScrollArea):
         self.moved.emit()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if not self._rows:
+        if not self.document.rows:
             return
         if self._pressed is not None:
             self.selection.extend(self._spot(event.position(), self.selection.side))
@@ -421,7 +347,7 @@ class DiffArea(QAbstractScrollArea):
                 self.verticalScrollBar().setValue(self.verticalScrollBar().value() + step)
             self.viewport().update()
             return
-        row = self._rows[self._row_at(event.position().y())]
+        row = self.document.rows[self._row_at(event.position().y())]
         hand = row.kind in ("title", "fold")
         shape = Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.IBeamCursor
         self.viewport().setCursor(shape)
@@ -430,7 +356,7 @@ class DiffArea(QAbstractScrollArea):
         self._pressed = None
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        if not self._rows:
+        if not self.document.rows:
             return
         side = self._side_at(event.position().x())
         row, column = self._spot(event.position(), side)
@@ -456,14 +382,14 @@ class DiffArea(QAbstractScrollArea):
             self.selection.clear()
             self.viewport().update()
             self.escape_pressed.emit()
-        elif not self._rows:
+        elif not self.document.rows:
             super().keyPressEvent(event)
         elif key in _STEPS:
             self.go_to(self._current + _STEPS[Qt.Key(key)])
         elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             self.go_to(self._current + (page if key == Qt.Key.Key_PageDown else -page))
         elif key in (Qt.Key.Key_Home, Qt.Key.Key_End):
-            self.go_to(0 if key == Qt.Key.Key_Home else len(self._rows) - 1)
+            self.go_to(0 if key == Qt.Key.Key_Home else len(self.document.rows) - 1)
         elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             bar = self.horizontalScrollBar()
             bar.setValue(bar.value() + (40 if key == Qt.Key.Key_Right else -40))

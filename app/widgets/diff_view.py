@@ -111,14 +111,14 @@ class DiffView(QWidget):
 
     def change(self) -> tuple[int, int]:
         """Which change the current row is at or below, from 1, and how many there are."""
-        starts = self.area.changes()
+        starts = self.area.document.changes
         return sum(place <= self.area.current() for place in starts), len(starts)
 
     # Finding
 
     def open_find(self) -> None:
         """Open the find bar."""
-        if not self.area.parts():
+        if not self.area.document.parts:
             return
         chosen = self.area.selected_text()
         self.find_bar.open_field(chosen if chosen and "\n" not in chosen else None)
@@ -153,7 +153,7 @@ class DiffView(QWidget):
 
     def _find_all(self, pattern: re.Pattern[str]) -> list[_Found]:
         """Every place, in the order of the rows; what is the same on both sides counts once."""
-        parts = self.area.parts()
+        parts = self.area.document.parts
         found: list[_Found] = []
         for row in rows_of(parts, True, None):
             if row.kind == "title":
@@ -192,17 +192,17 @@ class DiffView(QWidget):
 
     def _describe(self) -> None:
         """Let a screen reader say the current row."""
-        rows = self.area.rows()
+        rows = self.area.document.rows
         text = self._row_text(rows[self.area.current()]) if rows else ""
         self.area.setAccessibleDescription(text)
         self.moved.emit()
 
     def _row_text(self, row: Row) -> str:
         if row.kind == "title":
-            return title_text(self.area.parts()[row.part])
+            return title_text(self.area.document.parts[row.part])
         if row.kind == "fold":
             return fold_text(row)
-        old, new = self.area.texts_of(row)
+        old, new = self.area.document.texts_of(row)
         sign = SIGNS.get(row.kind, "")
         number = row.new or row.old
         text = f"{old} → {new}" if row.kind == "changed" else new if new is not None else old
@@ -226,4 +226,3 @@ class DiffView(QWidget):
             menu.addAction(action)
         menu.exec(position)
         menu.deleteLater()
-

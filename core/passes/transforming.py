@@ -69,6 +69,11 @@ class TransformedModel:
             raise LowerscopeError(f"{run.name} made no module", where=f"step {number}")
         return run.after
 
+    def module_before(self, number: int) -> tvm.IRModule:
+        """Return the module that a pass of `runs`, counted from 1, was given."""
+        self.module_after(number)
+        return self.runs[number - 1].before
+
 
 def transform(
     module: tvm.IRModule,

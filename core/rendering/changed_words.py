@@ -43,6 +43,10 @@ def _add(ranges: list[Range], start: int, end: int, line: str) -> None:
     """Add a range, as one with that before it where only blanks stand between."""
     if start == end:
         return
+    words = line[start:end].strip()
+    if words:
+        start = line.index(words, start)
+        end = start + len(words)
     if ranges and not line[ranges[-1][1] : start].strip():
         ranges[-1] = (ranges[-1][0], end)
     else:

@@ -1,0 +1,87 @@
+"""The commands that compare: steps, lowerings and pipelines."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lowerscope.app.actions import Command, Commands
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.recipe import STRATEGIES
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+    from lowerscope.app.workspace import Workspace
+
+_LOWERINGS = {"high-level": "High-level", "te": "TE", "library": "Library"}
+
+
+def comparing(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands of the menu on comparing."""
+    pins, tr = window.workspace.pins, window.tr
+    menu = tr("&Compare")
+    return (
+        Command("difference", menu, tr("&Difference"), window.show_difference, "Ctrl+D"),
+        Command("next-change", menu, tr("&Next change"), partial(window.next_change, 1), "F7"),
+        Command(
+            "previous-change",
+            menu,
+            tr("P&revious change"),
+            partial(window.next_change, -1),
+            "Shift+F7",
+        ),
+        Command(
+            "pin-step", menu, tr("&Pin this step"), pins.pin_here, "Ctrl+Shift+D", separated=True
+        ),
+        Command(
+            "compare-pinned",
+            menu,
+            tr("&Compare with the pinned step"),
+            pins.compare_here,
+            "Ctrl+Alt+D",
+        ),
+        Command("swap-sides", menu, tr("&Swap the sides"), pins.swap),
+        Command("unpin", menu, tr("&Unpin"), pins.clear),
+        Command(
+            "compare-before",
+            menu,
+            tr("Compare with what &Undo goes back to"),
+            window.compare_before,
+            separated=True,
+        ),
+        *(
+            Command(
+                f"compare-{lowering}",
+                menu,
+                tr("Compare with all nodes as {0}").format(_LOWERINGS[lowering]),
+                partial(pins.compare_lowering, lowering),
+                separated=lowering == STRATEGIES[0],
+            )
+            for lowering in STRATEGIES
+        ),
+        *(
+            Command(
+                f"compare-steps-{preset.name}",
+                menu,
+                tr("Compare with the pipeline “{0}”").format(preset.title),
+                partial(pins.compare_steps, preset.steps),
+                separated=preset is PRESETS[0],
+            )
+            for preset in PRESETS
+        ),
+    )
+
+
+def enable_comparing(commands: Commands, workspace: Workspace) -> None:
+    """Let those commands be available that there is something for."""
+    snapshot, pinned = workspace.snapshot, workspace.pins.first is not None
+    has_torch = snapshot is not None and snapshot.model.kind == "torch"
+    for key in ("difference", "next-change", "previous-change", "pin-step"):
+        commands.enable(key, snapshot is not None)
+    for key in ("compare-pinned", "swap-sides", "unpin"):
+        commands.enable(key, pinned)
+    commands.enable("compare-before", workspace.before is not None)
+    for lowering in STRATEGIES:
+        commands.enable(f"compare-{lowering}", has_torch)
+    for preset in PRESETS:
+        commands.enable(f"compare-steps-{preset.name}", snapshot is not None)

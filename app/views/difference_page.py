@@ -1,0 +1,201 @@
+"""The text of a difference, with the list of its functions; fetched when it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+
+from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.difference_records import DifferenceRecord, FunctionDifference, Side, Status
+from lowerscope.core.errors import Problem
+from lowerscope.core.rendering.changed_words import changed_words
+from lowerscope.core.step_records import Moment
+
+MARKS: dict[Status, str] = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
+ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "removed": "wrong"}
+
+LIST_WIDTH = 230
+
+
+class DifferencePage(QWidget):
+    """The functions that differ at the left, and their lines.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether a difference is on its way.
+
+    Signals
+    -------
+    shown
+        Another difference has come, or a problem.
+    """
+
+    shown = Signal()
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._record: DifferenceRecord | None = None
+        self._sides: tuple[Side, Side] | None = None
+        self._filter = ""
+        self._all = False
+        self.diff = DiffView(self.tr("Difference"), changed_words)
+        self.functions = Table(
+            self.tr("Functions of the difference"),
+            (
+                Column("", width=28, tooltip=self.tr("Status")),
+                Column(self.tr("function"), stretch=True),
+                Column(self.tr("lines"), numeric=True),
+            ),
+        )
+        self.functions.row_clicked.connect(self._choose)
+        self.functions.empty.set_text(self.tr("No function"), "")
+        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split.addWidget(self.functions)
+        right = QWidget()
+        self.column = QVBoxLayout(right)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(0)
+        self.column.addWidget(self.diff, 1)
+        self.split.addWidget(right)
+        self.split.setStretchFactor(1, 1)
+        self.split.setSizes([LIST_WIDTH, 900])
+        self.split.setCollapsible(1, False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.split)
+        workspace.selection_changed.connect(self._follow_selection)
+
+    @property
+    def record(self) -> DifferenceRecord | None:
+        """What is shown; ``None`` before it has come, and where there was a problem."""
+        return self._record
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is shown is the difference of the workspace's two sides."""
+        return self._record is not None and self._sides == self._workspace.pins.sides
+
+    def show_sides(self) -> None:
+        """Show the difference of the workspace's two sides, as soon as it is there."""
+        sides = self._workspace.pins.sides
+        if sides is None:
+            self._fetching.forget()
+            self._show_problem(self.tr("Nothing is open"), "")
+        else:
+            self._fetching.want(msgspec.json.encode(sides).decode())
+
+    def forget(self) -> None:
+        """Count what is shown as out of date."""
+        self._fetching.forget()
+
+    def set_filter(self, text: str, everything: bool) -> None:
+        """Show the functions with this in their names; those that are the same as well, or not."""
+        if (text, everything) != (self._filter, self._all):
+            self._filter, self._all = text, everything
+            self._show_functions()
+
+    def _ask(self, _sides: str, _moment: Moment | None = None) -> int:
+        sides = self._workspace.pins.sides
+        assert sides is not None
+        return self._workspace.fetches.difference(sides, self._take, self._take_problem)
+
+    def _take(self, record: DifferenceRecord) -> None:
+        self._fetching.settle(came=True)
+        self._record, self._sides = record, self._workspace.pins.sides
+        self._show_functions()
+        self._follow_selection()
+        self.shown.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._fetching.settle(came=False)
+        self._show_problem(problem.what[:1].upper() + problem.what[1:], problem.todo)
+
+    def _show_problem(self, title: str, hint: str) -> None:
+        self._record = None
+        self.functions.set_rows(())
+        self.diff.set_empty(title, hint)
+        self.diff.set_parts(())
+        self.shown.emit()
+
+    def _show_functions(self) -> None:
+        record = self._record
+        if record is None:
+            return
+        wanted = self._filter.lower()
+        named = [each for each in record.functions if wanted in each.name.lower()]
+        chosen = [each for each in named if self._all or each.status != "same"]
+        self.functions.set_rows([_row(each) for each in chosen])
+        if not chosen:
+            self.diff.set_empty(*self._nothing(bool(named)))
+        self.diff.set_parts([_part(each) for each in chosen], record.language)
+
+    def _nothing(self, named: bool) -> tuple[str, str]:
+        if named:
+            hint = self.tr("Tick “same too” to see the functions all the same.")
+            return self.tr("Nothing differs"), hint
+        return self.tr("No function has this in its name"), ""
+
+    def _choose(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        self.diff.show_part(key)
+
+    def _follow_selection(self) -> None:
+        """Bring what is selected in the other panes into view."""
+        linked = self._workspace.selection.linked
+        rows = [row.key for row in self.functions.rows()]
+        found = [key for key in rows if f"tir:{key}" in linked]
+        self.functions.set_selection(found)
+        if found:
+            self.functions.reveal(found[0])
+            self.diff.show_part(found[0])
+
+
+def _row(function: FunctionDifference) -> Row:
+    role = ROLES[function.status]
+    counts = [
+        f"{MARKS[status]}{count}"
+        for status, count in _counts(function)
+        if count and function.status != "same"
+    ]
+    return Row(
+        function.name,
+        (
+            Cell(MARKS[function.status], role, bold=True, tooltip=function.status),
+            Cell(function.name, "quiet" if function.status == "same" else ""),
+            Cell(" ".join(counts), "quiet"),
+        ),
+    )
+
+
+def _counts(function: FunctionDifference) -> tuple[tuple[Status, int], ...]:
+    return (
+        ("added", function.added),
+        ("removed", function.removed),
+        ("changed", function.changed),
+    )
+
+
+def _part(function: FunctionDifference) -> DiffPart:
+    old = function.old.split("\n") if function.status != "added" else []
+    same = function.status == "same"
+    new = (function.old if same else function.new).split("\n")
+    return DiffPart(
+        title=function.name,
+        status=function.status,
+        old=old,
+        new=new if function.status != "removed" else [],
+        runs=[DiffRun(run.status, run.old, run.new, run.length) for run in function.runs],
+    )

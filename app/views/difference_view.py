@@ -1,0 +1,190 @@
+"""The comparison of two steps: what each side is, a filter for both, and their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.views.difference_page import DifferencePage
+from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.workspace import Workspace
+
+
+class DifferenceView(QWidget):
+    """The page on what a step changed, or on what is pinned.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether a difference is on its way.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._pins = workspace.pins
+        self.page = DifferencePage(workspace, set_busy)
+        self.columns = SegmentedSwitch(
+            self.tr("Columns"),
+            (
+                Segment("two", self.tr("Side by side")),
+                Segment("one", self.tr("Unified")),
+            ),
+        )
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(self.tr("Filter functions"))
+        self.filter.setAccessibleName(self.tr("Filter functions of both sides"))
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMaximumWidth(220)
+        self.same = QCheckBox(self.tr("same too"))
+        self.same.setToolTip(self.tr("Show the functions that are the same on both sides as well"))
+        self.figure = QLabel()
+        self.figure.setProperty("role", "quiet")
+        self.previous = self._tool(self.tr("Previous change (Shift+F7)"))
+        self.following = self._tool(self.tr("Next change (F7)"))
+        self.pin = self._button(
+            self.tr("Pin"), self.tr("Keep what is looked at as the old side (Ctrl+Shift+D)")
+        )
+        self.swap = self._button(self.tr("Swap"), self.tr("Let the sides change places"))
+        self.unpin = self._button(self.tr("Unpin"), self.tr("Follow the step that is looked at"))
+        self.old_label = self._label()
+        self.new_label = self._label()
+        self._lay_out()
+        self.columns.changed.connect(self._set_columns)
+        self.filter.textChanged.connect(self._set_filter)
+        self.same.toggled.connect(self._set_filter)
+        self.previous.clicked.connect(self.previous_change)
+        self.following.clicked.connect(self.next_change)
+        self.pin.clicked.connect(self._pins.pin_here)
+        self.swap.clicked.connect(self._pins.swap)
+        self.unpin.clicked.connect(self._pins.clear)
+        self.page.shown.connect(self._show_labels)
+        self.page.diff.moved.connect(self._show_figure)
+        self._pins.changed.connect(self._show_sides)
+        workspace.snapshot_changed.connect(self._show_anew)
+        theme.notifier().changed.connect(self._draw_icons)
+        self._draw_icons()
+        self._show_sides()
+
+    def next_change(self) -> None:
+        """Go to the next change."""
+        self.page.diff.next_change()
+
+    def previous_change(self) -> None:
+        """Go to the change before."""
+        self.page.diff.previous_change()
+
+    # Slots
+
+    def _set_columns(self, key: str) -> None:
+        self.page.diff.set_unified(key == "one")
+
+    def _set_filter(self) -> None:
+        self.page.set_filter(self.filter.text().strip(), self.same.isChecked())
+
+    def _show_anew(self) -> None:
+        # The files may be others, even if the recipe is the same.
+        self.page.forget()
+        self._show_sides()
+
+    def _show_sides(self) -> None:
+        pinned = self._pins.first is not None
+        for button in (self.swap, self.unpin):
+            button.setVisible(pinned)
+        self.pin.setEnabled(self._pins.sides is not None)
+        self.page.show_sides()
+        if self.page.is_current:
+            # One of them may be pinned now, or not any more.
+            self._show_labels()
+
+    def _show_labels(self) -> None:
+        record = self.page.record
+        pinned = self.tr("pinned")
+        for label, text, side in (
+            (self.old_label, "" if record is None else record.old_label, self._pins.first),
+            (self.new_label, "" if record is None else record.new_label, self._pins.second),
+        ):
+            label.set_whole(f"{text} · {pinned}" if text and side is not None else text)
+        self._show_figure()
+
+    def _show_figure(self) -> None:
+        place, count = self.page.diff.change()
+        text = self.tr("{0} of {1} changes").format(f"{place:,}", f"{count:,}") if place else ""
+        self.figure.setText(text or self.tr("{0} changes").format(f"{count:,}"))
+        for button in (self.previous, self.following):
+            button.setEnabled(count > 0)
+
+    def _draw_icons(self) -> None:
+        self.previous.setIcon(icon("up"))
+        self.following.setIcon(icon("down"))
+
+    # Making it
+
+    def _label(self) -> ElidedLabel:
+        label = ElidedLabel()
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        return label
+
+    def _button(self, text: str, tooltip: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setToolTip(tooltip)
+        return button
+
+    def _tool(self, tooltip: str) -> QToolButton:
+        button = QToolButton()
+        button.setToolTip(tooltip)
+        button.setAccessibleName(tooltip)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        return button
+
+    def _lay_out(self) -> None:
+        bar = QWidget()
+        bar.setProperty("bar", True)
+        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(8, 4, 8, 4)
+        row.setSpacing(8)
+        row.addWidget(self.filter, 1)
+        row.addWidget(self.same)
+        row.addStretch(1)
+        for widget in (self.figure, self.previous, self.following, self.columns):
+            row.addWidget(widget)
+        for button in (self.pin, self.swap, self.unpin):
+            row.addWidget(button)
+        sides = QWidget()
+        sides.setProperty("edge", "bottom")
+        sides.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        labels = QHBoxLayout(sides)
+        labels.setContentsMargins(10, 3, 10, 4)
+        labels.setSpacing(6)
+        for name, label in ((self.tr("old"), self.old_label), (self.tr("new"), self.new_label)):
+            caption = QLabel(name)
+            caption.setProperty("role", "quiet")
+            labels.addWidget(caption)
+            labels.addWidget(label, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(bar)
+        column.addWidget(self.page, 1)
+        # Each label above the column that it is of.
+        self.page.column.insertWidget(0, sides)

@@ -1,0 +1,121 @@
+"""Steps, lowerings and pipelines, compared in the window by mouse and keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.difference_view import DifferenceView
+from lowerscope.app.window import MainWindow
+from lowerscope.core.step_records import Moment
+from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
+
+LEGAL = Moment(clock="passes", index=1)
+
+
+def wait_for_sides(qtbot: QtBot, view: DifferenceView, old: str, new: str) -> None:
+    """Wait until the labels say what each side is."""
+
+    def arrived() -> None:
+        assert view.old_label.whole().endswith(old), view.old_label.whole()
+        assert view.new_label.whole().endswith(new), view.new_label.whole()
+
+    qtbot.waitUntil(arrived, timeout=PATIENCE)
+
+
+def statuses(view: DifferenceView) -> dict[str, str]:
+    """Return the marks of the functions that are listed."""
+    return {row.key: row.cell(0).text for row in view.page.functions.rows()}
+
+
+@pytest.fixture
+def window(open_window: OpenWindow) -> MainWindow:
+    """Return a window with a sample."""
+    window = open_window("sample:fashion_mlp")
+    window.resize(1440, 900)
+    window.show_panes()
+    return window
+
+
+def test_a_step_shows_what_it_changed(qtbot: QtBot, window: MainWindow) -> None:
+    view = window.panes.difference
+    window.commands.action("difference").trigger()
+    wait_for_sides(qtbot, view, "before all passes", "after all passes")
+    window.workspace.stepping.go(LEGAL)
+    wait_for_sides(qtbot, view, "before 1 LegalizeOps", "after 1 LegalizeOps")
+    assert statuses(view)["main"] == "~"
+    assert statuses(view)["matmul"] == "+"
+    assert view.figure.text() == "8 changes"
+    window.commands.action("next-change").trigger()
+    assert view.figure.text() == "1 of 8 changes"
+    area = view.page.diff.area
+    old, new = area.document.texts_of(area.document.rows[area.current()])
+    assert "R.permute_dims" in (old or "")
+    assert "R.call_tir(transpose" in (new or "")
+    window.commands.action("previous-change").trigger()
+    assert view.figure.text() == "1 of 8 changes"
+
+
+def test_the_filter_is_that_of_both_sides(qtbot: QtBot, window: MainWindow) -> None:
+    view = window.panes.difference
+    window.commands.action("compare-te").trigger()
+    wait_for_sides(qtbot, view, "TE · after all passes · pinned", "High-level · after all passes")
+    assert {"dense": "−", "matmul": "+", "add": "~"}.items() <= statuses(view).items()
+    qtbot.keyClicks(view.filter, "dens")
+    assert statuses(view) == {"dense": "−", "dense1": "−"}
+    view.filter.clear()
+    qtbot.keyClicks(view.filter, "nothing like it")
+    assert view.page.diff.empty.isVisible()
+    view.filter.clear()
+    switch = view.columns
+    qtbot.mouseClick(
+        switch, Qt.MouseButton.LeftButton, pos=QPoint(switch.width() - 10, switch.height() // 2)
+    )
+    assert view.page.diff.area.document.unified
+
+
+def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: MainWindow) -> None:
+    view = window.panes.difference
+    window.workspace.stepping.go(LEGAL)
+    window.commands.action("difference").trigger()
+    wait_for_sides(qtbot, view, "before 1 LegalizeOps", "after 1 LegalizeOps")
+    qtbot.mouseClick(view.pin, Qt.MouseButton.LeftButton)
+    window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+    wait_for_sides(
+        qtbot, view, "High-level · after 1 LegalizeOps · pinned", "TE · after 1 LegalizeOps"
+    )
+    assert statuses(view)["dense"] == "+"
+    window.commands.action("compare-pinned").trigger()
+    window.workspace.stepping.leave()
+    wait_for_sides(
+        qtbot,
+        view,
+        "High-level · after 1 LegalizeOps · pinned",
+        "TE · after 1 LegalizeOps · pinned",
+    )
+    qtbot.mouseClick(view.swap, Qt.MouseButton.LeftButton)
+    wait_for_sides(
+        qtbot,
+        view,
+        "TE · after 1 LegalizeOps · pinned",
+        "High-level · after 1 LegalizeOps · pinned",
+    )
+    assert statuses(view)["dense"] == "−"
+    qtbot.mouseClick(view.unpin, Qt.MouseButton.LeftButton)
+    wait_for_sides(qtbot, view, "TE · before all passes", "TE · after all passes")
+
+
+def test_another_pipeline_and_what_undo_goes_back_to(qtbot: QtBot, window: MainWindow) -> None:
+    view = window.panes.difference
+    window.commands.action("compare-steps-none").trigger()
+    wait_for_sides(qtbot, view, "steps: none · pinned", "steps: LegalizeOps")
+    assert statuses(view)["main"] == "~"
+    window.commands.action("unpin").trigger()
+    window.commands.action("library").trigger()
+    wait_for_records(qtbot, window)
+    window.commands.action("compare-before").trigger()
+    wait_for_sides(
+        qtbot, view, "High-level · after all passes · pinned", "Library · after all passes"
+    )
