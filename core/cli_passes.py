@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lowerscope.core.difference_records import Side
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Silent
@@ -35,6 +36,11 @@ def add_passes_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--function", default="", metavar="NAME", help="with --step: only this function"
+    )
+    parser.add_argument(
+        "--diff",
+        action="store_true",
+        help="with --step: print what the step changed, function by function, as diff -u does",
     )
     parser.add_argument(
         "--nested", action="store_true", help="list the passes that others call, too"
@@ -65,9 +71,15 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         raise LowerscopeError(
             "it has no meaning here", where="--function", todo="It goes with --step N"
         )
+    if options.diff and options.step in (None, "0"):
+        raise LowerscopeError(
+            "it has no meaning here", where="--diff", todo="It goes with --step N, from 1"
+        )
     if options.catalogue:
         types = pipeline.catalogue(recipe, Silent())
         return True, _json(types) if options.json else _catalogue(types)
+    if options.diff:
+        return True, _difference(pipeline, recipe, options)
     if options.step is not None:
         return True, _module_at(pipeline, recipe, options)
     from lowerscope.core.passes.recording import pass_records
@@ -89,6 +101,27 @@ def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
     module = stages.module_at(moment_of(options.step, records))
     record = function_text(module, options.function) if options.function else module_text(module)
     return _json(record) if options.json else record.text.rstrip("\n")
+
+
+def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.passes.recording import pass_records
+    from lowerscope.core.rendering.unified_text import unified_text
+
+    moment = moment_of(options.step, pass_records(pipeline.stages(recipe).transformed.runs))
+    old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))
+    record = pipeline.derived_difference(old, new, Silent())
+    if options.function:
+        chosen = tuple(each for each in record.functions if each.name == options.function)
+        if not chosen:
+            names = tuple(each.name for each in record.functions)
+            raise LowerscopeError(
+                f"neither side has a function {options.function!r}",
+                where="--function",
+                todo=f"Choose one of {', '.join(names)}",
+                choices=names,
+            )
+        record = msgspec.structs.replace(record, functions=chosen)
+    return _json(record) if options.json else unified_text(record)
 
 
 def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:

@@ -10,6 +10,7 @@ from tvm import relax, tirx
 
 from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.memo import key_of
+from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
 from lowerscope.core.side_labels import side_labels
@@ -57,21 +58,22 @@ def side_module(stages: Stages, side: Side) -> tvm.IRModule:
 
 def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
     """Return what each side is, in words."""
-    return side_labels(*sides, _step_name(old, sides[0]), _step_name(new, sides[1]))
+    return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
 
 
-def _step_name(stages: Stages, side: Side) -> str:
-    """Return the name of the step that a moment is after; empty where there is none."""
+def _step(stages: Stages, side: Side) -> str:
+    """Return number and name of the step that a moment is after; empty where there is none."""
     moment = side.moment
     if moment is None or moment.index == 0:
         return ""
     if moment.clock == "translate":
         traced = stages.traced
-        names = [] if traced is None else [node.name for node in traced.graph_module.graph.nodes]
+        nodes = [] if traced is None else list(traced.graph_module.graph.nodes)
+        names = [f"{number} {node.name}" for number, node in enumerate(nodes, start=1)]
     else:
         runs = stages.recorded.runs if moment.clock == "build" else stages.transformed.runs
-        names = [run.name for run in runs]
-    return names[moment.index - 1] if moment.index <= len(names) else ""
+        names = [f"{label} {run.name}" for label, run in zip(pass_labels(runs), runs, strict=True)]
+    return names[moment.index - 1] if moment.index <= len(names) else str(moment.index)
 
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:

@@ -31,7 +31,7 @@ def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str
     Parameters
     ----------
     old_step, new_step
-        The name of the step that the moment of either side is after.
+        Number and name of the step that the moment of either side is after.
     """
     fields = [
         name
@@ -42,13 +42,12 @@ def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str
 
 
 def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
-    """Return ``after 15 FuseOps``; ``step`` is the name of the step that it is after."""
+    """Return ``after 15 FuseOps``; ``step`` is number and name of the step that it is after."""
     if moment is None:
         return "after all passes"
     if moment.index == 0:
         return _STARTS[moment.clock]
-    where = f"{'before' if before else 'after'} {moment.index} {step}".rstrip()
-    return _CLOCKS[moment.clock] + where
+    return f"{_CLOCKS[moment.clock]}{'before' if before else 'after'} {step}"
 
 
 def _label(side: Side, step: str, fields: list[str]) -> str:

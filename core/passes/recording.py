@@ -131,11 +131,11 @@ def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
             status=run.status,
             error=run.error,
         )
-        for number, (run, label) in enumerate(zip(runs, _labels(runs), strict=True), start=1)
+        for number, (run, label) in enumerate(zip(runs, pass_labels(runs), strict=True), start=1)
     )
 
 
-def _labels(runs: Sequence[PassRun]) -> Iterator[str]:
+def pass_labels(runs: Sequence[PassRun]) -> Iterator[str]:
     outer, inner = 0, 0
     for run in runs:
         outer, inner = (outer, inner + 1) if run.depth else (outer + 1, 0)
