@@ -77,6 +77,7 @@ def _entities(snapshot: Snapshot) -> frozenset[str]:
             ids.update(f"{function.id}/{part}" for part in parts)
     ids.update(node.id for node in snapshot.fx)
     ids.update(part.id for node in snapshot.fx for part in node.parts)
+    ids.update(node.line.id for node in snapshot.fx if node.line is not None)
     ids.update(function.id for function in snapshot.functions)
     ids.update(each.id for each in snapshot.library)
     ids.update(each.id for each in snapshot.model.parameters)

@@ -3,7 +3,8 @@
 Everything that can be pointed at has an id: ``fx:linear0`` (a node of the FX graph),
 ``part:lstm/linear_3`` (an operator that a node was broken up into),
 ``relax:main/lv1`` (a binding of a Relax function), ``tir:dense`` (a PrimFunc),
-``param:linear0.weight``, ``module:linear0``. This module imports neither torch nor TVM.
+``param:linear0.weight``, ``module:linear0``, ``torch:/models/mlp.py:12`` (a line of the user's
+own file). This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -149,6 +150,11 @@ class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     text: str = ""
+
+    @property
+    def id(self) -> str:
+        """Of the line, where FX nodes come from it: ``torch:/models/mlp.py:12``."""
+        return f"torch:{self.file}:{self.line}"
 
 
 class FxPart(msgspec.Struct, frozen=True, kw_only=True):

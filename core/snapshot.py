@@ -150,6 +150,9 @@ def _links(
     for node in nodes:
         for entity in (*node.bindings, *node.functions):
             links[node.id, entity] = None
+        if node.line is not None:
+            for entity in (node.id, *node.bindings, *node.functions):
+                links[node.line.id, entity] = None
         for part in node.parts:
             for entity in (node.id, *part.bindings, *part.functions):
                 links[part.id, entity] = None

@@ -17,6 +17,7 @@ from lowerscope.core.rendering.fx_code import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.numpy_text import numpy_text
 from lowerscope.core.rendering.script import function_text, relax_text
+from lowerscope.core.rendering.source_text import source_text
 from lowerscope.core.rendering.te_text import te_text
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_records import Moment
@@ -40,8 +41,8 @@ def needs_build(view: View, moment: Moment | None) -> bool:
 
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
-    module before them; for ``"code"``, the FX graph; for ``"bytecode"``, ``"llvm"`` and ``"asm"``,
-    what was compiled.
+    module before them; for ``"code"``, the FX graph; for ``"source"``, the file `name`; for
+    ``"bytecode"``, ``"llvm"`` and ``"asm"``, what was compiled.
 
     Parameters
     ----------
@@ -58,13 +59,15 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
         return _NATIVE[view](stages, name)
     if view == "builder":
         return builder_of(stages, _whole(stages, moment)).record
-    if view == "code":
+    if view in ("code", "source"):
         if stages.traced is None:
             raise LowerscopeError(
                 "this source builds an IRModule, so there is no FX graph",
-                where="code",
+                where=view,
                 todo="Show the stage relax or tensorir",
             )
+        if view == "source":
+            return source_text(name, stages.traced.lines.values())
         return fx_code(stages.traced.graph_module)
     if view == "metadata":
         return metadata_text(_whole(stages, moment))

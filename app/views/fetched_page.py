@@ -46,7 +46,8 @@ class FetchedPage(QWidget):
         self.column.addWidget(self.script, 1)
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
-        """Show the text of a function, fetched when the page is looked at; empty for the module.
+        """Show the text of a function, or of a file, when the page is looked at; empty for the
+        module.
 
         The same function at another `moment` stays where it was scrolled to.
         """
@@ -73,7 +74,9 @@ class FetchedPage(QWidget):
         self._fetching.settle(came=True)
         name = self._fetching.shown
         self.script.show_text(
-            record, f"tir:{name}" if name else "", stay=before == name and not empty
+            record,
+            f"tir:{name}" if name and self._view != "source" else "",
+            stay=before == name and not empty,
         )
 
     def _take_problem(self, problem: Problem) -> None:

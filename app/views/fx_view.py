@@ -1,4 +1,4 @@
-"""The FX pane: the graph of the traced model, its table, and its code."""
+"""The FX pane: the graph of the traced model, its table, its code, and the user's own file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lowerscope.app.views.descriptions import RANDOM, find_node, line_text
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.formats import STRATEGY_NAMES, shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
+from lowerscope.app.views.source_page import SourcePage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
@@ -39,6 +40,8 @@ class FxView(Pane):
         self.add_page("table", self.tr("Table"), self.table)
         self.code = FetchedPage(workspace, "code", self.tr("FX code"), self.set_busy)
         self.add_page("code", self.tr("Code"), self.code)
+        self.source = SourcePage(workspace, self.set_busy)
+        self.add_page("source", self.tr("Source"), self.source)
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)

@@ -88,4 +88,12 @@ class ScriptPage(QWidget):
         return (self._workspace.selection.linked & self._first_lines.keys()) - {self._whole}
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+        self._workspace.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
+
+    def _meant_by(self, entity: str) -> tuple[str, ...]:
+        """Return what a click selects: of a line of the user's file, the nodes that it makes."""
+        snapshot = self._workspace.snapshot
+        if snapshot is None or not entity.startswith("torch:"):
+            return (entity,)
+        linked = self._workspace.linked_to(entity)
+        return tuple(node.id for node in snapshot.fx if node.id in linked)

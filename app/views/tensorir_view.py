@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
+from lowerscope.app.views.called_by import CalledBy
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
@@ -74,6 +75,8 @@ class TensorIRView(Pane):
         self.others.setToolTip(self.tr("All functions, those of the selection marked"))
         self.others.clicked.connect(self._show_functions)
         row.addWidget(self.others)
+        self.callers = CalledBy(workspace)
+        row.addWidget(self.callers)
         row.addStretch(1)
         self._move_strip("script")
         self.page_changed.connect(self._move_strip)
@@ -160,7 +163,10 @@ class TensorIRView(Pane):
 
     def _offer(self, functions: list[FunctionRecord]) -> None:
         """Offer the functions of the selection in the strip: those with the most work, if many."""
-        self._strip.setVisible(len(functions) > 1)
+        self.siblings.setVisible(len(functions) > 1)
+        self.others.hide()
+        if not functions:
+            self._strip.hide()
         if len(functions) > 1:
             most = sorted(functions, key=_work)[-OFFERED:]
             offered = [each.name for each in functions if each in most]
@@ -206,6 +212,10 @@ class TensorIRView(Pane):
     def _show_function(self, name: str) -> None:
         self.siblings.set_current(name)
         self._function = name
+        record = next((each for each in self._functions if each.name == name), None)
+        self.callers.show_callers_of(record)
+        several = self.siblings.isVisibleTo(self._strip) or self.callers.isVisibleTo(self._strip)
+        self._strip.setVisible(several)
         for page in self.texts.values():
             page.show_text_of(name, self._workspace.stepping.moment)
 

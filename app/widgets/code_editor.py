@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.code_gutter import Gutter
-from lowerscope.app.widgets.code_keys import key_of
+from lowerscope.app.widgets.code_keys import is_ours, key_of
 from lowerscope.app.widgets.code_marks import CodeMarks
 from lowerscope.app.widgets.code_painting import fold_mark, paint_fold, paint_matches
 from lowerscope.app.widgets.code_text import CodeText
@@ -145,11 +145,10 @@ class CodeEditor(CodeText):
         return super().viewportEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        # The keys below are ours while the text has the focus, whatever the window's menus say.
         if (
             event.type() == QEvent.Type.ShortcutOverride
             and isinstance(event, QKeyEvent)
-            and key_of(event) not in ("", "close", "previous", "next")
+            and is_ours(event)
         ):
             event.accept()
             return True

@@ -1,7 +1,7 @@
 """The keys of the code view, besides those with which a caret is moved."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence
 
 _NONE = Qt.KeyboardModifier.NoModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -21,8 +21,22 @@ KEYS = {
 }
 """What each key is for."""
 
+_MOVING = (
+    QKeySequence.StandardKey.MoveToStartOfDocument,
+    QKeySequence.StandardKey.MoveToEndOfDocument,
+    QKeySequence.StandardKey.SelectStartOfDocument,
+    QKeySequence.StandardKey.SelectEndOfDocument,
+)
+
 
 def key_of(event: QKeyEvent) -> str:
     """What a key is for, or ``""``."""
     modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
     return KEYS.get((Qt.Key(event.key()), modifiers), "")
+
+
+def is_ours(event: QKeyEvent) -> bool:
+    """Whether a key is the text's while it has the focus, whatever the window's menus say."""
+    if any(event.matches(key) for key in _MOVING):
+        return True
+    return key_of(event) not in ("", "close", "previous", "next")

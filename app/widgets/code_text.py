@@ -187,6 +187,12 @@ class CodeText(QPlainTextEdit):
         """The first line in view."""
         return self._shown.rows.line_of(self.verticalScrollBar().value())
 
+    def set_top_line(self, line: int) -> None:
+        """Have a line at the top of the view, as far as the text goes on below it."""
+        line = max(0, min(line, len(self.lines()) - 1))
+        self._shown.put_in_near(line)
+        self._keep_top(line)
+
     def show_lines(self, first: int, last: int) -> None:
         """Scroll as little as needed, or to the middle from far away."""
         self._bring(first)

@@ -108,13 +108,12 @@ class CodeView(QWidget):
         return self.editor.reveal(entity)
 
     def place(self) -> tuple[int, int]:
-        """Where the text is scrolled to, down and to the right."""
-        bars = self.editor.verticalScrollBar(), self.editor.horizontalScrollBar()
-        return bars[0].value(), bars[1].value()
+        """The first line in view, from 0, and how far the text is scrolled to the right."""
+        return self.editor.top_line(), self.editor.horizontalScrollBar().value()
 
     def set_place(self, place: tuple[int, int]) -> None:
         """Scroll to where a text was, or as far as this one goes."""
-        self.editor.verticalScrollBar().setValue(place[0])
+        self.editor.set_top_line(place[0])
         self.editor.horizontalScrollBar().setValue(place[1])
 
     def set_changed_lines(self, lines: Iterable[int]) -> None:

@@ -9,6 +9,9 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.sources.samples import sample_path
+
+SAMPLE = sample_path("fashion_mlp")
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +30,14 @@ def test_a_node_has_its_bindings_functions_module_and_parameters(links: Links) -
         "module:linear0",
         "param:linear0.weight",
         "param:linear0.bias",
+        f"torch:{SAMPLE}:41",
     }
 
 
 def test_a_binding_has_its_own_node_and_function_alone(links: Links) -> None:
     selection = links.select(("relax:main/lv1",))
-    assert selection.linked == {"relax:main/lv1", "fx:linear0", "tir:add"}
+    line = f"torch:{SAMPLE}:41"
+    assert selection.linked == {"relax:main/lv1", "fx:linear0", "tir:add", line}
     assert selection.of_kind("fx") == ("fx:linear0",)
 
 

@@ -1,0 +1,58 @@
+"""Who calls a function that is called from several places: each caller can be gone to."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import FunctionRecord
+
+_OFFERED = 4
+
+
+class CalledBy(QWidget):
+    """A row that names the bindings that call a function; a click selects one of them."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.title = QLabel(self.tr("called by"))
+        self.title.setProperty("role", "quiet")
+        self.more = QLabel()
+        self.more.setProperty("role", "quiet")
+        self.buttons: list[QPushButton] = []
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(4)
+        self._row.addWidget(self.title)
+        self._row.addWidget(self.more)
+        self.hide()
+
+    def show_callers_of(self, function: FunctionRecord | None) -> None:
+        """Name the callers of a function, if there are several."""
+        calls = function.calls if function is not None and len(function.calls) > 1 else ()
+        for button in self.buttons:
+            self._row.removeWidget(button)
+            button.deleteLater()
+        self.buttons = [self._button(call) for call in calls[:_OFFERED]]
+        for place, button in enumerate(self.buttons, start=1):
+            self._row.insertWidget(place, button)
+        others = calls[_OFFERED:]
+        self.more.setText(self.tr("and {0} more").format(len(others)))
+        self.more.setToolTip(names_of(others, most=60))
+        self.more.setVisible(bool(others))
+        self.setVisible(bool(calls))
+
+    def _button(self, call: str) -> QPushButton:
+        button = QPushButton(name_of(call))
+        button.setProperty("quiet", True)
+        button.setAccessibleName(self.tr("Called by {0}").format(name_of(call)))
+        button.setObjectName(call)
+        button.clicked.connect(self._select_sender)
+        return button
+
+    def _select_sender(self) -> None:
+        sender = self.sender()
+        if sender is not None:
+            self._workspace.select((sender.objectName(),))

@@ -1,0 +1,85 @@
+"""The page with the user's own file: a line is tied to the FX nodes that it makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+
+from lowerscope.app.views.fetched_page import FetchedPage
+from lowerscope.app.workspace import Workspace
+
+
+class SourcePage(QWidget):
+    """One of the files that the nodes come from, with a choice where these are several."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._files: tuple[str, ...] = ()
+        self._lines: dict[str, str] = {}
+        self.files = QComboBox()
+        self.files.setAccessibleName(self.tr("File"))
+        self.files.activated.connect(self._choose)
+        self.text = FetchedPage(workspace, "source", self.tr("Source of the model"), set_busy)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.files)
+        column.addWidget(self.text, 1)
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._workspace.snapshot
+        nodes = () if snapshot is None else snapshot.fx
+        lines = [node.line for node in nodes if node.line is not None]
+        self._lines = {node.id: node.line.file for node in nodes if node.line is not None}
+        # The model's own file first, then those that most nodes come from.
+        counts = Counter(line.file for line in lines)
+        own = "" if snapshot is None else snapshot.model.path
+        files = tuple(sorted(counts, key=lambda file: (file != own, -counts[file])))
+        before = self._current()
+        self._files = files
+        self.files.clear()
+        for file in files:
+            self.files.addItem(Path(file).name)
+            self.files.setItemData(self.files.count() - 1, file, Qt.ItemDataRole.ToolTipRole)
+        self.files.setVisible(len(files) > 1)
+        if before in files:
+            self.files.setCurrentIndex(files.index(before))
+        self.text.show_nothing(
+            self.tr("No source"),
+            self.tr("No line of a file is known that a node of this model comes from."),
+        )
+        if files:
+            self.text.show_text_of(self._current())
+            self._show_selection()
+
+    def _show_selection(self) -> None:
+        """Go over to the file of what is selected, if nothing of it stands in the one shown."""
+        files = {
+            self._lines[entity]
+            for entity in self._workspace.selection.linked
+            if entity in self._lines
+        }
+        if files and self._current() not in files:
+            first = min(files, key=self._files.index)
+            self.files.setCurrentIndex(self._files.index(first))
+            self.text.show_text_of(first)
+
+    def _choose(self, index: int) -> None:
+        self.text.show_text_of(self._files[index])
+
+    def _current(self) -> str:
+        index = self.files.currentIndex()
+        return self._files[index] if 0 <= index < len(self._files) else ""
