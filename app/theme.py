@@ -29,6 +29,7 @@ __all__ = [
     "code_font",
     "current",
     "follow_system",
+    "kind_colour",
     "notifier",
     "scheme",
     "set_scheme",
@@ -65,6 +66,8 @@ class Theme(NamedTuple):
         The ground of what is under the mouse.
     node, node_line, edge, neutral
         A graph's node, its outline, an edge, and the bar of a node without a strategy.
+    input, output, group
+        Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
     keyword, string, number, comment, function, decorator, builtin
         Code; everything else has the colour of text.
     """
@@ -92,6 +95,9 @@ class Theme(NamedTuple):
     node_line: str
     edge: str
     neutral: str
+    input: str
+    output: str
+    group: str
     keyword: str
     string: str
     number: str
@@ -145,6 +151,9 @@ LIGHT = Theme(
     node_line="#d3dae4",
     edge="#8a97a9",
     neutral="#667085",
+    input="#7a4fc0",
+    output="#c2408f",
+    group="#2b3648",
     keyword="#8b3fb0",
     string="#0f7b55",
     number="#b0541a",
@@ -178,6 +187,9 @@ DARK = Theme(
     node_line="#3b4453",
     edge="#748092",
     neutral="#8d97a7",
+    input="#b394f5",
+    output="#f07fbf",
+    group="#dfe4ec",
     keyword="#c58af0",
     string="#7fd1a9",
     number="#f0a972",
@@ -291,6 +303,14 @@ def strategy_colour(theme: Theme, strategy: str) -> str:
     """The colour of ``"high-level"``, ``"te"`` or ``"library"``; of anything else, a quiet one."""
     colours = {"high-level": theme.accent, "te": theme.te, "library": theme.library}
     return colours.get(strategy, theme.neutral)
+
+
+def kind_colour(theme: Theme, kind: str) -> str:
+    """The colour of a kind of node: ``"input"``, ``"constant"``, ``"call"``, ``"output"``,
+    ``"group"``.
+    """
+    colours = {"input": theme.input, "output": theme.output, "group": theme.group}
+    return colours.get(kind, theme.faint if kind == "constant" else theme.neutral)
 
 
 def _wanted(chosen: str) -> Theme:

@@ -1,13 +1,15 @@
 """Edges of a graph as painter's paths, and places for their labels."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from functools import cached_property
 from itertools import pairwise
 from math import hypot
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QFontMetricsF, QPainterPath, QPolygonF
 
-from lowerscope.app.widgets.canvas_graph import CanvasEdge, GraphIndex, cells_of
+from lowerscope.app.widgets.canvas_graph import CanvasEdge
+from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.typefaces import ui_font
 
 LABEL_PIXELS = 11.0
@@ -15,20 +17,50 @@ _ARROW_LENGTH = 7.0
 _ARROW_HALF_WIDTH = 3.5
 _CORNER = 8.0
 _LABEL_GAP = 7.0
+_WIDEST_LETTER = 9.0
+_CELL = 700.0
 
 
-@dataclass
 class Bunch:
-    """Edges that start in one cell, as one path, so that they are drawn by one call."""
+    """Edges that start in one cell; they are drawn by one call.
 
-    edges: list[int] = field(default_factory=list)
-    lines: QPainterPath = field(default_factory=QPainterPath)
-    arrows: QPainterPath = field(default_factory=QPainterPath)
-    bounds: QRectF = field(default_factory=QRectF)
+    Attributes
+    ----------
+    edges : list of int
+        Their numbers.
+    left, top, right, bottom : float
+        What they and their labels touch.
+    """
+
+    def __init__(self) -> None:
+        self.edges: list[int] = []
+        self.left = self.top = float("inf")
+        self.right = self.bottom = float("-inf")
+
+    def add(self, number: int, edge: CanvasEdge) -> None:
+        """Add an edge."""
+        self.edges.append(number)
+        xs, ys = [x for x, _ in edge.points], [y for _, y in edge.points]
+        beside = _LABEL_GAP + _WIDEST_LETTER * len(edge.label)
+        if edge.label_at is not None:
+            xs.append(edge.label_at[0])
+        self.left = min(self.left, min(xs) - beside)
+        self.right = max(self.right, max(xs) + beside)
+        self.top = min(self.top, *ys)
+        self.bottom = max(self.bottom, *ys)
+
+    def touches(self, area: QRectF) -> bool:
+        """Whether some of it may be in an area."""
+        return (
+            self.left < area.right()
+            and self.right > area.left()
+            and self.top < area.bottom()
+            and self.bottom > area.top()
+        )
 
 
 class EdgePaths:
-    """The paths of a graph's edges, each made once.
+    """The paths of a graph's edges, each made once, when it is first seen.
 
     Parameters
     ----------
@@ -39,63 +71,118 @@ class EdgePaths:
     def __init__(self, index: GraphIndex) -> None:
         self._index = index
         self._edges = index.graph.edges
-        self._lines = [line_path(edge.points) for edge in self._edges]
-        self._arrows = [arrow_path(edge.points) for edge in self._edges]
-        self._bunches: dict[tuple[int, int], Bunch] = {}
-        self._of_node: dict[str, list[int]] = {}
-        self._labelled: set[int] = set()
+        self._paths: dict[int, tuple[QPainterPath, QPainterPath]] = {}
+        self._drawn: dict[int, tuple[QPainterPath, QPainterPath]] = {}
+        self._straight: dict[int, list[QLineF]] = {}
         self._labels: dict[int, QRectF] = {}
-        # What flows out of a node is the same on all its edges: said once.
-        seen = {(edge.source, edge.label) for edge in self._edges if edge.label_at}
-        for i, edge in enumerate(self._edges):
-            start = QPointF(*edge.points[0])
-            cell = next(cells_of(QRectF(start, start)))
-            bunch = self._bunches.setdefault(cell, Bunch())
-            bunch.edges.append(i)
-            bunch.lines.addPath(self._lines[i])
-            bunch.arrows.addPath(self._arrows[i])
-            for name in {edge.source, edge.target}:
-                self._of_node.setdefault(name, []).append(i)
-            if edge.label and (edge.label_at or (edge.source, edge.label) not in seen):
-                seen.add((edge.source, edge.label))
-                self._labelled.add(i)
-        for bunch in self._bunches.values():
-            bunch.bounds = bunch.lines.boundingRect().adjusted(-80, -8, 80, 8)
+        bunches: dict[tuple[int, int], Bunch] = {}
+        for number, edge in enumerate(self._edges):
+            x, y = edge.points[0]
+            bunches.setdefault((int(x // _CELL), int(y // _CELL)), Bunch()).add(number, edge)
+        self._bunches = list(bunches.values())
 
     def inside(self, area: QRectF) -> list[Bunch]:
         """The bunches that touch an area."""
-        return [bunch for bunch in self._bunches.values() if bunch.bounds.intersects(area)]
+        return [bunch for bunch in self._bunches if bunch.touches(area)]
 
-    def of_node(self, name: str) -> list[tuple[QPainterPath, QPainterPath]]:
-        """Line and arrow of each edge at a node."""
-        return [(self._lines[i], self._arrows[i]) for i in self._of_node.get(name, ())]
+    def drawn(self, bunch: Bunch) -> tuple[QPainterPath, QPainterPath]:
+        """Lines and arrows of a bunch, each as one path."""
+        found = self._drawn.get(id(bunch))
+        if found is None:
+            found = self._drawn[id(bunch)] = self.together(bunch.edges)
+        return found
+
+    def straight(self, bunch: Bunch) -> list[QLineF]:
+        """The lines of a bunch without curves, for a small scale."""
+        found = self._straight.get(id(bunch))
+        if found is None:
+            found = self._straight[id(bunch)] = [
+                QLineF(*a, *b)
+                for number in bunch.edges
+                for a, b in pairwise(self._edges[number].points)
+            ]
+        return found
+
+    def of_nodes(self, names: Iterable[str]) -> list[int]:
+        """The numbers of the edges at some nodes."""
+        found = {number: None for name in names for number in self._at.get(name, ())}
+        return list(found)
+
+    def together(self, numbers: Iterable[int]) -> tuple[QPainterPath, QPainterPath]:
+        """Lines and arrows of these edges, each as one path."""
+        lines, arrows = QPainterPath(), QPainterPath()
+        for number in numbers:
+            line, arrow = self._path(number)
+            lines.addPath(line)
+            arrows.addPath(arrow)
+        return lines, arrows
 
     def labels(self, bunch: Bunch, area: QRectF) -> list[tuple[str, QRectF]]:
         """The labels of a bunch that touch an area, with their places."""
+        labelled = [number for number in bunch.edges if number in self._labelled]
+        return [each for each in self.labels_of(labelled) if each[1].intersects(area)]
+
+    def labels_of(self, numbers: Iterable[int]) -> list[tuple[str, QRectF]]:
+        """The labels of these edges, and their places; what says the same is said once."""
+        said: dict[tuple[str, str], int] = {}
+        for number in numbers:
+            edge = self._edges[number]
+            if edge.label:
+                said.setdefault((edge.source, edge.label), number)
         result = []
-        for i in bunch.edges:
-            if i in self._labelled:
-                if i not in self._labels:
-                    self._labels[i] = self._place_label(i)
-                if self._labels[i].intersects(area):
-                    result.append((self._edges[i].label, self._labels[i]))
+        for key, number in said.items():
+            at = self._labelled_for.get(key, number)
+            if at not in self._labels:
+                self._labels[at] = self._place_label(at)
+            result.append((key[1], self._labels[at]))
         return result
 
-    def _place_label(self, i: int) -> QRectF:
+    @cached_property
+    def _at(self) -> dict[str, list[int]]:
+        result: dict[str, list[int]] = {}
+        for number, edge in enumerate(self._edges):
+            for name in {edge.source, edge.target}:
+                result.setdefault(name, []).append(number)
+        return result
+
+    @cached_property
+    def _labelled_for(self) -> dict[tuple[str, str], int]:
+        """The edge that has the label, for each source and label."""
+        # What flows out of a node is the same on all its edges: said once.
+        result: dict[tuple[str, str], int] = {}
+        for placed in (True, False):
+            for number, edge in enumerate(self._edges):
+                if edge.label and (edge.label_at is not None) == placed:
+                    result.setdefault((edge.source, edge.label), number)
+        return result
+
+    @cached_property
+    def _labelled(self) -> frozenset[int]:
+        return frozenset(self._labelled_for.values())
+
+    def _path(self, number: int) -> tuple[QPainterPath, QPainterPath]:
+        found = self._paths.get(number)
+        if found is None:
+            points = self._edges[number].points
+            found = self._paths[number] = line_path(points), arrow_path(points)
+        return found
+
+    def _place_label(self, number: int) -> QRectF:
         """Where it was said, or beside the line, where it meets no node and no other label."""
         metrics = QFontMetricsF(ui_font(LABEL_PIXELS))
-        width = metrics.horizontalAdvance(self._edges[i].label) + 4
+        edge = self._edges[number]
+        width = metrics.horizontalAdvance(edge.label) + 4
         height = metrics.height()
-        said = self._edges[i].label_at
+        said = edge.label_at
         if said is not None:
             return QRectF(said[0] - 2, said[1] - height / 2, width, height)
         first = QRectF()
-        for at in label_points(self._edges[i]):
+        for at in label_points(edge):
             for left in (at.x() + _LABEL_GAP - 2, at.x() - _LABEL_GAP + 2 - width):
                 place = QRectF(left, at.y() - height / 2, width, height)
                 if first.isNull():
                     first = place
-                if self._is_free(place, i):
+                if self._is_free(place, number):
                     return place
         return first
 
@@ -105,12 +192,12 @@ class EdgePaths:
         if any(other.intersects(place) for other in self._labels.values()):
             return False
         for bunch in self.inside(place):
-            for i in bunch.edges:
-                path = self._lines[i]
+            for number in bunch.edges:
+                line, _ = self._path(number)
                 if (
-                    i != own
-                    and path.boundingRect().adjusted(-1, -1, 1, 1).intersects(place)
-                    and path.intersects(place)
+                    number != own
+                    and line.boundingRect().adjusted(-1, -1, 1, 1).intersects(place)
+                    and line.intersects(place)
                 ):
                     return False
         return True

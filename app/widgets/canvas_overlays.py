@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.canvas_colours import Colouring, legend_colour
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.panning_area import ZOOM_STEP
 from lowerscope.app.widgets.typefaces import ui_font
@@ -79,18 +80,19 @@ class ZoomControl(QFrame):
 
 
 class Legend(QWidget):
-    """A bar of colour and a word for each strategy; nothing takes the mouse here."""
+    """A bar of colour and a word for each strategy or kind; nothing takes the mouse here."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._entries: tuple[tuple[str, str], ...] = ()
+        self._colouring: Colouring = "strategy"
         self._font = ui_font(_LEGEND_PIXELS)
         theme.notifier().changed.connect(self.update)
 
-    def set_entries(self, entries: Sequence[tuple[str, str]]) -> None:
-        """Show these pairs of strategy and word."""
-        self._entries = tuple(entries)
+    def set_entries(self, entries: Sequence[tuple[str, str]], colouring: Colouring) -> None:
+        """Show these pairs of a strategy or kind and a word."""
+        self._entries, self._colouring = tuple(entries), colouring
         self.setAccessibleName(", ".join(word for _, word in entries))
         self.setVisible(bool(entries))
         self.resize(self.sizeHint())
@@ -118,8 +120,8 @@ class Legend(QWidget):
         painter.setFont(self._font)
         x = 8.0
         base = self.height() / 2 + _LEGEND_PIXELS * 0.364
-        for strategy, word in self._entries:
-            colour = QColor(theme.strategy_colour(colours, strategy))
+        for key, word in self._entries:
+            colour = QColor(legend_colour(colours, key, self._colouring))
             painter.fillRect(QRectF(x, self.height() / 2 - 6, 4, 12), colour)
             painter.setPen(QColor(colours.quiet))
             painter.drawText(QPointF(x + 8, base), word)

@@ -1,41 +1,44 @@
-"""How nodes and edges of a graph are painted."""
+"""How a graph is painted: what stays from frame to frame, and the marks on it."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from lowerscope.app.theme import Theme, current, strategy_colour
+from lowerscope.app.theme import current
+from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.canvas_edges import LABEL_PIXELS, EdgePaths
-from lowerscope.app.widgets.canvas_graph import CanvasNode, GraphIndex
+from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_frames, paint_ports
+from lowerscope.app.widgets.canvas_graph import CanvasPort
+from lowerscope.app.widgets.canvas_index import GraphIndex
+from lowerscope.app.widgets.canvas_nodes import NodePainter
 from lowerscope.app.widgets.typefaces import ui_font
 
-#: Below these scales there are no words and no arrow heads.
-TEXT_SCALE = 0.45
+#: Below this scale there are no arrow heads, and below the other no curves.
 ARROW_SCALE = 0.6
-
-RADIUS = 5.0
-BAR = 4.0
-_LEFT = 14.0
-_RIGHT = 9.0
-_TITLE_PIXELS = 13.0
-_SUBTITLE_PIXELS = 11.0
-_BADGE_PIXELS = 10.5
-_TITLE_STEP = 14.0
-_REGION_LEFT = 12.0
-_REGION_BASE = 8.0
+CURVE_SCALE = 0.25
 
 
 @dataclass(frozen=True)
-class View:
-    """What is seen of a graph: the area, the scale, and which nodes are marked how."""
+class Marks:
+    """What of a graph is marked how.
 
-    area: QRectF
-    zoom: float
-    selection: frozenset[str]
-    hovered: str
-    walked: str
+    Attributes
+    ----------
+    selection, found : frozenset of str
+        Nodes that are selected, and that were searched for.
+    hovered, walked : str
+        The node or frame under the mouse, and the one that the keyboard is at, or ``""``.
+    port : CanvasPort or None
+        The port under the mouse.
+    """
+
+    selection: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
+    hovered: str = ""
+    walked: str = ""
+    port: CanvasPort | None = None
 
 
 class GraphPainter:
@@ -45,204 +48,130 @@ class GraphPainter:
     ----------
     index : GraphIndex
         The graph.
+
+    Attributes
+    ----------
+    labels : bool
+        Whether what flows is written beside all edges; it is beside those of marked nodes anyway.
+    colouring : str
+        What the colours of nodes say.
     """
 
-    def __init__(self, index: GraphIndex) -> None:
+    def __init__(
+        self, index: GraphIndex, labels: bool = True, colouring: Colouring = "strategy"
+    ) -> None:
+        self.labels = labels
         self._index = index
         self._edges = EdgePaths(index)
-        self._words: dict[str, tuple[str, str]] = {}
-        self._title = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
-        self._subtitle = ui_font(_SUBTITLE_PIXELS)
-        self._badge = ui_font(_BADGE_PIXELS, QFont.Weight.DemiBold)
+        self.nodes = NodePainter(index, colouring)
         self._label = ui_font(LABEL_PIXELS)
+        # The path of the edges at what is marked, until something else is.
+        self._marked: tuple[frozenset[str], list[int], QPainterPath, QPainterPath] | None = None
 
-    def paint(self, painter: QPainter, view: View) -> None:
-        """Paint what is seen; the painter's coordinates are the graph's."""
+    def paint(self, painter: QPainter, area: QRectF, zoom: float) -> None:
+        """Paint an area without marks; the painter's coordinates are the graph's."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_regions(painter, view)
-        self._paint_edges(painter, view)
-        names = self._index.inside(view.area)
-        if view.zoom < TEXT_SCALE:
-            self._paint_blocks(painter, names, view)
-        else:
-            for name in names:
-                self._paint_node(painter, self._index.nodes[name], view)
+        paint_frames(painter, self._index, area, zoom)
+        self.paint_edges(painter, area, zoom)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        paint_ports(painter, self._index.graph.ports, area, zoom)
+        self.nodes.paint(painter, self._index.inside(area), zoom)
 
-    def is_shortened(self, name: str) -> bool:
-        """Whether some of a node's words do not fit."""
-        node = self._index.nodes[name]
-        return self._words_of(node) != (node.title, node.subtitle)
-
-    # Regions
-
-    def _paint_regions(self, painter: QPainter, view: View) -> None:
-        theme = current()
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setFont(self._subtitle)
-        for region in self._index.graph.regions:
-            frame = QRectF(
-                round(region.x), round(region.y), round(region.width), round(region.height)
-            )
-            if not frame.intersects(view.area):
-                continue
-            pen = QPen(QColor(theme.faint), max(1.0, 1 / view.zoom))
-            pen.setDashPattern([4.0, 3.0])
-            painter.setPen(pen)
-            painter.drawRoundedRect(frame.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS + 3, RADIUS + 3)
-            if view.zoom >= TEXT_SCALE:
-                painter.setPen(QColor(theme.quiet))
-                at = QPointF(frame.left() + _REGION_LEFT, frame.bottom() - _REGION_BASE)
-                painter.drawText(at, region.title)
-
-    # Edges
-
-    def _paint_edges(self, painter: QPainter, view: View) -> None:
-        theme = current()
-        bunches = self._edges.inside(view.area)
-        heads = view.zoom >= ARROW_SCALE
-        lines = [(bunch.lines, bunch.arrows) for bunch in bunches]
+    def paint_edges(self, painter: QPainter, area: QRectF, zoom: float) -> None:
+        """Paint the edges of an area, and their labels."""
+        bunches = self._edges.inside(area)
+        colour = QColor(current().edge)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= CURVE_SCALE)
         # A line of one pixel in the middle of a pixel, not between two.
         painter.translate(0.5, 0.0)
-        self._stroke(painter, lines, QColor(theme.edge), 1.0, heads, view.zoom)
+        if zoom < CURVE_SCALE:
+            painter.setPen(_line_pen(colour, 1.0, zoom))
+            for bunch in bunches:
+                painter.drawLines(self._edges.straight(bunch))
+        else:
+            for bunch in bunches:
+                _stroke(painter, self._edges.drawn(bunch), colour, 1.0, zoom)
         painter.translate(-0.5, 0.0)
-        for name in view.selection:
-            marked = self._edges.of_node(name)
-            self._stroke(painter, marked, QColor(theme.accent), 2.0, heads, view.zoom)
-        if view.zoom < TEXT_SCALE:
+        if self.labels and zoom >= TEXT_SCALE:
+            for bunch in bunches:
+                self._paint_labels(painter, self._edges.labels(bunch, area))
+
+    def paint_marks(self, painter: QPainter, area: QRectF, zoom: float, marks: Marks) -> None:
+        """Paint what is marked over what is there."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        index = self._index
+        if marks.hovered in index.frames:
+            paint_frames(painter, index, area, zoom, (marks.hovered,))
+        self._paint_marked_edges(painter, area, zoom, marks)
+        lit: list[str] = []
+        if marks.port is not None:
+            lit = [name for name in (marks.port.node, *marks.port.others) if name in index.nodes]
+            paint_ports(painter, (marks.port, *index.ends(marks.port)), area, zoom, marked=True)
+        names = {*marks.selection, *marks.found, *lit, marks.hovered, marks.walked}
+        seen = self._seen(names & index.nodes.keys(), area)
+        self.nodes.paint_marked(painter, seen, zoom, marks, frozenset(lit))
+        if marks.walked in index.frames:
+            self.nodes.paint_focus(painter, index.frames[marks.walked])
+
+    def _paint_marked_edges(
+        self, painter: QPainter, area: QRectF, zoom: float, marks: Marks
+    ) -> None:
+        theme = current()
+        if marks.hovered in self._index.nodes and marks.hovered not in marks.selection:
+            numbers = self._edges.of_nodes((marks.hovered,))
+            _stroke(painter, self._edges.together(numbers), QColor(theme.accent), 1.0, zoom)
+            self._paint_marked_labels(painter, numbers, area, zoom)
+        if not marks.selection:
             return
+        if self._marked is None or self._marked[0] != marks.selection:
+            numbers = self._edges.of_nodes(marks.selection)
+            self._marked = (marks.selection, numbers, *self._edges.together(numbers))
+        _, numbers, lines, arrows = self._marked
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= CURVE_SCALE)
+        _stroke(painter, (lines, arrows), QColor(theme.accent), 2.0, zoom)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_marked_labels(painter, numbers, area, zoom)
+
+    def _paint_marked_labels(
+        self, painter: QPainter, numbers: Collection[int], area: QRectF, zoom: float
+    ) -> None:
+        if zoom >= TEXT_SCALE:
+            labels = self._edges.labels_of(numbers)
+            self._paint_labels(painter, [each for each in labels if each[1].intersects(area)])
+
+    def _paint_labels(self, painter: QPainter, labels: Iterable[tuple[str, QRectF]]) -> None:
+        theme = current()
         painter.setFont(self._label)
         descent = QFontMetricsF(self._label).descent()
-        for bunch in bunches:
-            for text, place in self._edges.labels(bunch, view.area):
-                painter.fillRect(place, QColor(theme.panel))
-                painter.setPen(QColor(theme.quiet))
-                painter.drawText(QPointF(place.left() + 2, place.bottom() - descent), text)
-
-    def _stroke(
-        self,
-        painter: QPainter,
-        paths: Iterable[tuple[QPainterPath, QPainterPath]],
-        colour: QColor,
-        width: float,
-        heads: bool,
-        zoom: float,
-    ) -> None:
-        pen = QPen(colour, max(width, 0.8 / zoom))
-        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-        for line, arrow in paths:
-            painter.strokePath(line, pen)
-            if heads:
-                painter.fillPath(arrow, colour)
-
-    # Nodes
-
-    def _paint_blocks(self, painter: QPainter, names: Collection[str], view: View) -> None:
-        """Nodes without words: all of one colour by one call."""
-        theme = current()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        bodies: list[QRectF] = []
-        outlines: list[QLineF] = []
-        bars: dict[str, list[QRectF]] = {}
-        for name in names:
-            rect = self._index.rects[name]
-            bodies.append(rect)
-            bar = QRectF(rect.left(), rect.top(), max(BAR, 3 / view.zoom), rect.height())
-            bars.setdefault(_bar_colour(theme, self._index.nodes[name]), []).append(bar)
-            if name in view.selection:
-                outlines += _sides(rect)
-        pen = QPen(QColor(theme.node_line), 0)
-        painter.setPen(pen)
-        painter.setBrush(QColor(theme.node))
-        painter.drawRects(bodies)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for colour, rects in bars.items():
-            painter.setBrush(QColor(colour))
-            painter.drawRects(rects)
-        painter.setPen(QPen(QColor(theme.accent), max(2.0, 2 / view.zoom)))
-        painter.drawLines(outlines)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-
-    def _paint_node(self, painter: QPainter, node: CanvasNode, view: View) -> None:
-        theme = current()
-        rect = self._index.rects[node.id]
-        selected = node.id in view.selection
-        colour = QColor(_bar_colour(theme, node))
-        painter.setBrush(QColor(theme.accent_ground if selected else theme.node))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.drawRoundedRect(rect, RADIUS, RADIUS)
-        painter.fillPath(_bar_path(rect), colour)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        if selected:
-            painter.setPen(QPen(QColor(theme.accent), 2))
-            painter.drawRoundedRect(rect, RADIUS, RADIUS)
-            painter.fillPath(_bar_path(rect), colour)
-        else:
-            line = theme.accent if node.id == view.hovered else theme.node_line
-            painter.setPen(QPen(QColor(line), 1))
-            painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
-            painter.fillPath(_bar_path(rect), colour)
-        if node.id == view.walked:
-            painter.setPen(QPen(QColor(theme.accent), 1, Qt.PenStyle.DotLine))
-            painter.drawRoundedRect(rect.adjusted(-3.5, -3.5, 3.5, 3.5), RADIUS + 3, RADIUS + 3)
-        self._paint_words(painter, node, rect, colour)
-
-    def _paint_words(
-        self, painter: QPainter, node: CanvasNode, rect: QRectF, colour: QColor
-    ) -> None:
-        theme = current()
-        title, subtitle = self._words_of(node)
-        left = rect.left() + _LEFT
-        # Capitals are 0.727 em high: their middle, not the line's, is put in the middle.
-        middle = rect.center().y()
-        base = middle + _TITLE_PIXELS * 0.364
-        if subtitle:
-            base -= _TITLE_STEP / 2 - 0.5
-            painter.setFont(self._subtitle)
+        for text, place in labels:
+            painter.fillRect(place, QColor(theme.panel))
             painter.setPen(QColor(theme.quiet))
-            painter.drawText(QPointF(left, round(base + _TITLE_STEP - 0.5)), subtitle)
-        painter.setFont(self._title)
-        painter.setPen(QColor(theme.text))
-        painter.drawText(QPointF(left, round(base)), title)
-        if node.badge:
-            painter.setFont(self._badge)
-            painter.setPen(colour)
-            width = QFontMetricsF(self._badge).horizontalAdvance(node.badge)
-            at = QPointF(rect.right() - _RIGHT - width, round(middle + _BADGE_PIXELS * 0.364))
-            painter.drawText(at, node.badge)
+            painter.drawText(QPointF(place.left() + 2, place.bottom() - descent), text)
 
-    def _words_of(self, node: CanvasNode) -> tuple[str, str]:
-        words = self._words.get(node.id)
-        if words is None:
-            room = self._index.rects[node.id].width() - _LEFT - _RIGHT
-            if node.badge:
-                room -= QFontMetricsF(self._badge).horizontalAdvance(node.badge) + 6
-            right = Qt.TextElideMode.ElideRight
-            words = (
-                QFontMetricsF(self._title).elidedText(node.title, right, room),
-                QFontMetricsF(self._subtitle).elidedText(node.subtitle, right, room),
-            )
-            self._words[node.id] = words
-        return words
+    def _seen(self, names: Collection[str], area: QRectF) -> list[str]:
+        if len(names) > 100:
+            return [name for name in self._index.inside(area) if name in names]
+        return [name for name in names if self._index.rects[name].intersects(area)]
 
 
-def _bar_colour(theme: Theme, node: CanvasNode) -> str:
-    if node.strategy:
-        return strategy_colour(theme, node.strategy)
-    return theme.faint if node.role == "constant" else theme.neutral
+def _stroke(
+    painter: QPainter,
+    paths: tuple[QPainterPath, QPainterPath],
+    colour: QColor,
+    width: float,
+    zoom: float,
+) -> None:
+    lines, arrows = paths
+    painter.setPen(_line_pen(colour, width, zoom))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPath(lines)
+    if zoom >= ARROW_SCALE:
+        painter.fillPath(arrows, colour)
 
 
-def _bar_path(rect: QRectF) -> QPainterPath:
-    """The bar at a node's left side, with the node's own corners."""
-    path = QPainterPath()
-    left, top, bottom = rect.left(), rect.top(), rect.bottom()
-    path.moveTo(left + BAR, top)
-    path.quadTo(left, top, left, top + BAR)
-    path.lineTo(left, bottom - BAR)
-    path.quadTo(left, bottom, left + BAR, bottom)
-    path.closeSubpath()
-    return path
-
-
-def _sides(rect: QRectF) -> list[QLineF]:
-    corners = (rect.topLeft(), rect.topRight(), rect.bottomRight(), rect.bottomLeft())
-    return [QLineF(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+def _line_pen(colour: QColor, width: float, zoom: float) -> QPen:
+    """A pen for lines: never thinner than a pixel, which is what the rasteriser is fast at."""
+    pen = QPen(colour, max(1.0, width * zoom))
+    pen.setCosmetic(True)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    return pen

@@ -2,7 +2,9 @@
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
+#: A graph that is not seen as a whole at this scale can be made smaller still, down to the other.
 SMALLEST = 0.05
+LEAST = 0.01
 LARGEST = 4.0
 #: A graph that is opened is made smaller to fit the width, but not smaller than this.
 READABLE = 0.85
@@ -11,7 +13,7 @@ READABLE = 0.85
 _KEPT = 48.0
 _ROOM = 16.0
 # Below the drawing, where buttons float.
-_FOOT = 40.0
+_FOOT = 48.0
 
 
 class CanvasView:
@@ -66,27 +68,37 @@ class CanvasView:
 
     def fit(self) -> None:
         """Show all of the drawing, in the middle, never larger than 100 %."""
-        bounds = self._bounds
-        if bounds.isEmpty():
+        self.fit_to(self._bounds)
+
+    def fit_to(self, area: QRectF) -> None:
+        """Show this part of the drawing, in the middle, never larger than 100 %."""
+        if area.isEmpty():
             return
-        across = self._size.width() / bounds.width()
-        down = self._size.height() / bounds.height()
-        self.zoom = max(SMALLEST, min(1.0, across, down))
-        middle = QPointF(self._size.width() / 2, self._size.height() / 2)
-        self.move_to(middle - bounds.center() * self.zoom)
+        width, height = self._size.width() - 2 * _ROOM, self._size.height() - _ROOM - _FOOT
+        share = min(width / area.width(), height / area.height())
+        self.zoom = max(self.smallest(), min(1.0, share))
+        middle = QPointF(self._size.width() / 2, _ROOM + height / 2)
+        self.move_to(middle - area.center() * self.zoom)
+
+    def smallest(self) -> float:
+        """The least scale: all of a large drawing can be seen."""
+        if self._bounds.isEmpty() or self._size.isEmpty():
+            return SMALLEST
+        across = self._size.width() / self._bounds.width()
+        down = self._size.height() / self._bounds.height()
+        return max(LEAST, min(SMALLEST, 0.9 * across, 0.9 * down))
 
     def zoom_to(self, zoom: float, anchor: QPointF) -> None:
         """Change the scale; what is at ``anchor`` in the viewport stays there."""
         fixed = self.to_graph(anchor)
-        self.zoom = min(LARGEST, max(SMALLEST, zoom))
+        self.zoom = min(LARGEST, max(self.smallest(), zoom))
         self.move_to(anchor - fixed * self.zoom)
 
     def move_to(self, origin: QPointF) -> None:
         """Put the drawing's 0, 0 at this place of the viewport, as far as some stays in view."""
         self.at_home = False
-        self.origin = QPointF(origin)
-        if self.zoom == 1.0:
-            self.origin = QPointF(origin.toPoint())
+        # Whole pixels: pictures of parts of the drawing are put side by side.
+        self.origin = QPointF(origin.toPoint())
         self._clamp()
 
     def move_by(self, by: QPointF) -> None:
@@ -119,7 +131,7 @@ class CanvasView:
         shown = self.to_viewport(self._bounds)
         return (
             _range(self.origin.x(), shown.left(), shown.right(), self._size.width()),
-            _range(self.origin.y(), shown.top(), shown.bottom() + _FOOT / 2, self._size.height()),
+            _range(self.origin.y(), shown.top(), shown.bottom() + _FOOT, self._size.height()),
         )
 
     def _clamp(self) -> None:
@@ -128,7 +140,7 @@ class CanvasView:
             return
         dx = max(0.0, _KEPT - shown.right()) - max(0.0, shown.left() - self._size.width() + _KEPT)
         dy = max(0.0, _KEPT - shown.bottom()) - max(0.0, shown.top() - self._size.height() + _KEPT)
-        self.origin += QPointF(dx, dy)
+        self.origin = QPointF((self.origin + QPointF(dx, dy)).toPoint())
 
 
 def _least_shift(low: float, high: float, size: float) -> float:

@@ -1,46 +1,60 @@
-"""A graph that is looked at: select, hover, and walk along its edges by keyboard."""
+"""A graph that is worked with: select, hover, search, expand, walk along edges by keyboard."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import (
-    QColor,
     QContextMenuEvent,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
-    QPainter,
-    QPaintEvent,
     QResizeEvent,
+    QWheelEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
-from lowerscope.app import theme
+from lowerscope.app.widgets.canvas_drawing import CanvasDrawing
 from lowerscope.app.widgets.canvas_graph import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,
+    CanvasPort,
     CanvasRegion,
-    GraphIndex,
-    strategies,
 )
-from lowerscope.app.widgets.canvas_overlays import Legend, ZoomControl
-from lowerscope.app.widgets.canvas_paint import GraphPainter, View
-from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.panning_area import PanningArea
+from lowerscope.app.widgets.canvas_index import chevron, title_bar
+from lowerscope.app.widgets.canvas_paint import Marks
+from lowerscope.app.widgets.canvas_search import GraphSearch
+from lowerscope.app.widgets.hover_card import CardText, HoverCard
 
-__all__ = ["CanvasEdge", "CanvasGraph", "CanvasNode", "CanvasRegion", "GraphCanvas"]
+__all__ = [
+    "CanvasEdge",
+    "CanvasGraph",
+    "CanvasNode",
+    "CanvasPort",
+    "CanvasRegion",
+    "GraphCanvas",
+]
 
 # A press that moves less than this many pixels is a click.
 _DRAG = 4
+_WALK = (
+    Qt.Key.Key_Down,
+    Qt.Key.Key_Up,
+    Qt.Key.Key_Left,
+    Qt.Key.Key_Right,
+    Qt.Key.Key_Home,
+    Qt.Key.Key_End,
+)
 
 
-class GraphCanvas(PanningArea):
+class GraphCanvas(CanvasDrawing):
     """A graph that is laid out already.
 
     The wheel scrolls, with Ctrl it zooms where the mouse is; dragging the ground, or anything
     with the middle button or the space bar, moves it; a double click on the ground or F shows
-    all of it; ``+``, ``-`` and ``0`` zoom; the arrows walk along the edges.
+    all of it, Z what is selected; ``+``, ``-`` and ``0`` zoom; the arrows walk along the edges;
+    ``/`` searches; I opens the card of a node. A chevron, a double click, Enter, the space bar,
+    ``+`` and ``-`` expand a group and collapse a frame.
 
     Parameters
     ----------
@@ -51,55 +65,55 @@ class GraphCanvas(PanningArea):
 
     Attributes
     ----------
-    tooltip : callable or None
-        Gives the words that appear over a node, from its id.
+    card_text : callable or None
+        Gives what the card of a node says, from its id, or ``None`` for no card.
 
     Signals
     -------
     node_clicked(str, Qt.KeyboardModifiers)
-        A node was clicked, walked to, or entered.
+        A node was clicked, walked to, or entered; or the title of a frame.
     node_hovered(str)
         The node under the mouse, or ``""``.
+    ends_wanted(tuple of str)
+        A port was clicked: the nodes at its other ends.
     background_clicked()
         The ground was clicked, without dragging.
+    expand_wanted(str), collapse_wanted(str)
+        A group is to be expanded, a frame to be collapsed: its id.
     menu_requested(str, QPoint)
-        A context menu is wanted: the node or ``""``, and a place on the screen.
+        A context menu is wanted: the node, frame or ``""``, and a place on the screen.
     """
 
     node_clicked = Signal(str, object)
     node_hovered = Signal(str)
+    ends_wanted = Signal(tuple)
     background_clicked = Signal()
+    expand_wanted = Signal(str)
+    collapse_wanted = Signal(str)
     menu_requested = Signal(str, QPoint)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.tooltip: Callable[[str], str] | None = None
-        self._index = GraphIndex(CanvasGraph())
-        self._painter = GraphPainter(self._index)
-        self._selection: frozenset[str] = frozenset()
+        self.card_text: Callable[[str], CardText | None] | None = None
         self._hovered = ""
+        self._port: CanvasPort | None = None
         self._walked = ""
+        self._before = ""
         self._press: QPointF | None = None
-        self._legend_words = {
-            "te": self.tr("TE"),
-            "high-level": self.tr("High-level"),
-            "library": self.tr("Library"),
-        }
+        self._folded_at: QPointF | None = None
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
-        self.empty = EmptyState("", "", self.viewport())
-        self.legend = Legend(self.viewport())
-        self.zoom_control = ZoomControl(self.viewport())
-        self.zoom_control.zoomed.connect(self.zoom_by)
-        self.zoom_control.reset.connect(self.reset_zoom)
-        self.zoom_control.fitted.connect(self.fit)
-        theme.notifier().changed.connect(self.viewport().update)
+        self.card = HoverCard(self.viewport())
+        self.search = GraphSearch(self)
+        self.search.changed.connect(self._look_at_found)
+        self.search.stepped.connect(self._go_to_found)
+        self.search.closed.connect(self._end_search)
         self.set_graph(CanvasGraph())
 
     # What is shown
 
-    def set_graph(self, graph: CanvasGraph, keep_view: bool = False) -> None:
+    def set_graph(self, graph: CanvasGraph, keep_view: bool = False, anchor: str = "") -> None:
         """Show another graph.
 
         Parameters
@@ -108,165 +122,190 @@ class GraphCanvas(PanningArea):
             The graph; an empty one shows the empty state.
         keep_view : bool
             Stay at this scale and place, for a graph that is another state of the same.
+        anchor : str
+            The group that was expanded, or the frame that was collapsed: it stays where it is.
         """
-        self._index = GraphIndex(graph)
-        self._painter = GraphPainter(self._index)
-        self._selection &= self._index.nodes.keys()
-        if self._walked not in self._index.nodes:
+        self.card.dismiss()
+        at, self._folded_at = self._folded_at, None
+        self.show_graph(graph, keep_view, anchor, at)
+        if self._index.place(self._walked) is None:
             self._walked = ""
-        if self._hovered not in self._index.nodes:
+        self._port = None
+        if self._index.place(self._hovered) is None:
             self._hover("")
-        there = bool(graph.nodes)
-        self.empty.setVisible(not there)
-        self.zoom_control.setVisible(there)
-        self._show_legend()
-        self.look_at(self._index.bounds(), None if keep_view else self._middle())
+        self.search.show_graph(self._index)
         self._describe()
-
-    def graph(self) -> CanvasGraph:
-        """The graph that is shown."""
-        return self._index.graph
 
     def set_selection(self, ids: Collection[str]) -> None:
         """Mark these nodes, as far as they are here; the view does not move."""
-        self._selection = frozenset(ids) & self._index.nodes.keys()
-        if self._selection and self._walked not in self._selection:
+        super().set_selection(ids)
+        if self._selection and self._walked not in self._selection | self._index.frames.keys():
             self._walked = ""
         self._describe()
-        self.viewport().update()
 
-    def selection(self) -> frozenset[str]:
-        """The nodes that are marked."""
-        return self._selection
-
-    def set_legend(self, words: Mapping[str, str]) -> None:
-        """Say what the colours of strategies mean; those that no node has are left out."""
-        self._legend_words = dict(words)
-        self._show_legend()
-
-    def set_empty(self, title: str, hint: str = "") -> None:
-        """What is said while there is no node."""
-        self.empty.set_text(title, hint)
-
-    # Where the view is
-
-    def go_home(self) -> None:
-        """Show the graph as it is first shown: its top, in the middle, at a readable scale."""
-        self.look_at(self._index.bounds(), self._middle())
-
-    def reveal(self, name: str) -> bool:
-        """Move the view until a node is seen; False when it is not in this graph."""
-        if name not in self._index.nodes:
-            return False
-        self.bring_into_view(self._index.rects[name])
-        return True
-
-    def node_rect(self, name: str) -> QRectF:
-        """Where a node stands in the viewport."""
-        return self.view.to_viewport(self._index.rects[name])
+    def marks(self) -> Marks:
+        """What is marked."""
+        return Marks(
+            selection=self._selection,
+            found=frozenset(self.search.found),
+            hovered=self._hovered,
+            walked=self._walked if self.hasFocus() or self.search.is_open() else "",
+            port=self._port,
+        )
 
     def is_ground(self, place: QPointF) -> bool:
-        """Whether there is no node at a place of the viewport."""
-        return not self._node_at(place)
-
-    def show_view(self) -> None:
-        """Let the scroll bars, the scale and the picture follow the view."""
-        super().show_view()
-        self.zoom_control.show_zoom(self.view.zoom)
-
-    def _middle(self) -> float:
-        top = self._index.top()
-        return self._index.rects[top].center().x() if top else 0.0
-
-    def _show_legend(self) -> None:
-        present = strategies(self._index.graph.nodes)
-        words = self._legend_words
-        self.legend.set_entries([(key, word) for key, word in words.items() if key in present])
-        self._place_overlays()
-
-    def _place_overlays(self) -> None:
-        area = self.viewport().rect()
-        self.empty.setGeometry(area)
-        size = self.zoom_control.sizeHint()
-        right, bottom = area.width() - size.width() - 8, area.height() - size.height() - 8
-        self.zoom_control.setGeometry(right, bottom, size.width(), size.height())
-        middle = bottom + (size.height() - self.legend.height()) // 2
-        self.legend.move(8, middle)
-        # Where there is no room for both, the buttons are worth more.
-        self.legend.setVisible(bool(self.legend.words()) and 8 + self.legend.width() < right)
+        """Whether there is nothing at a place of the viewport that could be clicked."""
+        return not self._thing_at(place) and self._port_at(place) is None
 
     def _describe(self) -> None:
         nodes, edges = len(self._index.nodes), len(self._index.graph.edges)
         text = self.tr("{0} nodes, {1} edges").format(nodes, edges)
-        titles = [self._index.nodes[name].title for name in sorted(self._selection)]
+        titles = [self._index.nodes[name].title for name in sorted(self._selection)[:20]]
         if titles:
             text += "; " + self.tr("selected: {0}").format(", ".join(titles))
         self.setAccessibleDescription(text)
 
+    # Searching
+
+    def open_find(self) -> None:
+        """Open the bar that searches for nodes."""
+        if self._index.nodes:
+            self.search.open()
+            self._place_find_bar()
+
+    def _look_at_found(self, name: str) -> None:
+        if name:
+            self._walked = name
+            self.reveal(name)
+        self.viewport().update()
+
+    def _go_to_found(self, name: str) -> None:
+        self._click(name, Qt.KeyboardModifier.NoModifier)
+        self.reveal(name)
+
+    def _end_search(self) -> None:
+        self._place_find_bar()
+        self.setFocus()
+        self.viewport().update()
+
+    def _place_find_bar(self) -> None:
+        bar = self.search.bar
+        height = bar.sizeHint().height() if self.search.is_open() else 0
+        self.setViewportMargins(0, height, 0, 0)
+        bar.setGeometry(0, 0, self.width(), height)
+
+    # Expanding
+
+    def fold(self, name: str) -> None:
+        """Ask for a group to be expanded, or for a frame to be collapsed."""
+        if name in self._index.frames:
+            self.collapse_wanted.emit(name)
+        elif self.is_group(name):
+            self.expand_wanted.emit(name)
+
+    def is_group(self, name: str) -> bool:
+        """Whether this is a node that can be expanded."""
+        return name in self._index.nodes and self._index.nodes[name].role == "group"
+
+    def is_frame(self, name: str) -> bool:
+        """Whether this is a frame that can be collapsed."""
+        return name in self._index.frames
+
+    def frame_around(self, name: str) -> str:
+        """The innermost frame that a node or frame stands in, or ``""``."""
+        if self._index.place(name) is None:
+            return ""
+        return next(iter(self._index.frames_around(name)), "")
+
+    def _fold_at(self, place: QPointF, name: str) -> None:
+        self._folded_at = place
+        self.fold(name)
+
+    def _is_chevron(self, place: QPointF, name: str) -> bool:
+        at = self.view.to_graph(place)
+        if name in self._index.frames:
+            return chevron(title_bar(self._index.frames[name])).contains(at)
+        return self.is_group(name) and chevron(self._index.rects[name]).contains(at)
+
     # Mouse and keyboard
 
-    def _node_at(self, place: QPointF) -> str:
-        return self._index.at(self.view.to_graph(place))
+    def _thing_at(self, place: QPointF) -> str:
+        """The node at a place of the viewport, or the frame whose title is there."""
+        at = self.view.to_graph(place)
+        return self._index.at(at) or self._index.bar_at(at)
 
-    def _hover(self, name: str) -> None:
+    def _port_at(self, place: QPointF) -> CanvasPort | None:
+        return self._index.port_at(self.view.to_graph(place))
+
+    def _hover(self, name: str, port: CanvasPort | None = None) -> None:
+        if port != self._port:
+            self._port = port
+            self.viewport().update()
         if name != self._hovered:
             self._hovered = name
             self.viewport().update()
             self.node_hovered.emit(name)
+            text = self._text_of(name)
+            if text is None:
+                self.card.leave()
+            else:
+                self.card.want(text, self.node_rect(name).toAlignedRect())
+
+    def show_card(self) -> None:
+        """Show what is known of where the keyboard is, or of the first that is selected."""
+        name = self._walked or next(iter(sorted(self._selection)), "")
+        text = self._text_of(name)
+        if text is not None:
+            self.reveal(name)
+            self.card.show_now(text, self.node_rect(name).toAlignedRect())
+
+    def _text_of(self, name: str) -> CardText | None:
+        if self._index.place(name) is None or self.card_text is None:
+            return None
+        return self.card_text(name)
 
     def _click(self, name: str, modifiers: Qt.KeyboardModifier) -> None:
+        if name != self._walked:
+            self._before = self._walked
         self._walked = name
         self.viewport().update()
         self.node_clicked.emit(name, modifiers)
 
     def _walk(self, key: int) -> None:
         here = self._walked or next(iter(sorted(self._selection)), "")
-        index = self._index
-        if not here:
-            there = index.top()
-        elif key == Qt.Key.Key_Down:
-            there = index.successor(here)
-        elif key == Qt.Key.Key_Up:
-            there = index.predecessor(here)
-        else:
-            there = index.sibling(here, 1 if key == Qt.Key.Key_Right else -1)
+        if here in self._index.frames:
+            here = self._first_in(here)
+        there = self._from(here, key)
         if there:
             self._click(there, Qt.KeyboardModifier.NoModifier)
             self.reveal(there)
 
-    def _show_tooltip(self, event: QHelpEvent) -> None:
-        name = self._node_at(QPointF(event.pos()))
-        text = ""
-        if name and self.tooltip is not None:
-            text = self.tooltip(name)
-        elif name and self._painter.is_shortened(name):
-            node = self._index.nodes[name]
-            text = f"{node.title}\n{node.subtitle}"
-        if text:
-            QToolTip.showText(event.globalPos(), text, self.viewport())
-        else:
-            QToolTip.hideText()
+    def _from(self, here: str, key: int) -> str:
+        index = self._index
+        if key == Qt.Key.Key_End:
+            return index.bottom()
+        if not here or key == Qt.Key.Key_Home:
+            return index.top()
+        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            return index.sibling(here, 1 if key == Qt.Key.Key_Right else -1)
+        down = key == Qt.Key.Key_Down
+        beside = index.successors(here) if down else index.predecessors(here)
+        # Back the way that one came.
+        return self._before if self._before in beside else next(iter(beside), "")
+
+    def _first_in(self, frame: str) -> str:
+        inside = self._index.inside(self._index.frames[frame])
+        rects = self._index.rects
+        return min(inside, key=lambda name: (rects[name].y(), rects[name].x()), default="")
 
     # Qt
 
-    def sizeHint(self) -> QSize:
-        return QSize(300, 400)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
-        painter.fillRect(event.rect(), QColor(theme.current().panel))
-        painter.translate(self.view.origin)
-        painter.scale(self.view.zoom, self.view.zoom)
-        area = self.view.to_graph_area(QRectF(event.rect()).adjusted(-8, -8, 8, 8))
-        walked = self._walked if self.hasFocus() else ""
-        view = View(area, self.view.zoom, self._selection, self._hovered, walked)
-        self._painter.paint(painter, view)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place_overlays()
+        self.search.bar.resize(self.width(), self.search.bar.height())
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
+        self.card.dismiss()
         super().mousePressEvent(event)
         if event.button() == Qt.MouseButton.LeftButton and not self._space:
             self._press = event.position()
@@ -278,31 +317,46 @@ class GraphCanvas(PanningArea):
         self._press = None
         super().mouseMoveEvent(event)
         if not event.buttons():
-            self._hover(self._node_at(place))
+            self._hover(self._thing_at(place), self._port_at(place))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         super().mouseReleaseEvent(event)
         press, self._press = self._press, None
         if press is None or event.button() != Qt.MouseButton.LeftButton:
             return
-        name = self._node_at(press)
-        if name:
+        name, port = self._thing_at(press), self._port_at(press)
+        if name and self._is_chevron(press, name):
+            self._fold_at(press, name)
+        elif port is not None:
+            self._walked = port.others[0]
+            self.ends_wanted.emit(port.others)
+            self.reveal(port.others[0])
+        elif name:
             self._click(name, event.modifiers())
         else:
             self._walked = ""
             self.background_clicked.emit()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        left = event.button() == Qt.MouseButton.LeftButton
-        if left and self.is_ground(event.position()):
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        name = self._thing_at(event.position())
+        if name and not self._is_chevron(event.position(), name):
+            self._fold_at(event.position(), name)
+        elif self.is_ground(event.position()):
             self.fit()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self.card.dismiss()
+        super().wheelEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
         self._hover("")
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.card.dismiss()
         by_keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
-        name = self._walked if by_keyboard else self._node_at(QPointF(event.pos()))
+        name = self._walked if by_keyboard else self._thing_at(QPointF(event.pos()))
         place = event.globalPos()
         if by_keyboard and name:
             place = self.viewport().mapToGlobal(self.node_rect(name).center().toPoint())
@@ -310,16 +364,47 @@ class GraphCanvas(PanningArea):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            self._show_tooltip(event)
+            # The card says more.
             return True
         return super().viewportEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        key = event.key()
-        if key in (Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_Left, Qt.Key.Key_Right):
+        key, walked = event.key(), self._walked
+        plain = not event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        is_open = self.card.dismiss()
+        if key in _WALK:
             self._walk(key)
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._walked:
-            self._click(self._walked, event.modifiers())
-            self.reveal(self._walked)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and walked:
+            if self.is_group(walked) or self.is_frame(walked):
+                self.fold(walked)
+            else:
+                self._click(walked, event.modifiers())
+                self.reveal(walked)
+        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal) and plain and self.is_group(walked):
+            self.fold(walked)
+        elif key == Qt.Key.Key_Minus and plain and self._frame_of_walked():
+            self.fold(self._frame_of_walked())
+        elif key == Qt.Key.Key_Slash:
+            self.open_find()
+        elif key == Qt.Key.Key_F3:
+            shift = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+            (self.search.go_back if shift else self.search.go_on)()
+        elif key == Qt.Key.Key_Escape and (is_open or self.search.is_open()):
+            if not is_open:
+                self.search.close()
+        elif key == Qt.Key.Key_I and plain:
+            if not is_open:
+                self.show_card()
+        elif key == Qt.Key.Key_Z and plain:
+            self.zoom_to_selection()
+        elif key == Qt.Key.Key_L and plain:
+            self.set_labels(not self.labels())
+        elif key == Qt.Key.Key_M and plain:
+            self.set_minimap(not self.wants_minimap())
+        elif key == Qt.Key.Key_C and plain:
+            self.set_colouring("kind" if self.colouring() == "strategy" else "strategy")
         else:
             super().keyPressEvent(event)
+
+    def _frame_of_walked(self) -> str:
+        return self._walked if self.is_frame(self._walked) else self.frame_around(self._walked)

@@ -67,7 +67,7 @@ class PanningArea(QAbstractScrollArea):
         Parameters
         ----------
         zoom : float
-            The scale, kept between 5 % and 400 %.
+            The scale, kept between that at which all is seen, or 5 %, and 400 %.
         anchor : QPointF, optional
             The place in the viewport that stays where it is; without it, its middle.
         """
@@ -88,6 +88,12 @@ class PanningArea(QAbstractScrollArea):
         """Show all of the drawing, never larger than 100 %."""
         self._pan.stop()
         self.view.fit()
+        self.show_view()
+
+    def fit_to(self, area: QRectF) -> None:
+        """Show this part of the drawing, never larger than 100 %."""
+        self._pan.stop()
+        self.view.fit_to(area)
         self.show_view()
 
     def look_at(self, bounds: QRectF, middle: float | None) -> None:

@@ -7,7 +7,8 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.widgets.canvas_edges import EdgePaths, line_path
-from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode, GraphIndex
+from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode
+from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_view import LARGEST, SMALLEST, CanvasView
 
 
@@ -31,12 +32,13 @@ DIAMOND = CanvasGraph(
 def test_neighbours_along_edges_and_in_layers() -> None:
     index = GraphIndex(DIAMOND)
     assert index.top() == "a"
-    assert index.successor("a") == "b"
-    assert index.predecessor("d") == "b"
+    assert index.successors("a") == ["b", "c"]
+    assert index.predecessors("d") == ["b", "c"]
     assert index.sibling("b", 1) == "c"
     assert index.sibling("c", -1) == "b"
     assert index.sibling("c", 1) == ""
-    assert index.successor("d") == index.predecessor("a") == ""
+    assert index.successors("d") == index.predecessors("a") == []
+    assert index.bottom() == "d"
 
 
 def test_nodes_at_places_and_in_areas() -> None:

@@ -1,0 +1,33 @@
+"""What the colours of nodes say: their strategies, or their kinds."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from lowerscope.app.theme import Theme, kind_colour, strategy_colour
+from lowerscope.app.widgets.canvas_graph import CanvasNode
+
+Colouring = Literal["strategy", "kind"]
+"""What the colours say."""
+
+
+def node_colour(theme: Theme, node: CanvasNode, colouring: Colouring) -> str:
+    """The colour of a node's bar."""
+    if colouring == "strategy" and node.strategy:
+        return strategy_colour(theme, node.strategy)
+    if colouring == "strategy":
+        return theme.faint if node.role == "constant" else theme.neutral
+    return kind_colour(theme, node.role)
+
+
+def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
+    """The colour of a strategy or a kind."""
+    if colouring == "strategy":
+        return strategy_colour(theme, key)
+    return kind_colour(theme, key)
+
+
+def present(nodes: Iterable[CanvasNode], colouring: Colouring) -> set[str]:
+    """The strategies or kinds that at least one node has."""
+    if colouring == "strategy":
+        return {node.strategy for node in nodes if node.strategy}
+    return {node.role for node in nodes}

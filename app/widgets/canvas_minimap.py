@@ -1,0 +1,145 @@
+"""The whole graph in a corner, and which part of it is seen."""
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.canvas_colours import Colouring, node_colour
+from lowerscope.app.widgets.canvas_index import GraphIndex
+
+_WIDEST, _HIGHEST = 168.0, 150.0
+_NARROWEST, _LOWEST = 36.0, 24.0
+_MARGIN = 4.0
+# A part that is seen is never drawn smaller than this.
+_LEAST_SEEN = 6.0
+
+
+class Minimap(QWidget):
+    """A small picture of a graph with a frame round what is seen, which can be dragged.
+
+    Signals
+    -------
+    moved(QPointF)
+        The place of the graph that is wanted in the middle.
+    """
+
+    moved = Signal(QPointF)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._index: GraphIndex | None = None
+        self._colouring: Colouring = "strategy"
+        self._seen = QRectF()
+        self._grip: QPointF | None = None
+        self._picture = QPixmap()
+        self.setAccessibleName(self.tr("Overview of the graph"))
+        self.setToolTip(self.tr("Drag to move (M shows and hides this)"))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        theme.notifier().changed.connect(self._redraw)
+        self.hide()
+
+    def show_graph(self, index: GraphIndex, colouring: Colouring) -> None:
+        """Show another graph, or the same in other colours."""
+        self._index, self._colouring = index, colouring
+        self._redraw()
+
+    def show_seen(self, seen: QRectF) -> None:
+        """Show which part of the graph is seen."""
+        if seen != self._seen:
+            self._seen = seen
+            self.update()
+
+    def seen_rect(self) -> QRectF:
+        """Where the frame round what is seen is."""
+        scale, corner = self._scale()
+        rect = QRectF(corner + self._seen.topLeft() * scale, self._seen.size() * scale)
+        grow_x = max(0.0, _LEAST_SEEN - rect.width()) / 2
+        grow_y = max(0.0, _LEAST_SEEN - rect.height()) / 2
+        rect.adjust(-grow_x, -grow_y, grow_x, grow_y)
+        return rect & QRectF(self.rect()).adjusted(1, 1, -1, -1)
+
+    def _scale(self) -> tuple[float, QPointF]:
+        """How large the graph is drawn, and where its 0, 0 is."""
+        bounds = QRectF() if self._index is None else self._index.bounds()
+        if bounds.isEmpty():
+            return 1.0, QPointF()
+        room = QRectF(self.rect()).adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN)
+        scale = min(room.width() / bounds.width(), room.height() / bounds.height())
+        return scale, room.center() - bounds.center() * scale
+
+    def _redraw(self) -> None:
+        self._picture = QPixmap()
+        self.update()
+
+    def _draw(self) -> QPixmap:
+        ratio = self.devicePixelRatioF()
+        picture = QPixmap(self.size() * ratio)
+        picture.setDevicePixelRatio(ratio)
+        colours = theme.current()
+        ground = QColor(colours.panel)
+        ground.setAlphaF(0.94)
+        picture.fill(ground)
+        if self._index is None:
+            return picture
+        scale, corner = self._scale()
+        painter = QPainter(picture)
+        painter.setPen(Qt.PenStyle.NoPen)
+        blocks: dict[str, list[QRectF]] = {}
+        for name, rect in self._index.rects.items():
+            colour = node_colour(colours, self._index.nodes[name], self._colouring)
+            place = QRectF(corner + rect.topLeft() * scale, rect.size() * scale)
+            place.setWidth(max(1.5, place.width()))
+            place.setHeight(max(1.0, place.height()))
+            blocks.setdefault(colour, []).append(place)
+        for colour, places in blocks.items():
+            painter.setBrush(QColor(colour))
+            painter.drawRects(places)
+        painter.end()
+        return picture
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        bounds = QRectF() if self._index is None else self._index.bounds()
+        if bounds.isEmpty():
+            return QSize(0, 0)
+        scale = min(_WIDEST / bounds.width(), _HIGHEST / bounds.height())
+        return QSize(
+            round(max(_NARROWEST, bounds.width() * scale) + 2 * _MARGIN),
+            round(max(_LOWEST, bounds.height() * scale) + 2 * _MARGIN),
+        )
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._picture.size() != self.size() * self.devicePixelRatioF():
+            self._picture = self._draw()
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._picture)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(colours.line), 1))
+        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+        seen = QColor(colours.text)
+        seen.setAlphaF(0.07)
+        painter.setBrush(seen)
+        painter.setPen(QPen(QColor(colours.quiet), 1))
+        painter.drawRect(self.seen_rect().toAlignedRect().adjusted(0, 0, -1, -1))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        rect = self.seen_rect()
+        place = event.position()
+        # A press beside the frame brings it there first.
+        self._grip = place - rect.center() if rect.contains(place) else QPointF()
+        if not rect.contains(place):
+            self._go(place)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._grip is not None:
+            self._go(event.position() - self._grip)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._grip = None
+
+    def _go(self, place: QPointF) -> None:
+        scale, corner = self._scale()
+        self.moved.emit((place - corner) / scale)

@@ -1,0 +1,224 @@
+"""How the nodes of a graph are painted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from lowerscope.app.theme import current
+from lowerscope.app.widgets.canvas_colours import Colouring, node_colour
+from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_chevron
+from lowerscope.app.widgets.canvas_graph import CanvasNode
+from lowerscope.app.widgets.canvas_index import CHEVRON, GraphIndex, chevron
+from lowerscope.app.widgets.typefaces import ui_font
+
+if TYPE_CHECKING:
+    from lowerscope.app.widgets.canvas_paint import Marks
+
+RADIUS = 5.0
+BAR = 4.0
+_LEFT = 14.0
+_RIGHT = 9.0
+_TITLE_PIXELS = 13.0
+_SUBTITLE_PIXELS = 11.0
+_BADGE_PIXELS = 10.5
+_TITLE_STEP = 14.0
+_CAPITAL = 0.364
+# Below this scale nodes have no outline.
+_OUTLINE_SCALE = 0.1
+
+
+class NodePainter:
+    """Paints nodes, with the words in them where they can be read.
+
+    Parameters
+    ----------
+    index : GraphIndex
+        The graph.
+    colouring : str
+        What the colours say.
+    """
+
+    def __init__(self, index: GraphIndex, colouring: Colouring) -> None:
+        self._index = index
+        self._colouring = colouring
+        self._words: dict[str, tuple[str, str]] = {}
+        self._title = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
+        self._subtitle = ui_font(_SUBTITLE_PIXELS)
+        self._badge = ui_font(_BADGE_PIXELS, QFont.Weight.DemiBold)
+
+    def paint(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
+        """Paint nodes that are not marked."""
+        if zoom < TEXT_SCALE:
+            self._paint_blocks(painter, names, zoom, current().node)
+            return
+        for name in names:
+            self.paint_at(painter, self._index.nodes[name], self._index.rects[name], zoom)
+
+    def paint_at(self, painter: QPainter, node: CanvasNode, rect: QRectF, zoom: float) -> None:
+        """Paint a node in this place, on its way to its own."""
+        theme = current()
+        if zoom < TEXT_SCALE:
+            painter.fillRect(rect, QColor(theme.node_line))
+        else:
+            self._paint_body(painter, node, rect, theme.node, QPen(QColor(theme.node_line), 1))
+
+    def paint_marked(
+        self,
+        painter: QPainter,
+        names: Collection[str],
+        zoom: float,
+        marks: Marks,
+        lit: frozenset[str],
+    ) -> None:
+        """Paint nodes with their marks; ``lit`` are those at the ends of the port pointed at."""
+        theme = current()
+        selected = [name for name in names if name in marks.selection]
+        found = [name for name in names if name in marks.found]
+        if zoom < TEXT_SCALE:
+            self._paint_blocks(painter, selected, zoom, theme.accent_ground)
+            for some, colour in ((selected, theme.accent), (found, theme.text)):
+                painter.setPen(_cosmetic(colour, 2.0))
+                painter.drawLines(
+                    [side for each in some for side in sides(self._index.rects[each])]
+                )
+            return
+        for name in names:
+            rect, node = self._index.rects[name], self._index.nodes[name]
+            if name in marks.selection:
+                self._paint_body(
+                    painter, node, rect, theme.accent_ground, QPen(QColor(theme.accent), 2)
+                )
+            else:
+                here = name == marks.hovered or name in lit
+                line = theme.accent if here else theme.node_line
+                self._paint_body(painter, node, rect, theme.node, QPen(QColor(line), 1))
+        for name in found:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.text), 2))
+            rect = self._index.rects[name].adjusted(-3, -3, 3, 3)
+            painter.drawRoundedRect(rect, RADIUS + 3, RADIUS + 3)
+        if marks.walked in names:
+            self.paint_focus(painter, self._index.rects[marks.walked])
+
+    def paint_focus(self, painter: QPainter, rect: QRectF) -> None:
+        """Paint the ring round where the keyboard is."""
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(current().accent), 1, Qt.PenStyle.DotLine))
+        painter.drawRoundedRect(rect.adjusted(-3.5, -3.5, 3.5, 3.5), RADIUS + 3, RADIUS + 3)
+
+    def is_shortened(self, name: str) -> bool:
+        """Whether some of a node's words do not fit."""
+        node = self._index.nodes[name]
+        return self._words_of(node) != (node.title, node.subtitle)
+
+    def _paint_blocks(
+        self, painter: QPainter, names: Collection[str], zoom: float, ground: str
+    ) -> None:
+        """Nodes without words: all of one colour by one call."""
+        theme = current()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        bodies: list[QRectF] = []
+        bars: dict[str, list[QRectF]] = {}
+        for name in names:
+            rect = self._index.rects[name]
+            bodies.append(rect)
+            bar = QRectF(rect.left(), rect.top(), max(BAR, 3 / zoom), rect.height())
+            colour = node_colour(theme, self._index.nodes[name], self._colouring)
+            bars.setdefault(colour, []).append(bar)
+        outlined = zoom >= _OUTLINE_SCALE
+        painter.setPen(QPen(QColor(theme.node_line), 0) if outlined else Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(ground if outlined else theme.node_line))
+        painter.drawRects(bodies)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for colour, rects in bars.items():
+            painter.setBrush(QColor(colour))
+            painter.drawRects(rects)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+
+    def _paint_body(
+        self, painter: QPainter, node: CanvasNode, rect: QRectF, ground: str, pen: QPen
+    ) -> None:
+        theme = current()
+        colour = QColor(node_colour(theme, node, self._colouring))
+        inset = 0.5 if pen.width() == 1 else 0.0
+        outline = rect.adjusted(inset, inset, -inset, -inset)
+        painter.setBrush(QColor(ground))
+        painter.setPen(pen)
+        if node.role == "group":
+            # As a pile of cards: there is more behind it.
+            painter.drawRoundedRect(outline.translated(3, 3), RADIUS, RADIUS)
+        painter.drawRoundedRect(outline, RADIUS, RADIUS)
+        painter.fillPath(_bar_path(rect), colour)
+        self._paint_words(painter, node, rect, colour)
+
+    def _paint_words(
+        self, painter: QPainter, node: CanvasNode, rect: QRectF, colour: QColor
+    ) -> None:
+        theme = current()
+        title, subtitle = self._words_of(node)
+        left = rect.left() + _left(node)
+        if node.role == "group":
+            paint_chevron(painter, chevron(rect), is_open=False)
+        # Capitals are 0.727 em high: their middle, not the line's, is put in the middle.
+        middle = rect.center().y()
+        base = middle + _TITLE_PIXELS * _CAPITAL
+        if subtitle:
+            base -= _TITLE_STEP / 2 - 0.5
+            painter.setFont(self._subtitle)
+            painter.setPen(QColor(theme.quiet))
+            painter.drawText(QPointF(left, round(base + _TITLE_STEP - 0.5)), subtitle)
+        painter.setFont(self._title)
+        painter.setPen(QColor(theme.text))
+        painter.drawText(QPointF(left, round(base)), title)
+        if node.badge:
+            painter.setFont(self._badge)
+            painter.setPen(colour if self._colouring == "strategy" else QColor(theme.quiet))
+            width = QFontMetricsF(self._badge).horizontalAdvance(node.badge)
+            at = QPointF(rect.right() - _RIGHT - width, round(middle + _BADGE_PIXELS * _CAPITAL))
+            painter.drawText(at, node.badge)
+
+    def _words_of(self, node: CanvasNode) -> tuple[str, str]:
+        words = self._words.get(node.id)
+        if words is None:
+            room = self._index.rects[node.id].width() - _left(node) - _RIGHT
+            if node.badge:
+                room -= QFontMetricsF(self._badge).horizontalAdvance(node.badge) + 6
+            right = Qt.TextElideMode.ElideRight
+            words = (
+                QFontMetricsF(self._title).elidedText(node.title, right, room),
+                QFontMetricsF(self._subtitle).elidedText(node.subtitle, right, room),
+            )
+            self._words[node.id] = words
+        return words
+
+
+def sides(rect: QRectF) -> list[QLineF]:
+    """The four sides of a rectangle."""
+    corners = (rect.topLeft(), rect.topRight(), rect.bottomRight(), rect.bottomLeft())
+    return [QLineF(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+
+
+def _left(node: CanvasNode) -> float:
+    return _LEFT + (CHEVRON if node.role == "group" else 0.0)
+
+
+def _cosmetic(colour: str, width: float) -> QPen:
+    pen = QPen(QColor(colour), width)
+    pen.setCosmetic(True)
+    return pen
+
+
+def _bar_path(rect: QRectF) -> QPainterPath:
+    """The bar at a node's left side, with the node's own corners."""
+    path = QPainterPath()
+    left, top, bottom = rect.left(), rect.top(), rect.bottom()
+    path.moveTo(left + BAR, top)
+    path.quadTo(left, top, left, top + BAR)
+    path.lineTo(left, bottom - BAR)
+    path.quadTo(left, bottom, left + BAR, bottom)
+    path.closeSubpath()
+    return path

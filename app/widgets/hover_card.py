@@ -1,0 +1,190 @@
+"""A card with what is known of the thing under the mouse; it stays while the mouse is on it."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer
+from PySide6.QtGui import QEnterEvent, QFont
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+
+from lowerscope.app.widgets.typefaces import code_font, ui_font
+
+SHOW_MS = 450
+HIDE_MS = 220
+
+_WIDEST = 460
+_GAP = 10
+_SMALL_PIXELS = 11.5
+
+
+@dataclass(frozen=True)
+class CardText:
+    """What a card says.
+
+    Attributes
+    ----------
+    title : str
+        Its heading.
+    rows : tuple of (str, str)
+        Labels and values.
+    code : str
+        Lines of code below them, or ``""``.
+    """
+
+    title: str
+    rows: tuple[tuple[str, str], ...] = ()
+    code: str = ""
+
+    def plain(self) -> str:
+        """All of it as text."""
+        rows = [f"{label}: {value}" for label, value in self.rows]
+        return "\n".join(part for part in (self.title, *rows, self.code) if part)
+
+
+class HoverCard(QFrame):
+    """A card beside a place of a widget, over all else in its window.
+
+    Parameters
+    ----------
+    owner : QWidget
+        The widget that it is about things of.
+    """
+
+    def __init__(self, owner: QWidget) -> None:
+        super().__init__(owner)
+        self._owner = owner
+        self._wanted: tuple[CardText, QRect] | None = None
+        self._text = CardText("")
+        self.setProperty("floating", True)
+        self.setObjectName("hover-card")
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._title = _label(ui_font(13.0))
+        self._title.setProperty("role", "title")
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(3)
+        self._grid.setColumnStretch(1, 1)
+        self._code = _label(code_font(11.0))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 9, 12, 10)
+        column.setSpacing(6)
+        column.addWidget(self._title)
+        column.addLayout(self._grid)
+        column.addWidget(self._code)
+        self._show_timer = _timer(self, SHOW_MS)
+        self._show_timer.timeout.connect(self._show_wanted)
+        self._hide_timer = _timer(self, HIDE_MS)
+        self._hide_timer.timeout.connect(self.hide)
+        self.hide()
+
+    def want(self, text: CardText, beside: QRect) -> None:
+        """Show this in a moment; at once where another card is on show.
+
+        Parameters
+        ----------
+        text : CardText
+            What it says.
+        beside : QRect
+            What it is about, in the owner's coordinates; it is not covered.
+        """
+        self._wanted = text, beside
+        self._hide_timer.stop()
+        if self.isVisible():
+            self._show_wanted()
+        else:
+            self._show_timer.start()
+
+    def show_now(self, text: CardText, beside: QRect) -> None:
+        """Show this at once."""
+        self._wanted = text, beside
+        self._show_wanted()
+
+    def leave(self) -> None:
+        """Go away, unless the mouse comes onto the card in the meantime."""
+        self._show_timer.stop()
+        if self.isVisible() and not self._hide_timer.isActive():
+            self._hide_timer.start()
+
+    def dismiss(self) -> bool:
+        """Go away at once; False where there was no card."""
+        self._show_timer.stop()
+        self._hide_timer.stop()
+        was = self.isVisible()
+        self.hide()
+        return was
+
+    def text(self) -> CardText:
+        """What it says."""
+        return self._text
+
+    def _show_wanted(self) -> None:
+        self._show_timer.stop()
+        self._hide_timer.stop()
+        if self._wanted is None:
+            return
+        text, beside = self._wanted
+        self._fill(text)
+        window = self._owner.window()
+        if self.parentWidget() is not window:
+            self.setParent(window)
+        self.setMaximumWidth(min(_WIDEST, window.width() - 2 * _GAP))
+        self.adjustSize()
+        corner = window.mapFromGlobal(self._owner.mapToGlobal(beside.topLeft()))
+        self.move(_place(QRect(corner, beside.size()), self.size(), window.rect()))
+        self.show()
+        self.raise_()
+
+    def _fill(self, text: CardText) -> None:
+        if text == self._text:
+            return
+        self._text = text
+        self._title.setText(text.title)
+        while (item := self._grid.takeAt(0)) is not None:
+            old = item.widget()
+            if old is not None:
+                old.hide()
+                old.deleteLater()
+        for row, (name, value) in enumerate(text.rows):
+            label, words = _label(ui_font(_SMALL_PIXELS)), _label(ui_font(_SMALL_PIXELS))
+            label.setText(name)
+            label.setProperty("role", "quiet")
+            label.setWordWrap(False)
+            words.setText(value)
+            self._grid.addWidget(label, row, 0, Qt.AlignmentFlag.AlignTop)
+            self._grid.addWidget(words, row, 1)
+        self._code.setText(text.code)
+        self._code.setVisible(bool(text.code))
+        self.setAccessibleName(text.plain())
+
+    # Qt
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._hide_timer.stop()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.leave()
+
+
+def _label(font: QFont) -> QLabel:
+    label = QLabel()
+    label.setFont(font)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
+    return label
+
+
+def _timer(parent: QObject, interval: int) -> QTimer:
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.setInterval(interval)
+    return timer
+
+
+def _place(beside: QRect, size: QSize, inside: QRect) -> QPoint:
+    """Below it, or above it; in the window either way."""
+    width, height = size.width(), size.height()
+    x = max(_GAP, min(beside.left(), inside.width() - width - _GAP))
+    y = beside.bottom() + _GAP
+    if y + height > inside.height() - _GAP:
+        y = beside.top() - _GAP - height
+    return QPoint(x, max(_GAP, y))
