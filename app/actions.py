@@ -31,6 +31,8 @@ class Command:
         Whether a line stands above it in the menu.
     checkable
         Whether it is a switch, which shows whether it is on.
+    key_there
+        A key that does the same where the focus is on what it is about; it is said, not bound.
     """
 
     key: str
@@ -41,6 +43,7 @@ class Command:
     group: str = ""
     separated: bool = False
     checkable: bool = False
+    key_there: str = ""
 
 
 class Commands(QObject):
@@ -55,7 +58,8 @@ class Commands(QObject):
     def add(self, command: Command) -> QAction:
         """Register a command and return its action."""
         assert command.key not in self._commands, command.key
-        action = QAction(command.text, self)
+        said = f"\t{command.key_there}" if command.key_there else ""
+        action = QAction(command.text + said, self)
         action.setObjectName(command.key)
         if command.shortcut:
             action.setShortcut(QKeySequence(command.shortcut))

@@ -22,7 +22,7 @@ from lowerscope.core.engine.protocol import (
     ValuesParams,
 )
 from lowerscope.core.errors import Problem
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, ValuesRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
@@ -85,10 +85,27 @@ class Fetches:
         params = FunctionsParams(recipe=recipe, moment=moment)
         return self._ask("functions", params, on_functions, on_problem)
 
-    def graph(self, on_graph: Callable[[GraphRecord], None], on_problem: OnProblem) -> int:
-        """Ask for the Relax graph."""
+    def graph(
+        self,
+        on_graph: Callable[[GraphRecord], None],
+        on_problem: OnProblem,
+        *,
+        graph: GraphName,
+        moment: Moment | None = None,
+        expanded: tuple[str, ...] | None = None,
+        fits: tuple[float, float] | None = None,
+    ) -> int:
+        """Ask for a graph with these modules expanded, or at the level that fits a picture."""
         recipe, metrics = self._shown()
-        return self._ask("graph", GraphParams(recipe=recipe, metrics=metrics), on_graph, on_problem)
+        params = GraphParams(
+            recipe=recipe,
+            metrics=metrics,
+            graph=graph,
+            moment=moment,
+            expanded=expanded,
+            fits=fits or FITS,
+        )
+        return self._ask("graph", params, on_graph, on_problem)
 
     def difference(
         self,

@@ -70,6 +70,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window.reset_layout,
             separated=True,
         ),
+        *window.graphs.commands(),
         Command(
             "high-level",
             lowering,

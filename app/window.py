@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from lowerscope.app.actions import Commands
     from lowerscope.app.extensions import Extensions
+    from lowerscope.app.graphs import Graphs
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
     from lowerscope.app.pipeline_editing import PipelineEditing
@@ -65,6 +66,8 @@ class MainWindow(QMainWindow):
         Rule and library files.
     pipeline
         The recipe's steps, and the way through them.
+    graphs
+        What can be done with the graphs.
     tool_bar, banner, status
         The bar below the menus, the line for news, the line at the bottom.
     course
@@ -78,6 +81,7 @@ class MainWindow(QMainWindow):
     opening: Opening
     extensions: Extensions
     pipeline: PipelineEditing
+    graphs: Graphs
     tool_bar: ToolBar
     banner: Banner
     status: StatusBar
@@ -123,6 +127,7 @@ class MainWindow(QMainWindow):
 
         from lowerscope.app.actions import Commands
         from lowerscope.app.extensions import Extensions
+        from lowerscope.app.graphs import Graphs
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
         from lowerscope.app.pipeline_editing import PipelineEditing
@@ -136,6 +141,7 @@ class MainWindow(QMainWindow):
         self.opening = Opening(self.workspace, self)
         self.extensions = Extensions(self.workspace, self)
         self.pipeline = PipelineEditing(self.workspace, self)
+        self.graphs = Graphs(self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)

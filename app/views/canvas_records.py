@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import STRATEGY_LETTERS
 from lowerscope.app.widgets.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,
+    CanvasPort,
     CanvasRegion,
 )
 from lowerscope.core.graph_records import GraphRecord
@@ -27,6 +29,7 @@ def canvas_graph(record: GraphRecord) -> CanvasGraph:
                 y=box.y,
                 width=box.width,
                 height=box.height,
+                members=tuple(name_of(each) for each in box.members),
             )
             for box in record.boxes
         ),
@@ -43,7 +46,20 @@ def canvas_graph(record: GraphRecord) -> CanvasGraph:
         width=record.width,
         height=record.height,
         regions=tuple(
-            CanvasRegion(region.title, region.x, region.y, region.width, region.height)
+            CanvasRegion(region.title, region.x, region.y, region.width, region.height, region.id)
             for region in record.regions
+        ),
+        ports=tuple(
+            CanvasPort(
+                node=port.box,
+                others=port.others,
+                label=port.label,
+                side=port.side,
+                x=port.x,
+                y=port.y,
+                width=port.width,
+                height=port.height,
+            )
+            for port in record.ports
         ),
     )

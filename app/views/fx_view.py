@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.views.descriptions import RANDOM, find_node, line_text
+from lowerscope.app.views.descriptions import RANDOM
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.formats import STRATEGY_NAMES, shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
@@ -22,7 +22,7 @@ class FxView(Pane):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("FX"), parent)
         self._workspace = workspace
-        self.graph = GraphPage(workspace, self.tr("FX graph"), self._tooltip, choices=True)
+        self.graph = GraphPage(workspace, "fx", self.tr("FX graph"), self.set_busy)
         self.table = Table(
             self.tr("FX nodes"),
             (
@@ -52,7 +52,7 @@ class FxView(Pane):
         snapshot = self._workspace.snapshot
         self.code.show_nothing()
         if snapshot is None:
-            self.graph.show_graph(None, "")
+            self.graph.show_nothing()
             self.table.set_rows(())
             self.set_context("")
             return
@@ -63,10 +63,11 @@ class FxView(Pane):
             self.table.set_empty(title, hint)
             self.code.show_nothing(title, hint)
             self.set_context("")
+            self.graph.show_nothing()
         else:
             self.code.show_text_of("")
             self.set_context(f"{len(snapshot.fx)} nodes · {snapshot.tracer}")
-        self.graph.show_graph(snapshot.fx_graph, snapshot.model.title + snapshot.tracer)
+            self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
         self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
         self._show_selection()
 
@@ -84,20 +85,6 @@ class FxView(Pane):
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
         self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
-
-    def _tooltip(self, entity: str) -> str:
-        snapshot = self._workspace.snapshot
-        node = None if snapshot is None else find_node(snapshot, entity)
-        if node is None:
-            return ""
-        parts = [f"{node.name}: {node.label}", node.type]
-        if node.strategy:
-            parts.append(f"{STRATEGY_NAMES[node.strategy]} · {node.rule}")
-            parts.append(node.reason)
-            parts.append(RANDOM if node.random else "")
-        if node.line is not None:
-            parts.append(f"{line_text(node.line)}  {node.line.text}")
-        return "\n".join(part for part in parts if part)
 
 
 def _rows(node: FxNode) -> list[Row]:

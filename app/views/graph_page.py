@@ -5,31 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
-from lowerscope.app.views.descriptions import name_of
-from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.views.graph_cards import card_text, frame_text
+from lowerscope.app.views.graph_menu import open_menu
+from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.graph_records import GraphRecord
-from lowerscope.core.recipe import STRATEGIES, Strategy
+from lowerscope.core.errors import Problem
+from lowerscope.core.graph_records import Box, GraphName, GraphRecord
+from lowerscope.core.step_records import Moment
 
 EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+NOTHING = GraphRecord(boxes=(), edges=(), width=0, height=0)
+WHOLE = (1e9, 1e9)
+"""Width and height of a picture that every module fits when it is expanded."""
 
 
 class GraphPage(QWidget):
-    """A canvas that shows one graph of the snapshot.
+    """A canvas that shows one graph of the snapshot, with some modules expanded.
+
+    Which ones is kept while the same source is shown, whatever is changed of its recipe.
 
     Parameters
     ----------
+    graph
+        Which graph it is.
     name
         Accessible name of the canvas.
-    tooltip
-        Text for the id of a box.
-    choices
-        Whether the strategy of a box can be chosen in its menu, and a rule be written for it.
+    set_busy
+        Called with whether the graph is on its way.
 
     Signals
     -------
@@ -42,89 +49,204 @@ class GraphPage(QWidget):
     def __init__(
         self,
         workspace: Workspace,
+        graph: GraphName,
         name: str,
-        tooltip: Callable[[str], str],
+        set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
-        *,
-        choices: bool = False,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self.graph: GraphName = graph
+        self.workspace = workspace
         self._record: GraphRecord | None = None
+        self._boxes: dict[str, Box] = {}
+        self._box_of: dict[str, list[str]] = {}
         self._title = ""
-        self._choices = choices
+        # What is expanded, or None for the level that fits this size.
+        self._expanded: tuple[str, ...] | None = None
+        self._fits: tuple[float, float] | None = None
+        self._moment: Moment | None = None
+        # What was expanded or collapsed, and whether another level as a whole is asked for.
+        self._anchor = ""
+        self._is_other_level = False
         self.canvas = GraphCanvas(name)
-        self.canvas.tooltip = tooltip
+        self.canvas.card_text = self._card_text
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.canvas)
+        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self.canvas.node_clicked.connect(self._select)
+        self.canvas.ends_wanted.connect(workspace.select)
         self.canvas.background_clicked.connect(self._clear)
+        self.canvas.expand_wanted.connect(self.expand)
+        self.canvas.collapse_wanted.connect(self.collapse)
         self.canvas.menu_requested.connect(self._open_menu)
         workspace.selection_changed.connect(self.show_selection)
 
-    def show_graph(self, record: GraphRecord | None, title: str) -> None:
-        """Show a graph; the view stays where it is while `title` does."""
-        if record is not None and record != self._record:
-            self.canvas.set_graph(canvas_graph(record), keep_view=title == self._title)
-        elif record is None:
-            self.canvas.set_graph(canvas_graph(GraphRecord(boxes=(), edges=(), width=0, height=0)))
-        self._record, self._title = record, title
-        self.show_selection()
+    # What is shown
+
+    def show_source(
+        self, title: str, record: GraphRecord | None = None, moment: Moment | None = None
+    ) -> None:
+        """Show the graph of the workspace's snapshot; until it is there, the one of before.
+
+        Parameters
+        ----------
+        title
+            What the view, and what is expanded, are kept for.
+        record
+            The graph at the level that fits, where it is there already.
+        moment
+            The moment at which it is shown; ``None`` for the graph as a whole.
+        """
+        self._fetching.forget()
+        self._moment = moment
+        if title != self._title:
+            self._expanded = self._fits = None
+        if record is not None and self._expanded is None and self._fits is None:
+            self._show(record, title)
+        else:
+            self._fetching.want(title, moment)
+
+    def show_nothing(self) -> None:
+        """Show that there is no graph."""
+        self._fetching.forget()
+        self._show(None, "")
 
     def show_selection(self) -> None:
         """Mark what is selected, and bring the first of it into view."""
-        selection = self._workspace.selection
-        boxes = () if self._record is None else self._record.boxes
-        inside = {box.id: {box.id, *box.members} for box in boxes}
-        marked = [box.id for box in boxes if not inside[box.id].isdisjoint(selection.linked)]
+        self._mark(reveal=True)
+
+    # What is expanded
+
+    @property
+    def is_collapsible(self) -> bool:
+        """Whether the graph has modules that can be collapsed or expanded."""
+        return self._record is not None and self._record.collapsible
+
+    def expand(self, entity: str) -> None:
+        """Look into a module; what was expanded in it before is again."""
+        self._show_level((*self._now_expanded(), entity), anchor=entity)
+
+    def collapse(self, entity: str) -> None:
+        """Show a module as one box."""
+        rest = tuple(each for each in self._now_expanded() if each != entity)
+        self._show_level(rest, anchor=entity)
+
+    def collapse_all(self) -> None:
+        """Show every module as one box."""
+        self._show_level(())
+
+    def expand_all(self) -> None:
+        """Look into every module."""
+        self._show_level(None, WHOLE)
+
+    def show_fitting_level(self) -> None:
+        """Expand as much as can be read in this size."""
+        size = self.canvas.viewport().size()
+        self._show_level(None, (float(size.width()), float(size.height())))
+
+    def _now_expanded(self) -> tuple[str, ...]:
+        if self._expanded is not None:
+            return self._expanded
+        return () if self._record is None else self._record.expanded
+
+    def _show_level(
+        self,
+        expanded: tuple[str, ...] | None,
+        fits: tuple[float, float] | None = None,
+        anchor: str = "",
+    ) -> None:
+        self._expanded, self._fits = expanded, fits
+        self._anchor, self._is_other_level = anchor, not anchor
+        self._fetching.forget()
+        self._fetching.want(self._title, self._moment)
+
+    # How it comes
+
+    def _ask(self, _title: str, moment: Moment | None) -> int:
+        return self.workspace.fetches.graph(
+            self._take_graph,
+            self._take_problem,
+            graph=self.graph,
+            moment=moment,
+            expanded=self._expanded,
+            fits=self._fits,
+        )
+
+    def _take_graph(self, record: GraphRecord) -> None:
+        self._fetching.settle(came=True)
+        self._show(record, self._fetching.shown or "")
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._fetching.settle(came=False)
+        self.canvas.set_empty(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self._show(None, "")
+
+    def _show(self, record: GraphRecord | None, title: str) -> None:
+        anchor, self._anchor = self._anchor, ""
+        # Another level as a whole is looked at from its top.
+        keep_view = title == self._title and not self._is_other_level
+        is_other = record != self._record or not keep_view
+        self._is_other_level = False
+        self._record, self._title = record, title
+        self._boxes = {box.id: box for box in (record or NOTHING).boxes}
+        self._box_of = {}
+        for box in self._boxes.values():
+            for entity in (box.id, *box.members):
+                self._box_of.setdefault(entity, []).append(box.id)
+        if is_other:
+            graph = canvas_graph(record or NOTHING)
+            self.canvas.set_graph(graph, keep_view=keep_view, anchor=anchor)
+        # What was expanded or collapsed stays where it is, whatever is selected.
+        self._mark(reveal=not anchor)
+
+    def _mark(self, reveal: bool) -> None:
+        selection = self.workspace.selection
+        marked = self._boxes_of(selection.linked)
         self.canvas.set_selection(marked)
-        chosen = [box for box in marked if not inside[box].isdisjoint(selection.chosen)]
-        if marked and self.isVisible():
-            self.canvas.reveal((chosen or marked)[0])
+        first = self._boxes_of(selection.chosen) or marked
+        if first and reveal and self.isVisible():
+            self.canvas.reveal(first[0])
 
-    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+    def _boxes_of(self, entities: tuple[str, ...] | frozenset[str]) -> list[str]:
+        """Return the boxes that are, or hold, one of some entities: from the top."""
+        found = {name for entity in entities for name in self._box_of.get(entity, ())}
+        boxes = self._boxes
+        return sorted(found, key=lambda name: (boxes[name].y, boxes[name].x, name))
 
-    def _open_menu(self, entity: str, position: QPoint) -> None:
-        menu = QMenu(self)
-        select = menu.addAction(self.tr("Select"))
-        extend = menu.addAction(self.tr("Add to selection"))
-        select.setEnabled(bool(entity))
-        extend.setEnabled(bool(entity))
-        strategies = self._add_strategies(menu, entity) if self._choices else {}
-        write = menu.addAction(self.tr("Write a rule for {0}…").format(name_of(entity)))
-        write.setVisible(self._choices and bool(entity))
-        menu.addSeparator()
-        fit = menu.addAction(self.tr("Fit"))
-        full = menu.addAction(self.tr("Actual size"))
-        chosen = menu.exec(position)
-        if chosen in (select, extend):
-            self._workspace.select((entity,), extend=chosen is extend)
-        elif chosen in strategies:
-            self._workspace.lower_nodes(self._meant(entity), strategies[chosen])
-        elif chosen is write:
-            self.rule_wanted.emit(entity)
-        elif chosen is fit:
-            self.canvas.fit()
-        elif chosen is full:
-            self.canvas.set_zoom(1.0)
-        menu.deleteLater()
+    # What the user does
 
-    def _add_strategies(self, menu: QMenu, entity: str) -> dict[QAction, Strategy | None]:
-        below = menu.addMenu(self.tr("Lower as"))
-        below.setEnabled(bool(entity))
-        actions: dict[QAction, Strategy | None] = {
-            below.addAction(STRATEGY_NAMES[strategy]): strategy for strategy in STRATEGIES
-        }
-        below.addSeparator()
-        actions[below.addAction(self.tr("Reset to default"))] = None
-        return actions
+    def entity_of(self, name: str) -> str:
+        """Return the entity that a box or a frame is, for the selection."""
+        # The second group of a module is the same module.
+        return name.partition("#")[0] if name.startswith("module:") else name
 
-    def _meant(self, entity: str) -> tuple[str, ...]:
-        """Return what a menu on a box is about: all that is selected, if the box is among it."""
-        chosen = self._workspace.selection.chosen
-        return chosen if entity in chosen else (entity,)
+    def meant(self, name: str) -> tuple[str, ...]:
+        """Return the FX nodes that a menu on a box or frame is about.
+
+        These are all that is selected, if the box is among it.
+        """
+        selection, entity = self.workspace.selection, self.entity_of(name)
+        if entity in selection.chosen:
+            return selection.of_kind("fx")
+        if name in self._boxes and self._boxes[name].kind == "group":
+            return self._boxes[name].members
+        linked = self.workspace.linked_to(entity) | {entity}
+        return tuple(sorted(each for each in linked if each.startswith("fx:")))
+
+    def _card_text(self, name: str) -> CardText | None:
+        box = self._boxes.get(name)
+        if box is not None:
+            return card_text(self.workspace, box)
+        regions = () if self._record is None else self._record.regions
+        return next((frame_text(region) for region in regions if region.id == name), None)
+
+    def _select(self, name: str, modifiers: Qt.KeyboardModifier) -> None:
+        extend = bool(modifiers & EXTENDING)
+        self.workspace.select((self.entity_of(name),), extend=extend)
+
+    def _open_menu(self, name: str, position: QPoint) -> None:
+        open_menu(self, name, position)
 
     def _clear(self) -> None:
-        self._workspace.select(())
+        self.workspace.select(())

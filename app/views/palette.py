@@ -40,6 +40,7 @@ class Palette(QDialog):
         for command, action in window.commands:
             words = (_plain(action.text()), _plain(command.menu))
             shortcut = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+            shortcut = shortcut or command.key_there
             item = QTreeWidgetItem(self.list, [*words, shortcut])
             item.setData(0, ACTION, action)
             item.setDisabled(not action.isEnabled())
@@ -89,4 +90,4 @@ class Palette(QDialog):
 
 
 def _plain(text: str) -> str:
-    return text.replace("&", "").rstrip("…")
+    return text.partition("\t")[0].replace("&", "").rstrip("…")

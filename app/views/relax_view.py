@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.app.views.fetched_graph import FetchedGraph
 from lowerscope.app.views.fetched_page import FetchedPage
+from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.views.relax_script import RelaxScript
 from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.pane import Pane
@@ -19,7 +19,7 @@ class RelaxView(Pane):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Relax"), parent)
         self._workspace = workspace
-        self.graph = FetchedGraph(workspace, self.tr("Relax graph"), self._tooltip, self.set_busy)
+        self.graph = GraphPage(workspace, "relax", self.tr("Relax graph"), self.set_busy)
         self.script = RelaxScript(workspace, self.set_busy)
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.builder = FetchedPage(workspace, "builder", self.tr("Builder program"), self.set_busy)
@@ -40,11 +40,12 @@ class RelaxView(Pane):
         snapshot = self._workspace.snapshot
         self.builder.show_nothing()
         self.after.show_nothing()
-        self.graph.show_snapshot()
         if snapshot is None:
+            self.graph.show_nothing()
             self.script.show_text(None)
             self.set_context("")
             return
+        self.graph.show_source(snapshot.model.title, moment=self._workspace.stepping.moment)
         self.script.show_text(snapshot.relax)
         self.builder.show_text_of("", self._workspace.stepping.moment)
         if any(each.id == "relax:main" for each in snapshot.functions):
@@ -52,8 +53,10 @@ class RelaxView(Pane):
         self._show_context()
 
     def _show_moment(self) -> None:
-        if self._workspace.snapshot is not None:
+        snapshot = self._workspace.snapshot
+        if snapshot is not None:
             moment = self._workspace.stepping.moment
+            self.graph.show_source(snapshot.model.title, moment=moment)
             self.script.show_moment()
             self.builder.show_text_of("", moment)
             self._show_context()
@@ -81,13 +84,3 @@ class RelaxView(Pane):
         else:
             count = sum("/" in span.entity for span in snapshot.relax.spans)
             self.set_context(self.tr("{0} bindings").format(count))
-
-    def _tooltip(self, entity: str) -> str:
-        snapshot = self._workspace.snapshot
-        if snapshot is None:
-            return ""
-        lines = snapshot.relax.text.splitlines()
-        for span in snapshot.relax.spans:
-            if span.entity == entity:
-                return "\n".join(line.strip() for line in lines[span.first - 1 : span.last])
-        return ""

@@ -162,6 +162,10 @@ class CanvasDrawing(PanningArea):
         self._show_legend()
         self._redraw()
 
+    def switch_colouring(self) -> None:
+        """Go over from strategies to kinds, or back."""
+        self.set_colouring("kind" if self._colouring == "strategy" else "strategy")
+
     def set_legend(self, words: Mapping[str, str]) -> None:
         """Say what the colours of strategies mean; those that no node has are left out."""
         self._legend_words["strategy"] = dict(words)
@@ -171,18 +175,18 @@ class CanvasDrawing(PanningArea):
         """Whether what flows is written beside all edges."""
         return self._labels
 
-    def set_labels(self, shown: bool) -> None:
+    def switch_labels(self) -> None:
         """Write what flows beside all edges, or beside those of marked nodes alone."""
-        self._labels = self._painter.labels = shown
+        self._labels = self._painter.labels = not self._labels
         self._redraw()
 
     def wants_minimap(self) -> bool:
         """Whether there is an overview where the graph is larger than the view."""
         return self._wants_minimap
 
-    def set_minimap(self, wanted: bool) -> None:
+    def switch_minimap(self) -> None:
         """Have an overview where the graph is larger than the view, or never."""
-        self._wants_minimap = wanted
+        self._wants_minimap = not self._wants_minimap
         self._place_overlays()
 
     # Where the view is

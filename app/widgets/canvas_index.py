@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF
 
@@ -11,6 +12,9 @@ from lowerscope.app.widgets.canvas_graph import CanvasGraph, CanvasPort, CanvasR
 TITLE_BAR = 26.0
 #: Width of the place for a chevron, in that bar and in a group.
 CHEVRON = 16.0
+
+Way = Literal["up", "down", "left", "right", "first", "last"]
+"""A step of a walk."""
 
 _CELL = 512.0
 # Nodes whose middles are less apart than this stand in one layer.
@@ -120,6 +124,30 @@ class GraphIndex:
     def bottom(self) -> str:
         """The last node of the last layer, or ``""`` in an empty graph."""
         return self._layers[-1][-1] if self._layers else ""
+
+    def beside(self, here: str, way: Way, before: str = "") -> str:
+        """The node that one comes to from a node or frame, or ``""``.
+
+        Parameters
+        ----------
+        here : str
+            Where one is; ``""`` for nowhere, which leads to the first node.
+        way : str
+            Along an edge, within a layer, or to the first or last node.
+        before : str
+            Where one was before: edges lead back there, if any does.
+        """
+        if way == "last":
+            return self.bottom()
+        if way == "first" or not here:
+            return self.top()
+        if here in self.frames:
+            inside = self.inside(self.frames[here])
+            return min(inside, key=lambda name: self.rects[name].y(), default="")
+        if way in ("left", "right"):
+            return self.sibling(here, 1 if way == "right" else -1)
+        ends = self.successors(here) if way == "down" else self.predecessors(here)
+        return before if before in ends else next(iter(ends), "")
 
     def successors(self, name: str) -> list[str]:
         """The nodes that this one's edges lead to."""

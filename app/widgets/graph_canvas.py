@@ -21,7 +21,7 @@ from lowerscope.app.widgets.canvas_graph import (
     CanvasPort,
     CanvasRegion,
 )
-from lowerscope.app.widgets.canvas_index import chevron, title_bar
+from lowerscope.app.widgets.canvas_index import Way, chevron, title_bar
 from lowerscope.app.widgets.canvas_paint import Marks
 from lowerscope.app.widgets.canvas_search import GraphSearch
 from lowerscope.app.widgets.hover_card import CardText, HoverCard
@@ -37,14 +37,14 @@ __all__ = [
 
 # A press that moves less than this many pixels is a click.
 _DRAG = 4
-_WALK = (
-    Qt.Key.Key_Down,
-    Qt.Key.Key_Up,
-    Qt.Key.Key_Left,
-    Qt.Key.Key_Right,
-    Qt.Key.Key_Home,
-    Qt.Key.Key_End,
-)
+_WALK: dict[int, Way] = {
+    Qt.Key.Key_Down: "down",
+    Qt.Key.Key_Up: "up",
+    Qt.Key.Key_Left: "left",
+    Qt.Key.Key_Right: "right",
+    Qt.Key.Key_Home: "first",
+    Qt.Key.Key_End: "last",
+}
 
 
 class GraphCanvas(CanvasDrawing):
@@ -251,9 +251,9 @@ class GraphCanvas(CanvasDrawing):
             else:
                 self.card.want(text, self.node_rect(name).toAlignedRect())
 
-    def show_card(self) -> None:
-        """Show what is known of where the keyboard is, or of the first that is selected."""
-        name = self._walked or next(iter(sorted(self._selection)), "")
+    def show_card(self, name: str = "") -> None:
+        """Show what is known of a node; without one, of where the keyboard is, or of a selected."""
+        name = name or self._walked or next(iter(sorted(self._selection)), "")
         text = self._text_of(name)
         if text is not None:
             self.reveal(name)
@@ -273,30 +273,10 @@ class GraphCanvas(CanvasDrawing):
 
     def _walk(self, key: int) -> None:
         here = self._walked or next(iter(sorted(self._selection)), "")
-        if here in self._index.frames:
-            here = self._first_in(here)
-        there = self._from(here, key)
+        there = self._index.beside(here, _WALK[key], self._before)
         if there:
             self._click(there, Qt.KeyboardModifier.NoModifier)
             self.reveal(there)
-
-    def _from(self, here: str, key: int) -> str:
-        index = self._index
-        if key == Qt.Key.Key_End:
-            return index.bottom()
-        if not here or key == Qt.Key.Key_Home:
-            return index.top()
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            return index.sibling(here, 1 if key == Qt.Key.Key_Right else -1)
-        down = key == Qt.Key.Key_Down
-        beside = index.successors(here) if down else index.predecessors(here)
-        # Back the way that one came.
-        return self._before if self._before in beside else next(iter(beside), "")
-
-    def _first_in(self, frame: str) -> str:
-        inside = self._index.inside(self._index.frames[frame])
-        rects = self._index.rects
-        return min(inside, key=lambda name: (rects[name].y(), rects[name].x()), default="")
 
     # Qt
 
@@ -368,6 +348,15 @@ class GraphCanvas(CanvasDrawing):
             return True
         return super().viewportEvent(event)
 
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            # Escape closes what is open here, and nothing else that the window has on that key.
+            is_open = self.card.isVisible() or self.search.is_open()
+            if event.key() == Qt.Key.Key_Escape and is_open:
+                event.accept()
+                return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, walked = event.key(), self._walked
         plain = not event.modifiers() & Qt.KeyboardModifier.ControlModifier
@@ -398,11 +387,11 @@ class GraphCanvas(CanvasDrawing):
         elif key == Qt.Key.Key_Z and plain:
             self.zoom_to_selection()
         elif key == Qt.Key.Key_L and plain:
-            self.set_labels(not self.labels())
+            self.switch_labels()
         elif key == Qt.Key.Key_M and plain:
-            self.set_minimap(not self.wants_minimap())
+            self.switch_minimap()
         elif key == Qt.Key.Key_C and plain:
-            self.set_colouring("kind" if self.colouring() == "strategy" else "strategy")
+            self.switch_colouring()
         else:
             super().keyPressEvent(event)
 

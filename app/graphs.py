@@ -1,0 +1,130 @@
+"""The graph that a command is about: the one with the focus, or the one that can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QApplication
+
+from lowerscope.app.actions import Command
+
+if TYPE_CHECKING:
+    from lowerscope.app.views.graph_page import GraphPage
+    from lowerscope.app.window import MainWindow
+
+
+class Graphs:
+    """The graphs of the window's panes.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+
+    def current(self) -> GraphPage | None:
+        """Return the graph that the focus is in, or else the first that can be seen."""
+        panes = self._window.panes
+        pages = [panes.fx.graph, panes.relax.graph]
+        focus = QApplication.focusWidget()
+        for page in pages:
+            if focus is not None and page.isAncestorOf(focus):
+                return page
+        return next((page for page in pages if page.isVisible()), None)
+
+    def commands(self) -> list[Command]:
+        """Return the commands about a graph, in the order of the menu."""
+        tr = self._window.tr
+        menu = tr("&Graph")
+
+        def of_page(act: Callable[[GraphPage], object]) -> Callable[[], None]:
+            def run() -> None:
+                page = self.current()
+                if page is not None:
+                    act(page)
+
+            return run
+
+        return [
+            Command(
+                "find-node",
+                menu,
+                tr("Find a &node…"),
+                of_page(lambda page: page.canvas.open_find()),
+                key_there="/",
+            ),
+            Command(
+                "graph-card",
+                menu,
+                tr("What is &known of the node"),
+                of_page(lambda page: page.canvas.show_card()),
+                key_there="I",
+            ),
+            Command(
+                "fit-graph",
+                menu,
+                tr("&Fit the graph"),
+                of_page(lambda page: page.canvas.fit()),
+                key_there="F",
+                separated=True,
+            ),
+            Command(
+                "zoom-to-selection",
+                menu,
+                tr("&Zoom to the selection"),
+                of_page(lambda page: page.canvas.zoom_to_selection()),
+                key_there="Z",
+            ),
+            Command(
+                "graph-size",
+                menu,
+                tr("&Actual size"),
+                of_page(lambda page: page.canvas.reset_zoom()),
+                key_there="0",
+            ),
+            Command(
+                "collapse-all",
+                menu,
+                tr("&Collapse all modules"),
+                of_page(lambda page: page.collapse_all()),
+                separated=True,
+            ),
+            Command(
+                "expand-all",
+                menu,
+                tr("&Expand all modules"),
+                of_page(lambda page: page.expand_all()),
+            ),
+            Command(
+                "fitting-level",
+                menu,
+                tr("Modules that &fit"),
+                of_page(lambda page: page.show_fitting_level()),
+            ),
+            Command(
+                "edge-labels",
+                menu,
+                tr("&Values beside all edges, or not"),
+                of_page(lambda page: page.canvas.switch_labels()),
+                key_there="L",
+                separated=True,
+            ),
+            Command(
+                "graph-overview",
+                menu,
+                tr("&Overview, or not"),
+                of_page(lambda page: page.canvas.switch_minimap()),
+                key_there="M",
+            ),
+            Command(
+                "node-colours",
+                menu,
+                tr("Colours of nodes: by &strategy or by kind"),
+                of_page(lambda page: page.canvas.switch_colouring()),
+                key_there="C",
+            ),
+        ]

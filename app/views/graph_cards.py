@@ -1,0 +1,93 @@
+"""What the card of a box of a graph says."""
+
+from __future__ import annotations
+
+from lowerscope.app.views.descriptions import (
+    RANDOM,
+    Facts,
+    find_node,
+    line_text,
+    name_of,
+    names_of,
+)
+from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.widgets.hover_card import CardText
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.graph_records import Box, Region
+from lowerscope.core.records import FxNode, Snapshot
+
+MOST_CODE = 8
+"""Lines of code in a card."""
+
+
+def card_text(workspace: Workspace, box: Box) -> CardText:
+    """Return what the card of `box` says."""
+    snapshot = workspace.snapshot
+    if box.kind == "group" or snapshot is None:
+        return CardText(box.title, _group_facts(box))
+    node = find_node(snapshot, box.id)
+    if node is not None:
+        code = "" if node.line is None else node.line.text.strip()
+        return CardText(f"{node.name} · {node.label}", _given(_node_facts(node)), code)
+    linked = workspace.linked_to(box.id)
+    facts = [
+        ("value", box.subtitle),
+        ("holds", names_of(tuple(name_of(each) for each in box.members))),
+        ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
+        ("FX nodes", names_of(_of_kind(linked, "fx"))),
+        ("functions", names_of((*_of_kind(linked, "tir"), *_of_kind(linked, "ext")))),
+    ]
+    return CardText(box.title, _given(facts), _binding_text(snapshot, box.id))
+
+
+def frame_text(region: Region) -> CardText:
+    """Return what the card of the frame of an expanded module says."""
+    return CardText(region.title, (("module", module_path(region.id)),))
+
+
+def module_path(entity: str) -> str:
+    """Return the dotted path of a module in a graph, without the number of its group."""
+    return entity.partition(":")[2].partition("#")[0]
+
+
+def _node_facts(node: FxNode) -> list[tuple[str, str]]:
+    how = STRATEGY_NAMES.get(node.strategy, "")
+    return [
+        ("kind", node.opcode),
+        ("value", node.type),
+        ("module", node.module),
+        ("source", line_text(node.line) if node.line is not None else ""),
+        ("lowered as", f"{how} · {node.rule}" if how and node.rule else how),
+        ("reason", node.reason),
+        ("random", RANDOM if node.random else ""),
+        ("bindings", names_of(node.bindings)),
+        ("functions", names_of(node.functions)),
+    ]
+
+
+def _group_facts(box: Box) -> Facts:
+    facts = [
+        ("module", module_path(box.id)),
+        ("kind", box.subtitle),
+        ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
+        ("inside", names_of(box.members, most=6)),
+    ]
+    return _given(facts)
+
+
+def _binding_text(snapshot: Snapshot, entity: str) -> str:
+    """Return the lines of the script that make a binding."""
+    for span in snapshot.relax.spans:
+        if span.entity == entity:
+            lines = snapshot.relax.text.splitlines()[span.first - 1 : span.last]
+            shown = [line.strip() for line in lines[:MOST_CODE]]
+            return "\n".join(shown + ["…"] * (len(lines) > MOST_CODE))
+    return ""
+
+
+def _of_kind(entities: frozenset[str], kind: str) -> tuple[str, ...]:
+    return tuple(sorted(each for each in entities if each.startswith(f"{kind}:")))
+
+
+def _given(facts: list[tuple[str, str]]) -> Facts:
+    return tuple((label, value) for label, value in facts if value)

@@ -1,0 +1,102 @@
+"""The menu on a graph: what can be done with a box, and with the graph as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu
+
+from lowerscope.app.views.descriptions import name_of
+from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.widgets.canvas_colours import Colouring
+from lowerscope.core.recipe import STRATEGIES
+
+if TYPE_CHECKING:
+    from lowerscope.app.views.graph_page import GraphPage
+
+Deeds = dict[QAction, Callable[[], object]]
+
+
+def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
+    """Open the menu of a graph.
+
+    Parameters
+    ----------
+    name
+        The box or frame that it is about; empty for the ground.
+    position
+        Where, on the screen.
+    """
+    menu = QMenu(page)
+    deeds: Deeds = {}
+    if name:
+        _add_thing(page, name, menu, deeds)
+        menu.addSeparator()
+    _add_graph(page, menu, deeds)
+    # What is done may well replace the graph: after the menu is gone.
+    chosen = menu.exec(position)
+    menu.deleteLater()
+    if chosen in deeds:
+        deeds[chosen]()
+
+
+def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
+    canvas, workspace, tr = page.canvas, page.workspace, page.tr
+    entity = page.entity_of(name)
+    deeds[menu.addAction(tr("Select"))] = partial(workspace.select, (entity,))
+    add = menu.addAction(tr("Add to selection"))
+    deeds[add] = partial(workspace.select, (entity,), extend=True)
+    deeds[menu.addAction(tr("What is known of it\tI"))] = partial(canvas.show_card, name)
+    around = canvas.frame_around(name)
+    if canvas.is_group(name):
+        deeds[menu.addAction(tr("Expand\t+"))] = partial(page.expand, name)
+    if canvas.is_frame(name):
+        around = name
+    if around:
+        text = tr("Collapse {0}\t-").format(name_of(page.entity_of(around)))
+        deeds[menu.addAction(text)] = partial(page.collapse, around)
+    if page.graph != "fx":
+        return
+    below = menu.addMenu(tr("Lower as"))
+    meant = page.meant(name)
+    for strategy in STRATEGIES:
+        action = below.addAction(STRATEGY_NAMES[strategy])
+        deeds[action] = partial(workspace.lower_nodes, meant, strategy)
+    below.addSeparator()
+    deeds[below.addAction(tr("Reset to default"))] = partial(workspace.lower_nodes, meant, None)
+    if name.startswith("fx:"):
+        write = menu.addAction(tr("Write a rule for {0}…").format(name_of(name)))
+        deeds[write] = partial(page.rule_wanted.emit, name)
+
+
+def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
+    canvas, tr = page.canvas, page.tr
+    if page.is_collapsible:
+        deeds[menu.addAction(tr("Collapse all"))] = page.collapse_all
+        deeds[menu.addAction(tr("Expand all"))] = page.expand_all
+        deeds[menu.addAction(tr("Level that fits"))] = page.show_fitting_level
+        menu.addSeparator()
+    deeds[menu.addAction(tr("Fit\tF"))] = canvas.fit
+    deeds[menu.addAction(tr("Zoom to selection\tZ"))] = canvas.zoom_to_selection
+    deeds[menu.addAction(tr("Actual size\t0"))] = canvas.reset_zoom
+    deeds[menu.addAction(tr("Find…\t/"))] = canvas.open_find
+    menu.addSeparator()
+    for text, shown, switch in (
+        (tr("Values beside all edges\tL"), canvas.labels(), canvas.switch_labels),
+        (tr("Overview\tM"), canvas.wants_minimap(), canvas.switch_minimap),
+    ):
+        action = menu.addAction(text)
+        action.setCheckable(True)
+        action.setChecked(shown)
+        deeds[action] = switch
+    colours = menu.addMenu(tr("Colours"))
+    words: dict[Colouring, str] = {"strategy": tr("By strategy\tC"), "kind": tr("By kind\tC")}
+    for colouring, text in words.items():
+        action = colours.addAction(text)
+        action.setCheckable(True)
+        action.setChecked(canvas.colouring() == colouring)
+        deeds[action] = partial(canvas.set_colouring, colouring)
