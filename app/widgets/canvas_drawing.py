@@ -14,7 +14,7 @@ from lowerscope.app.widgets.canvas_minimap import Minimap
 from lowerscope.app.widgets.canvas_motion import Motion, State
 from lowerscope.app.widgets.canvas_overlays import Legend, ZoomControl
 from lowerscope.app.widgets.canvas_paint import GraphPainter, Marks
-from lowerscope.app.widgets.canvas_tiles import TileCache
+from lowerscope.app.widgets.canvas_tiles import Scene, TileCache
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.panning_area import PanningArea
 
@@ -311,8 +311,9 @@ class CanvasDrawing(PanningArea):
         graph = self._index.graph
         ground = QColor(theme.current().panel)
         if len(graph.nodes) + len(graph.edges) > _SMALL:
-            viewport = self.viewport().rect()
-            if not self._tiles.paint(painter, viewport, origin, zoom, ground, self._settled):
+            scene = Scene(self.viewport().rect(), origin, zoom)
+            bounds = self._index.bounds()
+            if not self._tiles.paint(painter, scene, ground, self._settled, bounds):
                 self.viewport().update()
         painter.translate(origin)
         painter.scale(zoom, zoom)

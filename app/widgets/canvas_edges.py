@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import hypot
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
-from PySide6.QtGui import QFontMetricsF, QPainterPath, QPolygonF
+from PySide6.QtGui import QFontMetricsF, QPainterPath
 
 from lowerscope.app.widgets.canvas_graph import CanvasEdge
 from lowerscope.app.widgets.canvas_index import GraphIndex
@@ -18,7 +18,7 @@ _ARROW_HALF_WIDTH = 3.5
 _CORNER = 8.0
 _LABEL_GAP = 7.0
 _WIDEST_LETTER = 9.0
-_CELL = 700.0
+_CELL = 400.0
 
 
 class Bunch:
@@ -75,6 +75,7 @@ class EdgePaths:
         self._drawn: dict[int, tuple[QPainterPath, QPainterPath]] = {}
         self._straight: dict[int, list[QLineF]] = {}
         self._labels: dict[int, QRectF] = {}
+        self._metrics = QFontMetricsF(ui_font(LABEL_PIXELS))
         bunches: dict[tuple[int, int], Bunch] = {}
         for number, edge in enumerate(self._edges):
             x, y = edge.points[0]
@@ -169,7 +170,7 @@ class EdgePaths:
 
     def _place_label(self, number: int) -> QRectF:
         """Where it was said, or beside the line, where it meets no node and no other label."""
-        metrics = QFontMetricsF(ui_font(LABEL_PIXELS))
+        metrics = self._metrics
         edge = self._edges[number]
         width = metrics.horizontalAdvance(edge.label) + 4
         height = metrics.height()
@@ -240,16 +241,10 @@ def arrow_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
     bx, by = x - dx * _ARROW_LENGTH, y - dy * _ARROW_LENGTH
     across_x, across_y = -dy * _ARROW_HALF_WIDTH, dx * _ARROW_HALF_WIDTH
     path = QPainterPath()
-    path.addPolygon(
-        QPolygonF(
-            [
-                QPointF(x, y),
-                QPointF(bx + across_x, by + across_y),
-                QPointF(bx - across_x, by - across_y),
-                QPointF(x, y),
-            ]
-        )
-    )
+    path.moveTo(x, y)
+    path.lineTo(bx + across_x, by + across_y)
+    path.lineTo(bx - across_x, by - across_y)
+    path.closeSubpath()
     return path
 
 

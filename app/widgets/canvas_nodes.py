@@ -49,6 +49,10 @@ class NodePainter:
         self._title = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
         self._subtitle = ui_font(_SUBTITLE_PIXELS)
         self._badge = ui_font(_BADGE_PIXELS, QFont.Weight.DemiBold)
+        self._title_metrics = QFontMetricsF(self._title)
+        self._subtitle_metrics = QFontMetricsF(self._subtitle)
+        self._badge_metrics = QFontMetricsF(self._badge)
+        self._badge_widths: dict[str, float] = {}
 
     def paint(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
         """Paint nodes that are not marked."""
@@ -109,11 +113,6 @@ class NodePainter:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(QColor(current().accent), 1, Qt.PenStyle.DotLine))
         painter.drawRoundedRect(rect.adjusted(-3.5, -3.5, 3.5, 3.5), RADIUS + 3, RADIUS + 3)
-
-    def is_shortened(self, name: str) -> bool:
-        """Whether some of a node's words do not fit."""
-        node = self._index.nodes[name]
-        return self._words_of(node) != (node.title, node.subtitle)
 
     def _paint_blocks(
         self, painter: QPainter, names: Collection[str], zoom: float, ground: str
@@ -177,20 +176,26 @@ class NodePainter:
         if node.badge:
             painter.setFont(self._badge)
             painter.setPen(colour if self._colouring == "strategy" else QColor(theme.quiet))
-            width = QFontMetricsF(self._badge).horizontalAdvance(node.badge)
+            width = self._badge_width(node.badge)
             at = QPointF(rect.right() - _RIGHT - width, round(middle + _BADGE_PIXELS * _CAPITAL))
             painter.drawText(at, node.badge)
+
+    def _badge_width(self, badge: str) -> float:
+        width = self._badge_widths.get(badge)
+        if width is None:
+            width = self._badge_widths[badge] = self._badge_metrics.horizontalAdvance(badge)
+        return width
 
     def _words_of(self, node: CanvasNode) -> tuple[str, str]:
         words = self._words.get(node.id)
         if words is None:
             room = self._index.rects[node.id].width() - _left(node) - _RIGHT
             if node.badge:
-                room -= QFontMetricsF(self._badge).horizontalAdvance(node.badge) + 6
+                room -= self._badge_width(node.badge) + 6
             right = Qt.TextElideMode.ElideRight
             words = (
-                QFontMetricsF(self._title).elidedText(node.title, right, room),
-                QFontMetricsF(self._subtitle).elidedText(node.subtitle, right, room),
+                self._title_metrics.elidedText(node.title, right, room),
+                self._subtitle_metrics.elidedText(node.subtitle, right, room),
             )
             self._words[node.id] = words
         return words

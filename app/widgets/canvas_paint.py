@@ -65,6 +65,7 @@ class GraphPainter:
         self._edges = EdgePaths(index)
         self.nodes = NodePainter(index, colouring)
         self._label = ui_font(LABEL_PIXELS)
+        self._descent = QFontMetricsF(self._label).descent()
         # The path of the edges at what is marked, until something else is.
         self._marked: tuple[frozenset[str], list[int], QPainterPath, QPainterPath] | None = None
 
@@ -142,11 +143,11 @@ class GraphPainter:
     def _paint_labels(self, painter: QPainter, labels: Iterable[tuple[str, QRectF]]) -> None:
         theme = current()
         painter.setFont(self._label)
-        descent = QFontMetricsF(self._label).descent()
+        painter.setPen(QColor(theme.quiet))
+        ground = QColor(theme.panel)
         for text, place in labels:
-            painter.fillRect(place, QColor(theme.panel))
-            painter.setPen(QColor(theme.quiet))
-            painter.drawText(QPointF(place.left() + 2, place.bottom() - descent), text)
+            painter.fillRect(place, ground)
+            painter.drawText(QPointF(place.left() + 2, place.bottom() - self._descent), text)
 
     def _seen(self, names: Collection[str], area: QRectF) -> list[str]:
         if len(names) > 100:

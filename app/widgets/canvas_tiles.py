@@ -4,25 +4,64 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import NamedTuple
 
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
 
-SIDE = 512
-"""Of a tile, in pixels of the screen."""
+SIDE = 256
+SMALL_SIDE = 128
+"""Of a tile, in pixels of the screen; of one at a scale at which it holds thousands of nodes."""
 
-BUDGET_MS = 8.0
+BUDGET_MS = 5.0
 """What missing tiles may take of a frame."""
 
 OVERVIEW = 0.08
 """Below this scale pictures of half, a quarter … of it are scaled down."""
 
+CROWDED = 0.15
+"""Below this scale tiles are small."""
+
 _KEPT_BYTES = 96 * 2**20
 # Scales of pictures for a view on the move: this many for each doubling.
 _STEPS = 2
+# Scales that are looked through for a stand-in, and tiles that it may consist of.
+_LOOKED_AT = 8
+_MOST_STAND_INS = 250
 
 Draw = Callable[[QPainter, QRectF, float], None]
 _Key = tuple[float, int, int]
+
+
+class Scene(NamedTuple):
+    """What is seen of a drawing.
+
+    Attributes
+    ----------
+    size : QRect
+        The viewport.
+    origin : QPointF
+        Where the drawing's 0, 0 is in it.
+    zoom : float
+        The scale.
+    """
+
+    size: QRect
+    origin: QPointF
+    zoom: float
+
+    def seen(self) -> QRectF:
+        """The part of the drawing."""
+        corner = (QPointF(self.size.topLeft()) - self.origin) / self.zoom
+        return QRectF(corner, QRectF(self.size).size() / self.zoom)
+
+    def on_screen(self, x: float, y: float, side: float) -> QRect:
+        """A square of the drawing in whole pixels, with no gap to the one beside it."""
+        zoom, origin = self.zoom, self.origin
+        left, top = round(x * zoom + origin.x()), round(y * zoom + origin.y())
+        right = round((x + side) * zoom + origin.x())
+        bottom = round((y + side) * zoom + origin.y())
+        return QRect(left, top, right - left, bottom - top)
 
 
 class TileCache:
@@ -49,13 +88,7 @@ class TileCache:
         self._levels.clear()
 
     def paint(
-        self,
-        painter: QPainter,
-        size: QRect,
-        origin: QPointF,
-        zoom: float,
-        ground: QColor,
-        settled: bool,
+        self, painter: QPainter, scene: Scene, ground: QColor, settled: bool, bounds: QRectF
     ) -> bool:
         """Paint what is seen, as far as there is time; True when nothing is missing.
 
@@ -63,58 +96,74 @@ class TileCache:
         ----------
         painter : QPainter
             Its coordinates are the viewport's.
-        size : QRect
-            The viewport.
-        origin : QPointF
-            Where the drawing's 0, 0 is in it.
-        zoom : float
-            The scale.
+        scene : Scene
+            What is seen.
         ground : QColor
             What is behind the drawing.
         settled : bool
             Whether this scale will stay: only then is it drawn at exactly this one.
+        bounds : QRectF
+            The whole drawing: there is nothing elsewhere.
         """
         ratio = painter.device().devicePixelRatio()
-        level = _level(zoom, settled)
-        side = SIDE / ratio / level
-        seen = QRectF(
-            QPointF(size.left() - origin.x(), size.top() - origin.y()) / zoom,
-            QRectF(size).size() / zoom,
-        )
+        level = _level(scene.zoom, settled)
+        side = _side(level) / ratio / level
+        seen = scene.seen() & bounds
+        if seen.isEmpty():
+            return True
         wanted = _inside(seen, side)
-        middle = seen.center() / side
         missing = [each for each in wanted if (level, *each) not in self._tiles]
-        missing.sort(key=lambda each: abs(each[0] + 0.5 - middle.x()) + abs(each[1] - middle.y()))
+        left = len(missing)
+        if missing:
+            middle = seen.center() / side
+            missing.sort(key=lambda at: abs(at[0] + 0.5 - middle.x()) + abs(at[1] - middle.y()))
+            left -= self._make_some(level, missing, ratio, ground)
+        if left:
+            self._paint_stand_in(painter, scene, seen, ratio, level)
+        self._paint_tiles(painter, scene, level, wanted, ratio)
+        return not left
+
+    def _make_some(
+        self, level: float, missing: list[tuple[int, int]], ratio: float, ground: QColor
+    ) -> int:
+        """Draw missing tiles while there is time; return how many."""
         start = time.perf_counter()
-        drawn = 0
-        for x, y in missing:
-            spent = (time.perf_counter() - start) * 1000
-            if drawn and spent + self._cost > BUDGET_MS:
-                break
+        spent = 0.0
+        for number, (x, y) in enumerate(missing):
+            if number and spent + self._cost > BUDGET_MS:
+                return number
             self._make(level, x, y, ratio, ground)
-            drawn += 1
-            last = (time.perf_counter() - start) * 1000 - spent
-            self._cost = 0.7 * self._cost + 0.3 * last
-        painter.save()
-        for x, y in wanted:
-            target = _on_screen(QRectF(x * side, y * side, side, side), origin, zoom)
+            before, spent = spent, (time.perf_counter() - start) * 1000
+            self._cost = 0.5 * self._cost + 0.5 * (spent - before)
+        return len(missing)
+
+    def _paint_tiles(
+        self,
+        painter: QPainter,
+        scene: Scene,
+        level: float,
+        places: list[tuple[int, int]],
+        ratio: float,
+    ) -> None:
+        side = _side(level) / ratio / level
+        is_exact = level == scene.zoom
+        for x, y in places:
             tile = self._tiles.get((level, x, y))
-            if tile is not None:
-                self._tiles.move_to_end((level, x, y))
-                if target.width() * ratio == tile.width():
-                    painter.drawPixmap(target.topLeft(), tile)
-                else:
-                    painter.drawPixmap(target, tile)
+            if tile is None:
+                continue
+            self._tiles.move_to_end((level, x, y))
+            target = scene.on_screen(x * side, y * side, side)
+            if is_exact:
+                painter.drawPixmap(target.topLeft(), tile)
             else:
-                self._paint_stand_in(painter, target & size, origin, zoom, ratio, level, ground)
-        painter.restore()
-        return drawn == len(missing)
+                painter.drawPixmap(target, tile)
 
     def _make(self, level: float, x: int, y: int, ratio: float, ground: QColor) -> None:
-        tile = QPixmap(SIDE, SIDE)
+        pixels = _side(level)
+        tile = QPixmap(pixels, pixels)
         tile.setDevicePixelRatio(ratio)
         tile.fill(ground)
-        side = SIDE / ratio
+        side = pixels / ratio
         painter = QPainter(tile)
         painter.translate(-x * side, -y * side)
         painter.scale(level, level)
@@ -131,39 +180,28 @@ class TileCache:
                 del self._levels[old]
 
     def _paint_stand_in(
-        self,
-        painter: QPainter,
-        target: QRect,
-        origin: QPointF,
-        zoom: float,
-        ratio: float,
-        level: float,
-        ground: QColor,
+        self, painter: QPainter, scene: Scene, seen: QRectF, ratio: float, level: float
     ) -> None:
-        """Paint a part of the viewport from tiles of another scale, the nearest that has it."""
-        area = QRectF((QPointF(target.topLeft()) - origin) / zoom, QRectF(target).size() / zoom)
-        most: list[tuple[QRect, QPixmap]] = []
-        for other in sorted(self._levels, key=lambda each: abs(math.log(each / zoom))):
-            if other == level:
+        """Paint what there is at another scale: the nearest one that has the most of it."""
+        best: tuple[float, float, list[tuple[int, int]]] = (0.0, 0.0, [])
+        nearest = sorted(self._levels, key=lambda each: abs(math.log(each / scene.zoom)))
+        for other in nearest[:_LOOKED_AT]:
+            side = _side(other) / ratio / other
+            if other == level or seen.width() * seen.height() > _MOST_STAND_INS * side * side:
                 continue
-            side = SIDE / ratio / other
-            places = _inside(area, side)
-            if len(places) > 64:
-                continue
-            found = [
-                (_on_screen(QRectF(x * side, y * side, side, side), origin, zoom), tile)
-                for x, y in places
-                if (tile := self._tiles.get((other, x, y))) is not None
-            ]
-            if len(found) > len(most):
-                most = found
-            if len(found) == len(places):
+            places = _inside(seen, side)
+            there = [each for each in places if (other, *each) in self._tiles]
+            share = len(there) / len(places)
+            if share > best[0]:
+                best = share, other, there
+            if share == 1:
                 break
-        painter.setClipRect(target, Qt.ClipOperation.ReplaceClip)
-        painter.fillRect(target, ground)
-        for place, tile in most:
-            painter.drawPixmap(place, tile)
-        painter.setClipping(False)
+        if best[2]:
+            self._paint_tiles(painter, scene, best[1], best[2], ratio)
+
+
+def _side(level: float) -> int:
+    return SIDE if level >= CROWDED else SMALL_SIDE
 
 
 def _level(zoom: float, settled: bool) -> float:
@@ -179,17 +217,3 @@ def _inside(area: QRectF, side: float) -> list[tuple[int, int]]:
     left, right = math.floor(area.left() / side), math.floor(area.right() / side)
     top, bottom = math.floor(area.top() / side), math.floor(area.bottom() / side)
     return [(x, y) for y in range(top, bottom + 1) for x in range(left, right + 1)]
-
-
-def _on_screen(area: QRectF, origin: QPointF, zoom: float) -> QRect:
-    """An area in whole pixels of the viewport, with no gap to the one beside it."""
-    return QRect(
-        QPoint(
-            round(area.left() * zoom + origin.x()),
-            round(area.top() * zoom + origin.y()),
-        ),
-        QPoint(
-            round(area.right() * zoom + origin.x()) - 1,
-            round(area.bottom() * zoom + origin.y()) - 1,
-        ),
-    )

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 
-from tests.benchmarks import code, lowering, opening, redrawing, selecting, startup
+from tests.benchmarks import code, graph, lowering, opening, redrawing, selecting, startup
 from tests.benchmarks.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "redraw": redrawing.measure,
     "select": selecting.measure,
     "code": code.measure,
+    "graph": graph.measure,
 }
 
 
