@@ -71,6 +71,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             separated=True,
         ),
         *window.graphs.commands(),
+        *window.code_commands.commands(),
         Command(
             "high-level",
             lowering,

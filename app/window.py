@@ -126,6 +126,7 @@ class MainWindow(QMainWindow):
         from PySide6.QtGui import QIcon
 
         from lowerscope.app.actions import Commands
+        from lowerscope.app.code_commands import CodeCommands
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.graphs import Graphs
         from lowerscope.app.menus import add_commands, fill_menus
@@ -142,6 +143,7 @@ class MainWindow(QMainWindow):
         self.extensions = Extensions(self.workspace, self)
         self.pipeline = PipelineEditing(self.workspace, self)
         self.graphs = Graphs(self)
+        self.code_commands = CodeCommands(self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)

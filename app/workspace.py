@@ -13,6 +13,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.child_process import Ending
+from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
@@ -110,6 +111,7 @@ class Workspace(QObject):
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
         self.pins = Pins(lambda: self._recipe, self.stepping, self)
+        self.colouring = Colouring(lambda: self._snapshot, self)
         self._links = Links()
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.code_view import CodeView, Span
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import TextRecord
+from lowerscope.core.rendering.line_matching import matching_lines
 
 Hide = Callable[[str], Mapping[int, tuple[int, int]]]
 
@@ -31,11 +32,17 @@ class ScriptPage(QWidget):
         self._record: TextRecord | None = None
         self._hide: Hide | None = None
         self._first_lines: dict[str, int] = {}
+        #: Whether a text is shown from the first line on that belongs to something.
+        self.begins_at_spans = False
         self.code = CodeView(name)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.code)
         self.code.entity_clicked.connect(self._select)
+        self.code.menu_opening.connect(self._add_to_menu)
+        self._colouring = workspace.colouring
+        self._colouring.changed.connect(self._colour)
+        self._colour()
         workspace.selection_changed.connect(self.show_selection)
 
     def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
@@ -48,7 +55,8 @@ class ScriptPage(QWidget):
         stay
             Whether it is another state of the text that is shown: what is in view stays so.
         """
-        self._whole, self._record = whole, record
+        before, self._record = self._record, record
+        self._whole = whole
         if record is None:
             self.code.set_text("")
             self.code.set_spans(())
@@ -60,10 +68,13 @@ class ScriptPage(QWidget):
         self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
         self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
         if place is None:
+            if self.begins_at_spans and record.spans:
+                self.code.reveal(record.spans[0].entity)
             self.show_selection()
         else:
             self.code.set_selection(self._marked())
             self.code.set_place(place)
+            self.code.set_changed_lines(_changed(before, record))
 
     @property
     def record(self) -> TextRecord | None:
@@ -84,6 +95,16 @@ class ScriptPage(QWidget):
         if marked and self.isVisible():
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
 
+    def _colour(self) -> None:
+        self.code.set_tint(self._colouring.number_of if self._colouring.on else None)
+
+    def _add_to_menu(self, entity: str, menu: QMenu) -> None:
+        menu.addSeparator()
+        colours = menu.addAction(self.tr("Colour Lines by Node"))
+        colours.setCheckable(True)
+        colours.setChecked(self._colouring.on)
+        colours.triggered.connect(self._colouring.toggle)
+
     def _marked(self) -> frozenset[str]:
         return (self._workspace.selection.linked & self._first_lines.keys()) - {self._whole}
 
@@ -97,3 +118,14 @@ class ScriptPage(QWidget):
             return (entity,)
         linked = self._workspace.linked_to(entity)
         return tuple(node.id for node in snapshot.fx if node.id in linked)
+
+
+def _changed(before: TextRecord | None, after: TextRecord) -> list[int]:
+    """Return the lines, from 1, that were not there in the text before."""
+    if before is None or before.text == after.text:
+        return []
+    lines = after.text.split("\n")
+    changed = set(range(1, len(lines) + 1))
+    for _, first, length in matching_lines(before.text.split("\n"), lines):
+        changed.difference_update(range(first + 1, first + length + 1))
+    return sorted(changed)

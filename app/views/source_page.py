@@ -30,6 +30,7 @@ class SourcePage(QWidget):
         self.files.setAccessibleName(self.tr("File"))
         self.files.activated.connect(self._choose)
         self.text = FetchedPage(workspace, "source", self.tr("Source of the model"), set_busy)
+        self.text.script.begins_at_spans = True
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 from lowerscope.app.widgets.code_editor import CodeEditor
 from lowerscope.app.widgets.code_finding import CodeFinding
 from lowerscope.app.widgets.code_lines import Span
+from lowerscope.app.widgets.code_marks import Tint
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.find_bar import FindBar, GoToLineBar
 
@@ -119,6 +120,11 @@ class CodeView(QWidget):
     def set_changed_lines(self, lines: Iterable[int]) -> None:
         """Give these lines, from 1, the ground of a change."""
         self.editor.marks.change(lines)
+        self.editor.repaint_lines()
+
+    def set_tint(self, tint: Tint | None) -> None:
+        """Say which colour of the palette the lines of an entity have; ``None`` for no colours."""
+        self.editor.marks.tint = tint
         self.editor.repaint_lines()
 
     def go_to_line(self, line: int) -> None:

@@ -1,0 +1,86 @@
+"""What can be done with a text, as commands: with the one that has or had the focus last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
+from shiboken6 import isValid
+
+from lowerscope.app.actions import Command
+from lowerscope.app.widgets.code_view import CodeView
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+
+class CodeCommands(QObject):
+    """Finds, folds, unfolds and colours in the text that is worked with."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._last: CodeView | None = None
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._follow)
+        window.workspace.colouring.changed.connect(self._show)
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands of the menu on what is in view."""
+        view, tr = self._window.tr("&View"), self._window.tr
+        return (
+            Command("find-in-text", view, tr("&Find in the text…"), self._find, separated=True),
+            Command("go-to-line", view, tr("&Go to line…"), self._go_to_line),
+            Command("fold-all", view, tr("F&old all functions"), self._fold_all),
+            Command("unfold-all", view, tr("&Unfold all"), self._unfold_all),
+            Command(
+                "node-colours",
+                view,
+                tr("&Colour lines by node"),
+                self._window.workspace.colouring.toggle,
+                "Ctrl+Shift+L",
+                checkable=True,
+            ),
+        )
+
+    def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
+        widget: QWidget | None = new
+        while widget is not None and not isinstance(widget, CodeView):
+            widget = widget.parentWidget()
+        if widget is None:
+            return
+        # A pane may float, in a window of its own.
+        window = widget.window()
+        if window is self._window or isinstance(window, QDockWidget):
+            self._last = widget
+
+    def _show(self) -> None:
+        self._window.commands.check("node-colours", self._window.workspace.colouring.on)
+
+    def _text(self) -> CodeView | None:
+        """Return the text that had the focus last, if it is in view; else the Relax script."""
+        if self._window.workspace.snapshot is None:
+            return None
+        last = self._last
+        if last is not None and isValid(last) and last.isVisible():
+            return last
+        code = self._window.panes.relax.script.code
+        return code if code.isVisible() else None
+
+    def _find(self) -> None:
+        if (text := self._text()) is not None:
+            text.open_find()
+
+    def _go_to_line(self) -> None:
+        if (text := self._text()) is not None:
+            text.open_go_to_line()
+
+    def _fold_all(self) -> None:
+        if (text := self._text()) is not None:
+            text.editor.fold_all()
+
+    def _unfold_all(self) -> None:
+        if (text := self._text()) is not None:
+            text.editor.unfold_all()
