@@ -36,7 +36,7 @@ class CodeCommands(QObject):
             Command("fold-all", view, tr("F&old all functions"), self._fold_all),
             Command("unfold-all", view, tr("&Unfold all"), self._unfold_all),
             Command(
-                "node-colours",
+                "line-colours",
                 view,
                 tr("&Colour lines by node"),
                 self._window.workspace.colouring.toggle,
@@ -57,7 +57,7 @@ class CodeCommands(QObject):
             self._last = widget
 
     def _show(self) -> None:
-        self._window.commands.check("node-colours", self._window.workspace.colouring.on)
+        self._window.commands.check("line-colours", self._window.workspace.colouring.on)
 
     def _text(self) -> CodeView | None:
         """Return the text that had the focus last, if it is in view; else the Relax script."""
