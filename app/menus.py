@@ -70,6 +70,21 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             window.reset_layout,
             separated=True,
         ),
+        Command(
+            "node-map",
+            view,
+            tr("&Node map"),
+            partial(window.show_page, "node-map"),
+            "Ctrl+M",
+            separated=True,
+        ),
+        Command(
+            "translation",
+            view,
+            tr("&Translation of the node"),
+            partial(window.show_page, "translation"),
+            "Ctrl+T",
+        ),
         *window.graphs.commands(),
         *window.code_commands.commands(),
         Command(

@@ -11,11 +11,13 @@ from lowerscope.app.views.difference_view import DifferenceView
 from lowerscope.app.views.fx_view import FxView
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.views.model_view import ModelView
+from lowerscope.app.views.node_map import NodeMap
 from lowerscope.app.views.problems_view import ProblemsView
 from lowerscope.app.views.relax_view import RelaxView
 from lowerscope.app.views.result_view import ResultView
 from lowerscope.app.views.tensorir_view import TensorIRView
 from lowerscope.app.views.timeline_view import TimelineView
+from lowerscope.app.views.translation_page import TranslationPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import RunRecord
@@ -54,6 +56,11 @@ class Panes(QMainWindow):
         self.timeline_action.toggled.connect(self._show_timeline)
         self.outcome = Pane(self.tr("Outcome"))
         self.outcome.add_page("result", self.tr("Result"), self.result)
+        self.node_map = NodeMap(workspace)
+        self.translation = TranslationPage(workspace, self.outcome.set_busy)
+        self.outcome.add_page("node-map", self.tr("Node map"), self.node_map)
+        self.outcome.add_page("translation", self.tr("Translation"), self.translation)
+        self.node_map.node_wanted.connect(self._show_translation)
         self.difference = DifferenceView(workspace, self.outcome.set_busy)
         self.outcome.add_page("difference", self.tr("Difference"), self.difference)
         self.outcome.add_page("problems", self.tr("Problems"), self.problems)
@@ -79,6 +86,11 @@ class Panes(QMainWindow):
         workspace.run_changed.connect(self._show_result)
         workspace.pins.wanted.connect(self.show_difference)
         workspace.recipe_wanted.connect(self._show_busy)
+
+    def show_page(self, key: str) -> None:
+        """Show a page of the pane at the bottom, even if that was closed."""
+        self.docks["outcome"].show()
+        self.outcome.set_current(key)
 
     def arrange(self) -> None:
         """Put every dock where it stands by default."""
@@ -135,6 +147,9 @@ class Panes(QMainWindow):
     def _show_timeline(self, shown: bool) -> None:
         self.timeline.setVisible(shown)
         self._keep_bottom()
+
+    def _show_translation(self) -> None:
+        self.show_page("translation")
 
     def _show_problems(self) -> None:
         workspace = self._workspace

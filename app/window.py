@@ -32,6 +32,12 @@ SIZE = (1440, 900)
 SMALLEST = (1000, 600)
 MENU_HEIGHT = 28
 
+NEED_TORCH = (
+    *("high-level", "te", "library", "next-node", "previous-node", "node-map", "translation"),
+    *("params-as-inputs", "bind-params", "auto", "fx", "export"),
+)
+"""Commands for sources with a PyTorch model."""
+
 
 class MainWindow(QMainWindow):
     """The window with one document, or none.
@@ -182,6 +188,7 @@ class MainWindow(QMainWindow):
             self._panes.problems.retry_wanted.connect(self.workspace.reload)
             self._panes.problems.question_wanted.connect(self.opening.ask)
             self._panes.problems.library_wanted.connect(self.extensions.choose_library)
+            self._panes.translation.rule.place_wanted.connect(self.extensions.open_file)
             self._panes.details.rule_wanted.connect(self.extensions.open_rule)
             self._panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
             self.pages.addWidget(self._panes)
@@ -304,6 +311,11 @@ class MainWindow(QMainWindow):
         """Put every pane where it stands by default."""
         self.panes.arrange()
 
+    def show_page(self, key: str) -> None:
+        """Show a page of the pane at the bottom."""
+        self.show_panes()
+        self.panes.show_page(key)
+
     def show_course(self) -> None:
         """Show the page that goes through the course, beside the window."""
         from lowerscope.app.views.course_window import CourseWindow
@@ -342,11 +354,7 @@ class MainWindow(QMainWindow):
         for key in ("inputs", "target-other", "document", "extensions", "load-library"):
             commands.enable(key, snapshot is not None)
         commands.enable("reload", snapshot is not None or workspace.refused is not None)
-        for key in ("high-level", "te", "library", "next-node", "previous-node"):
-            commands.enable(key, has_torch)
-        for key in ("params-as-inputs", "bind-params"):
-            commands.enable(key, has_torch)
-        for key in ("auto", "fx", "export"):
+        for key in NEED_TORCH:
             commands.enable(key, has_torch)
         selected = has_torch and bool(workspace.selection.of_kind("fx"))
         for key in ("selection-high-level", "selection-te", "selection-library", "selection-reset"):

@@ -112,7 +112,8 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
     if not isinstance(used.function, LibraryFunction):
         yield function_source(used.function, used.kind, used.name)
         for inner in functions_in(used.function):
-            yield function_source(inner, used.kind, inner.__name__)
+            remark = f"called on the way of {used.name}"
+            yield function_source(inner, used.kind, inner.__name__, remark)
         return
     wraps = f"calls {name_of_called(used.function)}"
     text = library_call_text(used.function)

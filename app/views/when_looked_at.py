@@ -52,6 +52,11 @@ class WhenLookedAt(QObject):
         """The name of what the page shows; ``None`` before it has come."""
         return None if self._shown is None else self._shown[0]
 
+    @property
+    def wanted(self) -> str | None:
+        """The name of what the page is to show."""
+        return None if self._wanted is None else self._wanted[0]
+
     def want(self, name: str, moment: Moment | None = None) -> None:
         """Have the page show what goes by `name`, as a whole or at a moment."""
         if (name, moment) != self._wanted:

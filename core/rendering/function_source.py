@@ -12,6 +12,11 @@ from typing import Any
 from lowerscope.core.records import SourceLine
 from lowerscope.core.translation_records import RuleSource, SourceKind
 
+_RULES = "lowerscope.core.lowering.rules."
+
+MOST = 8
+"""So many functions that a rule calls are shown, at most."""
+
 
 def function_source(
     function: Callable[..., Any], kind: SourceKind, name: str, remark: str = ""
@@ -38,16 +43,29 @@ def function_source(
         name=name,
         remark="; ".join(filter(None, remarks)),
         line=SourceLine(file=str(Path(file).absolute()), line=first, text=lines[0].strip()),
-        text=textwrap.dedent("".join(lines)).rstrip("\n") + "\n",
+        text=textwrap.dedent("".join(lines)).rstrip("\n"),
     )
 
 
-def functions_in(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Yield Lowerscope's own functions that a function was made with, and calls."""
-    function = _unwrapped(function)
+def functions_in(function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """Return the rules that a rule calls, or was made with, and those that these call."""
+    found: dict[Callable[..., Any], None] = {}
+    waiting = [_unwrapped(function)]
+    while waiting:
+        each = waiting.pop(0)
+        for value in _named_in(each):
+            if value not in found and len(found) < MOST:
+                found[value] = None
+                waiting.append(value)
+    found.pop(_unwrapped(function), None)
+    return tuple(found)
+
+
+def _named_in(function: Any) -> Iterator[Callable[..., Any]]:
     if inspect.isfunction(function):
-        for value in inspect.getclosurevars(function).nonlocals.values():
-            if inspect.isfunction(value) and value.__module__.startswith("lowerscope."):
+        names = inspect.getclosurevars(function)
+        for value in (*names.nonlocals.values(), *names.globals.values()):
+            if inspect.isfunction(value) and value.__module__.startswith(_RULES):
                 yield value
 
 

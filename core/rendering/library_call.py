@@ -39,7 +39,7 @@ def library_call_text(function: LibraryFunction) -> str:
     else:
         lines.append("    for place, result in zip(results, tensors_of(made)):")
         lines.append("        from_dlpack(place).copy_(result)  # into the memory that TVM planned")
-    return "\n".join([*lines, ""])
+    return "\n".join(lines)
 
 
 def called_by(function: LibraryFunction) -> Any:

@@ -1,0 +1,208 @@
+"""The node map as a table: what each FX node stands for, and what it added to the module."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import FxNode, Snapshot
+from lowerscope.core.step_records import TranslationRecord
+
+NOT_YET = "not yet"
+"""What is said of a node that the translation has not come to at the step that is looked at."""
+
+
+class NodeMap(QWidget):
+    """The page with the node map, which fills while the translation is stepped through.
+
+    Signals
+    -------
+    node_wanted
+        The user wants to see how the node was translated, by a double click on it.
+    """
+
+    node_wanted = Signal()
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._filled: tuple[Row, ...] = ()
+        self._later: tuple[Row, ...] = ()
+        self._stale = True
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(self.tr("Filter: a node, a rule, a strategy, a value…"))
+        self.filter.setAccessibleName(self.tr("Filter of the node map"))
+        self.filter.setClearButtonEnabled(True)
+        self.count = QLabel()
+        self.count.setProperty("role", "quiet")
+        self.table = Table(
+            self.tr("Node map"),
+            (
+                Column(self.tr("#"), numeric=True, width=60),
+                Column(self.tr("node"), width=130),
+                Column(self.tr("target"), width=120),
+                Column(self.tr("strategy"), width=92),
+                Column(self.tr("rule"), stretch=True),
+                Column(
+                    self.tr("value"),
+                    width=110,
+                    tooltip=self.tr("What the node stands for in the module"),
+                ),
+                Column(self.tr("type"), width=150),
+                Column(
+                    self.tr("adds"),
+                    width=150,
+                    tooltip=self.tr("Functions that the module has from this node on"),
+                ),
+            ),
+        )
+        self.table.set_sortable(True)
+        self.table.set_empty(
+            self.tr("No node map"),
+            self.tr("It lists what each FX node of a PyTorch model was translated to."),
+        )
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 4, 10, 4)
+        strip.setSpacing(12)
+        strip.addWidget(self.filter, 1)
+        strip.addWidget(self.count)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.table, 1)
+        self.filter.textChanged.connect(self._show_rows)
+        # A page that has just been shown is laid out only then.
+        self.table.verticalScrollBar().rangeChanged.connect(self._reveal_step)
+        self.table.row_clicked.connect(self._select)
+        self.table.row_activated.connect(self._open)
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        workspace.stepping.moment_changed.connect(self._show_moment)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._workspace.snapshot
+        self._filled, self._later = ((), ()) if snapshot is None else _rows_of(snapshot)
+        self._show_moment()
+
+    def _show_moment(self) -> None:
+        # Thousands of rows are not made for a page that nobody looks at.
+        self._stale = not self.isVisible()
+        if not self._stale:
+            self._show_rows()
+            self._reveal_step()
+
+    def _reveal_step(self) -> None:
+        done = self._done()
+        if self._is_stepped() and done:
+            self.table.reveal(self._filled[done - 1].key)
+
+    def _show_rows(self) -> None:
+        done = self._done()
+        rows = [*self._filled[:done], *self._later[done:]]
+        if self._is_stepped() and done:
+            rows[done - 1] = _marked(rows[done - 1])
+        words = self.filter.text().casefold().split()
+        shown = (
+            [row for row in rows if all(word in _text(row) for word in words)] if words else rows
+        )
+        self.table.set_rows(shown)
+        self.count.setText(self._count_text(done, len(shown)))
+        self._show_selection()
+
+    def _count_text(self, done: int, shown: int) -> str:
+        count = len(self._filled)
+        if shown != count:
+            return self.tr("{0} of {1} nodes").format(shown, count)
+        if self._is_stepped():
+            return self.tr("{0} of {1} translated").format(done, count)
+        return self.tr("{0} nodes").format(count) if count else ""
+
+    def _is_stepped(self) -> bool:
+        moment = self._workspace.stepping.moment
+        return moment is not None and moment.clock == "translate"
+
+    def _done(self) -> int:
+        """Return how many nodes are translated at the moment that is looked at."""
+        moment = self._workspace.stepping.moment
+        if moment is None or moment.clock != "translate":
+            return len(self._filled)
+        return moment.index
+
+    def _show_selection(self) -> None:
+        if self._stale:
+            return
+        marked = self._workspace.selection.of_kind("fx")
+        self.table.set_selection(marked)
+        chosen = [each for each in self._workspace.selection.chosen if each in marked]
+        if marked:
+            self.table.reveal((chosen or list(marked))[0])
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+
+    def _open(self, entity: str) -> None:
+        self._workspace.select((entity,))
+        self.node_wanted.emit()
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self._show_moment()
+
+
+def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Return a row of each node as it is once translated, and as it is before."""
+    pairs = list(zip(snapshot.translation, snapshot.fx, strict=True))
+    return (
+        tuple(_filled_row(record, node) for record, node in pairs),
+        tuple(_later_row(record, node) for record, node in pairs),
+    )
+
+
+def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
+    also = f", also for {names_of(record.rebound)}" if record.rebound else ""
+    value = f"{record.value}{also}"
+    bound = ", ".join(name_of(each) for each in record.bindings)
+    functions = ", ".join(record.functions)
+    return Row(
+        record.node,
+        (
+            Cell(str(record.number), role="quiet", value=float(record.number)),
+            Cell(node.name, bold=True, tooltip=node.label),
+            Cell(node.target, role="quiet", tooltip=node.target),
+            Cell(STRATEGY_NAMES.get(node.strategy, ""), role=node.strategy),
+            Cell(node.rule, tooltip=node.rule),
+            Cell(value, code=True, tooltip=f"{value}\nbound: {bound}" if bound else value),
+            Cell(node.type, role="quiet", tooltip=node.type),
+            Cell(functions, code=True, tooltip=functions),
+        ),
+    )
+
+
+def _later_row(record: TranslationRecord, node: FxNode) -> Row:
+    number = Cell(str(record.number), role="quiet", value=float(record.number))
+    quiet = (Cell(text, role="quiet") for text in (node.name, node.target, "", NOT_YET, "", "", ""))
+    return Row(record.node, (number, *quiet))
+
+
+def _marked(row: Row) -> Row:
+    """Return the row of the step that is looked at."""
+    number = row.cell(0)
+    mark = replace(number, text=f"▸ {number.text}", role="accent", bold=True)
+    return Row(row.key, (mark, *row.cells[1:]))
+
+
+def _text(row: Row) -> str:
+    return "\n".join(row.cell(place).text for place in range(len(row.cells))).casefold()

@@ -1,0 +1,145 @@
+"""How one node was translated: the rule with its source, and what ``emit_te`` did inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+
+from lowerscope.app.views.descriptions import find_node, name_of
+from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.views.rule_panel import RulePanel
+from lowerscope.app.views.te_panel import TePanel
+from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
+from lowerscope.core.step_records import Moment
+from lowerscope.core.translation_records import NodeTranslation
+
+
+class TranslationPage(QWidget):
+    """The page about one node: that of the translation's step, or the one selected last.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether the answer is on its way.
+    """
+
+    def __init__(
+        self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self.title = QLabel()
+        self.title.setProperty("role", "title")
+        self.summary = ElidedLabel()
+        self.summary.setProperty("role", "quiet")
+        self.rule = RulePanel()
+        self.te = TePanel()
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 6, 10, 2)
+        row.setSpacing(12)
+        row.addWidget(self.title)
+        row.addWidget(self.summary, 1)
+        self.halves = QSplitter(Qt.Orientation.Horizontal)
+        self.halves.setChildrenCollapsible(False)
+        self.halves.addWidget(self.rule)
+        self.halves.addWidget(self.te)
+        self.halves.setSizes([500, 580])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.halves, 1)
+        workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.selection_changed.connect(self._show_selection)
+        workspace.stepping.moment_changed.connect(self._show_moment)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        # What is shown may have been another recipe's.
+        node = self._fetching.wanted
+        self._fetching.forget()
+        snapshot = self._workspace.snapshot
+        if snapshot is None or not snapshot.translation:
+            self._show_nothing()
+        elif self._is_stepped() or not self._workspace.selection.chosen:
+            self._show_moment()
+        elif node and find_node(snapshot, node):
+            self._want(node)
+        else:
+            self._show_selection()
+
+    def _is_stepped(self) -> bool:
+        moment = self._workspace.stepping.moment
+        return moment is not None and moment.clock == "translate" and moment.index > 0
+
+    def _show_moment(self) -> None:
+        snapshot, moment = self._workspace.snapshot, self._workspace.stepping.moment
+        if snapshot is None or not snapshot.translation:
+            return
+        if moment is not None and self._is_stepped():
+            self._want(snapshot.translation[moment.index - 1].node)
+        elif not self._workspace.selection.chosen:
+            # Something worth reading from the start: the first node that a rule was used for.
+            self._want(next((each.id for each in snapshot.fx if each.strategy), snapshot.fx[0].id))
+
+    def _show_selection(self) -> None:
+        selection = self._workspace.selection
+        chosen = [each for each in selection.chosen if each.startswith(("fx:", "part:"))]
+        linked = selection.of_kind("fx")
+        if chosen:
+            self._want(chosen[-1] if chosen[-1].startswith("fx:") else linked[0])
+        elif linked:
+            self._want(linked[0])
+
+    def _want(self, node: str) -> None:
+        snapshot = self._workspace.snapshot
+        found = None if snapshot is None else find_node(snapshot, node)
+        if found is None:
+            return
+        strategy = STRATEGY_NAMES.get(found.strategy, "")
+        self.title.setText(f"{name_of(node)} · {strategy}" if strategy else name_of(node))
+        self._fetching.want(node)
+
+    def _show_nothing(self) -> None:
+        self.title.setText("")
+        self.summary.set_whole("")
+        title = self.tr("No translation")
+        hint = self.tr("The nodes of a PyTorch model are translated by rules; they stand here.")
+        self.rule.show_sources((), title, hint)
+        self.te.show_calls((), "", "")
+
+    def _ask(self, node: str, _moment: Moment | None) -> int:
+        return self._workspace.fetches.translation(node, self._take, self._take_problem)
+
+    def _take(self, record: NodeTranslation) -> None:
+        self._fetching.settle(came=True)
+        snapshot = self._workspace.snapshot
+        count = 0 if snapshot is None else len(snapshot.fx)
+        place = self.tr("Node {0} of {1}.").format(record.number, count)
+        self.summary.set_whole(f"{place} {record.summary}")
+        self.rule.show_sources(
+            record.sources, self.tr("No rule for {0}").format(name_of(record.node)), record.summary
+        )
+        self.te.show_calls(
+            record.calls,
+            self.tr("No emit_te for {0}").format(name_of(record.node)),
+            self._reason(record),
+        )
+
+    def _reason(self, record: NodeTranslation) -> str:
+        if any(each.kind == "library" for each in record.sources):
+            return self.tr("It calls torch, so there are no tensor expressions.")
+        return self.tr("It adds no call of a TensorIR function.")
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._fetching.settle(came=False)
+        what = problem.what[:1].upper() + problem.what[1:]
+        self.summary.set_whole("")
+        self.rule.show_sources((), what, problem.todo)
+        self.te.show_calls((), "", "")
