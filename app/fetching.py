@@ -12,6 +12,7 @@ import msgspec
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.engine.protocol import (
+    CatalogueParams,
     DifferenceParams,
     FunctionsParams,
     GraphParams,
@@ -23,6 +24,7 @@ from lowerscope.core.engine.protocol import (
 )
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
+from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, ValuesRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
@@ -72,7 +74,7 @@ class Fetches:
         """Ask for a text of a function, or for one of the module with an empty name."""
         recipe, _ = self._shown()
         params = TextParams(recipe=recipe, view=view, name=name, moment=moment)
-        return self._ask("text", params, on_text, on_problem)
+        return self._ask("text", params, on_text, on_problem, self._who_knows(moment))
 
     def functions(
         self,
@@ -83,7 +85,14 @@ class Fetches:
         """Ask for the functions of the module at a moment."""
         recipe, _ = self._shown()
         params = FunctionsParams(recipe=recipe, moment=moment)
-        return self._ask("functions", params, on_functions, on_problem)
+        return self._ask("functions", params, on_functions, on_problem, self._who_knows(moment))
+
+    def catalogue(
+        self, on_types: Callable[[tuple[PassType, ...]], None], on_problem: OnProblem
+    ) -> None:
+        """Ask for the passes that steps can name."""
+        recipe, _ = self._shown()
+        self._engine.request("catalogue", CatalogueParams(recipe=recipe), on_types, on_problem)
 
     def graph(
         self,
@@ -105,7 +114,7 @@ class Fetches:
             expanded=expanded,
             fits=fits or FITS,
         )
-        return self._ask("graph", params, on_graph, on_problem)
+        return self._ask("graph", params, on_graph, on_problem, self._who_knows(moment))
 
     def difference(
         self,
@@ -157,6 +166,10 @@ class Fetches:
         recipe, _ = self._shown()
         params = RuleParams(recipe=recipe, node=node, file=file)
         self._engine.request("write_rule", params, on_line, on_problem)
+
+    def _who_knows(self, moment: Moment | None) -> EngineClient:
+        built = moment is not None and moment.clock == "build"
+        return self._worker if built else self._engine
 
     def _ask(
         self,

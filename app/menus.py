@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.comparing import comparing
+from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
 
@@ -21,9 +22,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     """Register every command of the window."""
     workspace, tr = window.workspace, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
-    lowering, passes = tr("&Lowering"), tr("&Passes")
-    run, help_ = tr("&Run"), tr("&Help")
-    stepping = workspace.stepping
+    lowering, run, help_ = tr("&Lowering"), tr("&Run"), tr("&Help")
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(window.change, **fields)
@@ -191,44 +190,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command(
             "inputs", lowering, tr("&Inputs…"), window.opening.edit_inputs, "Ctrl+I", separated=True
         ),
-        Command("next-step", passes, tr("&Next step"), partial(stepping.step, 1), "Alt+Right"),
-        Command(
-            "previous-step", passes, tr("&Previous step"), partial(stepping.step, -1), "Alt+Left"
-        ),
-        Command("first-step", passes, tr("&First step"), stepping.first, "Alt+Home"),
-        Command("last-step", passes, tr("&Last step"), stepping.last, "Alt+End"),
-        Command("play", passes, tr("Pl&ay or pause"), stepping.play_or_pause, "F8"),
-        Command("leave-steps", passes, tr("L&eave the steps"), stepping.leave, "Escape"),
-        Command(
-            "hide-unchanged",
-            passes,
-            tr("&Hide unchanged steps"),
-            window.pipeline.hide_unchanged,
-            separated=True,
-            checkable=True,
-        ),
-        Command(
-            "clock-translate",
-            passes,
-            tr("Steps of the &translation"),
-            partial(stepping.set_clock, "translate"),
-            group="clock",
-            separated=True,
-        ),
-        Command(
-            "clock-passes",
-            passes,
-            tr("Steps of the pa&sses"),
-            partial(stepping.set_clock, "passes"),
-            group="clock",
-        ),
-        Command(
-            "clock-build",
-            passes,
-            tr("Steps to the &metal"),
-            partial(stepping.set_clock, "build"),
-            group="clock",
-        ),
+        *passes(window),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),

@@ -12,6 +12,7 @@ from lowerscope.app.views.fx_view import FxView
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.views.model_view import ModelView
 from lowerscope.app.views.node_map import NodeMap
+from lowerscope.app.views.pipeline_view import PipelineView
 from lowerscope.app.views.problems_view import ProblemsView
 from lowerscope.app.views.relax_view import RelaxView
 from lowerscope.app.views.result_view import ResultView
@@ -23,7 +24,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import RunRecord
 
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
-BOTTOM = (("outcome", 1080), ("details", 360))
+BOTTOM = (("pipeline", 480), ("outcome", 640), ("details", 320))
 BOTTOM_HEIGHT = 250
 
 DIFFERENCE_SHARE = 0.45
@@ -49,6 +50,7 @@ class Panes(QMainWindow):
         self.problems = ProblemsView(workspace)
         self.log = LogView(workspace)
         self.details = DetailsView(workspace)
+        self.pipeline = PipelineView(workspace)
         self.timeline = TimelineView(workspace)
         # Between the docks at the top and those at the bottom, as high as it is.
         self.setCentralWidget(self.timeline)
@@ -76,6 +78,7 @@ class Panes(QMainWindow):
                 ("fx", self.fx),
                 ("relax", self.relax),
                 ("tensorir", self.tensorir),
+                ("pipeline", self.pipeline),
                 ("outcome", self.outcome),
                 ("details", self.details),
             )

@@ -6,7 +6,7 @@ from PySide6.QtCore import QByteArray, QSettings
 
 RECENT_MOST = 10
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 """Of the set of docks; a layout saved with another one is not restored."""
 
 

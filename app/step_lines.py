@@ -19,6 +19,8 @@ class StepLine:
     ----------
     number
         Its place in the list, from 1.
+    label
+        The number that a person would count, ``3``, or ``3.17`` for one inside of it.
     title
         The pass, or the FX node.
     depth, parent
@@ -35,6 +37,7 @@ class StepLine:
 
     number: int
     title: str
+    label: str = ""
     depth: int = 0
     parent: int = 0
     step: int = 0
@@ -76,6 +79,7 @@ def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
         StepLine(
             number=record.number,
             title=record.name,
+            label=record.label or str(record.number),
             depth=record.depth,
             parent=record.parent,
             step=record.step,
@@ -94,6 +98,7 @@ def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
         StepLine(
             number=record.number,
             title=record.node.removeprefix("fx:"),
+            label=str(record.number),
             changed=(*(("main",) if record.bindings else ()), *record.functions),
         )
         for record in records

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.step_lines import StepFilter, StepLine, node_lines, pass_lines
 from lowerscope.core.recipe import Source
 from lowerscope.core.records import Snapshot
-from lowerscope.core.step_records import Clock, Moment
+from lowerscope.core.step_records import Clock, Moment, PassRecord
 
 PLAY_MS = 500
 """So long a step is shown while it plays."""
@@ -78,14 +79,14 @@ class Stepping(QObject):
         """Return all steps of a clock, in order; `StepLine.number` counts them from 1."""
         return self._lists.get(clock, ())
 
-    def is_unfolded(self, clock: Clock, number: int) -> bool:
-        """Return whether the steps inside of a step are shown."""
-        return number in self._unfolded.get(clock, ())
+    def unfolded(self, clock: Clock) -> frozenset[int]:
+        """Return the numbers of the steps whose inner ones are shown."""
+        return self._unfolded.get(clock, frozenset())
 
     def dots(self, clock: Clock) -> tuple[StepLine, ...]:
         """Return the steps of the slider: an unfolded one stands for those inside of it."""
         lines = self.lines(clock)
-        unfolded = self._unfolded.get(clock, frozenset())
+        unfolded = self.unfolded(clock)
         parents = {line.parent for line in lines}
         shown = {0}
         for line in lines:
@@ -210,7 +211,7 @@ class Stepping(QObject):
 
     def set_unfolded(self, clock: Clock, number: int, unfolded: bool) -> None:
         """Show the steps inside of a step, or not."""
-        before = self._unfolded.get(clock, frozenset())
+        before = self.unfolded(clock)
         after = before | {number} if unfolded else before - {number}
         if after != before:
             self._unfolded[clock] = after
@@ -232,6 +233,17 @@ class Stepping(QObject):
                 self.go(moment)
             else:
                 self.leave()
+        self.list_changed.emit()
+
+    def take_build(self, records: Sequence[PassRecord]) -> None:
+        """Take the passes of the build of what is shown."""
+        lines = pass_lines(records)
+        self._lists["build"] = lines
+        # The outermost ones are but sequences of the others.
+        outermost = {line.parent for line in lines} & {
+            line.number for line in lines if line.depth == 0
+        }
+        self._unfolded.setdefault("build", frozenset(outermost))
         self.list_changed.emit()
 
     def _set_clock(self, clock: Clock) -> None:

@@ -155,6 +155,7 @@ class MainWindow(QMainWindow):
         self.pipeline.watch(self.commands)
         self._view_menu = fill_menus(self.menuBar(), self.commands)["system"]
         self.tool_bar = ToolBar(self.workspace)
+        self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
         self.banner = Banner()
         self._column.insertWidget(0, self.tool_bar)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.build_steps import BuildSteps
 from lowerscope.app.child_process import Ending
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
@@ -110,6 +111,7 @@ class Workspace(QObject):
         self._reopening = False
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
+        self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
         self.pins = Pins(lambda: self._recipe, self.stepping, self)
         self.colouring = Colouring(lambda: self._snapshot, self)
         self._links = Links()
@@ -297,6 +299,7 @@ class Workspace(QObject):
         self._set_activity(Activity())
         self._selection = self._links.select(self._selection.chosen)
         self.stepping.take(change.recipe.source, snapshot)
+        self.build.take()
         self.pins.take()
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QV
 
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.script_page import ScriptPage
+from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import TextRecord
@@ -68,6 +69,9 @@ class RelaxScript(QWidget):
         self.remark = QLabel(self.tr("what is too long is cut; export has it whole"))
         self.remark.setProperty("role", "quiet")
         self.remark.hide()
+        # The header of a narrow pane has no room for it beside the tabs.
+        self.moment = QLabel()
+        self.moment.setProperty("role", "quiet")
         self.pages = QStackedWidget()
         self.pages.addWidget(self.plain)
         self.pages.addWidget(self.whole)
@@ -79,6 +83,7 @@ class RelaxScript(QWidget):
         strip.addWidget(self.show_meta)
         strip.addWidget(self.remark)
         strip.addStretch(1)
+        strip.addWidget(self.moment)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -106,6 +111,7 @@ class RelaxScript(QWidget):
     def show_moment(self) -> None:
         """Show the script at the moment that is stepped to, or as it was lowered."""
         moment = self._stepping.moment
+        self.moment.setText(moment_text(self._stepping))
         self.whole.show_text_of("", moment)
         if moment is not None:
             if not self.stepped.script.code.text():

@@ -20,7 +20,7 @@ def changed_text(line: StepLine) -> str:
 
 def step_text(line: StepLine) -> str:
     """Return a step in one line, with the names of some functions, or why it failed."""
-    words = [f"{line.number} {line.title}"]
+    words = [f"{line.label} {line.title}"]
     if line.milliseconds is not None:
         words.append(milliseconds_text(line.milliseconds))
     words.append(changed_text(line))
@@ -38,9 +38,9 @@ def moment_text(stepping: Stepping) -> str:
     if moment is None:
         return ""
     if line is not None and line.status == "failed":
-        return f"before {line.number} {line.title}, which failed"
+        return f"before {line.label} {line.title}, which failed"
     if moment.index == 0:
         first = stepping.lines(moment.clock)[0]
-        return f"before {first.number} {first.title}"
+        return f"before {first.label} {first.title}"
     last = stepping.lines(moment.clock)[moment.index - 1]
-    return f"after {last.number} {last.title}"
+    return f"after {last.label} {last.title}"

@@ -143,7 +143,8 @@ class TensorIRView(Pane):
         shown = [each for each in callable_ if each.kind == "tensorir"]
         if not shown and self._workspace.stepping.moment is not None:
             # What is looked at stays, or what has become of it: its bindings are other ones here.
-            shown = [each for each in self._functions if each.name == self._function]
+            everything = [each for each in self._functions if each.kind == "tensorir"]
+            shown = [each for each in everything if each.name == self._function]
             callable_ = shown
         if not shown and (not selection.chosen or self._workspace.stepping.moment is not None):
             # Something worth reading from the start: the function with the most work.

@@ -155,7 +155,7 @@ class TimelineView(QWidget):
             self._say_step(line)
 
     def _say_step(self, line: StepLine) -> None:
-        title = f"{line.number} {line.title}"
+        title = f"{line.label} {line.title}"
         if line.status == "failed":
             self._say(self.tr("✕ {0} failed").format(title), line.error, wrong=True)
             return

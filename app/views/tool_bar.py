@@ -17,6 +17,7 @@ from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
 from lowerscope.core.records import ModelRecord, RunRecord
 
@@ -64,6 +65,7 @@ class ToolBar(QWidget):
         self.overrides.setProperty("quiet", True)
         self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
         self.overrides.setMenu(QMenu(self))
+        self.pipeline = Field(self.tr("Pipeline"))
         self.target = Field(self.tr("Target"))
         self.target.set_menu(self._target_menu())
         self.run = QPushButton(self.tr("Run"))
@@ -75,7 +77,7 @@ class ToolBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 8)
         row.setSpacing(12)
-        for choice in (self.model, self.lowering, self.overrides, self.target):
+        for choice in (self.model, self.lowering, self.overrides, self.pipeline, self.target):
             row.addWidget(choice)
         row.addStretch(1)
         for outcome in (self.verdict, self.times, self.run):
@@ -121,6 +123,7 @@ class ToolBar(QWidget):
             self.lowering.set_segment_enabled(strategy, has_torch, hint)
         self.lowering.set_current(recipe.lowering)
         self._show_overrides(recipe)
+        self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(pipeline_title(recipe))])
         threads = self.tr("all threads") if not recipe.threads else f"{recipe.threads} threads"
         self.target.set_parts(
             [

@@ -66,6 +66,21 @@ def with_pipeline(recipe: Recipe, steps: tuple[Step, ...]) -> Recipe:
     return msgspec.structs.replace(recipe, steps=steps)
 
 
+def preset_of(recipe: Recipe) -> Preset | None:
+    """Return the preset that a recipe's steps are, apart from the one that binds parameters."""
+    steps = tuple(step for step in recipe.steps if step.name != BIND_PARAMS)
+    return next((preset for preset in PRESETS if preset.steps == steps), None)
+
+
+def pipeline_title(recipe: Recipe) -> str:
+    """Return the name of a recipe's pipeline in a few words."""
+    preset = preset_of(recipe)
+    if preset is not None:
+        return preset.title
+    count = sum(step.on for step in recipe.steps)
+    return f"{count} step{'' if count == 1 else 's'} of your own"
+
+
 def find_pipeline(text: str) -> Preset:
     """Return the preset that `text` names, or that of a file of this name.
 

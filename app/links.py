@@ -1,0 +1,110 @@
+"""The command line that shows what the window shows: a link to it that can be sent to others."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from lowerscope.app.step_lines import StepLine
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step
+
+
+def step_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
+    """Return the command that prints the module of a recipe after a pass.
+
+    Parameters
+    ----------
+    line
+        The pass; ``None`` for before the first.
+    function
+        The one that is looked at; empty for all.
+    """
+    label = "0" if line is None else _counted(recipe, line.label)
+    words = ["lowerscope", "passes", *recipe_words(recipe), "--step", label]
+    return shlex.join([*words, "--function", function] if function else words)
+
+
+def node_link(recipe: Recipe, node: str) -> str:
+    """Return the command that prints how an FX node was translated."""
+    words = ["lowerscope", "show", *recipe_words(recipe), "--stage", "translation"]
+    return shlex.join([*words, "--node", node])
+
+
+def recipe_words(recipe: Recipe) -> Iterator[str]:
+    """Yield the source and the options of the command line that make a recipe."""
+    source, plain = recipe.source, Recipe(source=recipe.source)
+    yield f"{source.spec}:{source.entry}" if source.entry else source.spec
+    for option, value, default in (
+        ("--args", source.args, "{}"),
+        ("--params", source.params, ""),
+        ("--seed", recipe.seed, plain.seed),
+        ("--tracer", recipe.tracer, plain.tracer),
+        ("--lowering", recipe.lowering, plain.lowering),
+        ("--target", recipe.target, plain.target),
+        ("--threads", recipe.threads, plain.threads),
+    ):
+        if value != default:
+            yield from (option, str(value))
+    if source.trust:
+        yield "--trust"
+    if recipe.params_as_inputs:
+        yield "--params-as-inputs"
+    for spec in recipe.inputs:
+        yield from ("--input", _input_text(spec))
+    for dimension in recipe.dimensions:
+        yield from _dimension_words(dimension)
+    for override in recipe.overrides:
+        yield from ("--override", f"{override.pattern}={override.strategy}")
+    for extension in recipe.extensions:
+        if extension.on:
+            yield from (f"--{extension.kind}", extension.path)
+    yield from _step_words(tuple(step for step in recipe.steps if step.on))
+
+
+def _step_words(steps: tuple[Step, ...]) -> Iterator[str]:
+    """Yield the preset that the steps begin with, the longest one, and the steps after it."""
+    begins = [each for each in PRESETS if steps[: len(each.steps)] == each.steps]
+    preset = max(begins, key=lambda each: len(each.steps))
+    yield from ("--pipeline", preset.name)
+    for step in steps[len(preset.steps) :]:
+        yield from ("--pass", step_text(step))
+
+
+def step_text(step: Step) -> str:
+    """Return a step as ``--pass`` takes it."""
+    options = ",".join(f"{name}={value_text(value)}" for name, value in step.options.items())
+    return f"{step.name}:{options}" if options else step.name
+
+
+def value_text(value: OptionValue) -> str:
+    """Return the value of an option as the command line writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"[{','.join(value)}]" if isinstance(value, tuple) else str(value)
+
+
+def _counted(recipe: Recipe, label: str) -> str:
+    """Return the number of a pass in a pipeline without the steps that are switched off."""
+    head, dot, inside = label.partition(".")
+    off = sum(not step.on for step in recipe.steps[: int(head)])
+    return f"{int(head) - off}{dot}{inside}"
+
+
+def _input_text(spec: InputSpec) -> str:
+    shape = "" if spec.shape is None else ",".join(map(str, spec.shape))
+    if spec.shape is not None and len(spec.shape) < 2:
+        shape = f"({shape},)" if spec.shape else "()"
+    dtype = f":{spec.dtype}" if spec.dtype is not None else ""
+    span = f"[{spec.low},{spec.high})" if spec.low is not None else ""
+    layout = f"{shape}{dtype}{span}"
+    value = f"{spec.file}@{layout}" if spec.file and layout else spec.file or layout
+    return f"{spec.name}={value}" if spec.name else value
+
+
+def _dimension_words(dimension: Dimension) -> Iterator[str]:
+    yield from ("--dim", f"{dimension.name}={dimension.low}..{dimension.high}")
+    if dimension.sizes:
+        yield from ("--sizes", f"{dimension.name}={','.join(map(str, dimension.sizes))}")

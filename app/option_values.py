@@ -1,0 +1,65 @@
+"""The values of a pass's options, read from what was typed."""
+
+from __future__ import annotations
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pass_records import PassOption
+from lowerscope.core.recipe import OptionValue
+
+WORDS = {
+    "bool": "true or false",
+    "int": "a whole number, such as 2",
+    "float": "a number, such as 0.5",
+    "text": "a text",
+    "names": "names with commas between them, such as main, other",
+    "pairs": "pairs with commas between them, such as n=4, m=8",
+}
+"""What a value of each kind is, in words."""
+
+
+def option_value(option: PassOption, text: str) -> OptionValue:
+    """Return the value that was typed for an option.
+
+    Raises
+    ------
+    LowerscopeError
+        If it is none of the option's kind.
+    """
+    text = text.strip()
+    if text == "null" and option.nullable:
+        return None
+    value = _read(option.kind, text)
+    if value is None or (option.choices and text not in option.choices):
+        wanted = " or ".join(option.choices) if option.choices else WORDS[option.kind]
+        more = ", or null" if option.nullable else ""
+        raise LowerscopeError(
+            f"{option.name} cannot be “{text}”", where=option.name, todo=f"Give {wanted}{more}"
+        )
+    return value
+
+
+def _read(kind: str, text: str) -> OptionValue:
+    """Return the value, or ``None`` for what is no value of this kind."""
+    try:
+        if kind == "int":
+            return int(text)
+        if kind == "float":
+            return float(text)
+    except ValueError:
+        return None
+    if kind == "bool":
+        return {"true": True, "false": False}.get(text.lower())
+    if kind in ("names", "pairs"):
+        bare = text.removeprefix("[").removesuffix("]")
+        parts = tuple(part.strip() for part in bare.split(",") if part.strip())
+        return parts if kind == "names" or all("=" in part for part in parts) else None
+    return text
+
+
+def option_text(value: OptionValue) -> str:
+    """Return the value of an option as it is typed."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(value) if isinstance(value, tuple) else str(value)

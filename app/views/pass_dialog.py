@@ -1,0 +1,198 @@
+"""The dialogs of a step: one that adds a pass from the catalogue, one that edits its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.pass_form import PassForm
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.pass_records import PassType
+from lowerscope.core.recipe import OptionValue, Step
+
+MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class PassDialog(QDialog):
+    """A pass with its options; with a catalogue to choose it from, or for a step that there is.
+
+    Parameters
+    ----------
+    step
+        The step that is edited; ``None`` to add one.
+    """
+
+    def __init__(self, step: Step | None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._step = step
+        self._types: dict[str, PassType] = {}
+        self.chosen: Step | None = None
+        adds = step is None
+        self.setWindowTitle(self.tr("Add a pass") if adds else self.tr("Options of the step"))
+        self.form = PassForm()
+        self.form.edited.connect(self._check)
+        self.line = QLineEdit()
+        self.line.setPlaceholderText(self.tr("Type a part of a pass's name, or of what it does"))
+        self.line.setAccessibleName(self.tr("Filter passes"))
+        self.line.setClearButtonEnabled(True)
+        self.line.installEventFilter(self)
+        self.line.textChanged.connect(self._filter)
+        self.list = QTreeWidget()
+        self.list.setAccessibleName(self.tr("Passes"))
+        self.list.setColumnCount(2)
+        self.list.setHeaderHidden(True)
+        self.list.setRootIsDecorated(False)
+        self.list.currentItemChanged.connect(self._show_current)
+        self.list.itemActivated.connect(self.accept)
+        self.count = QLabel(self.tr("asking the engine…"))
+        self.count.setProperty("role", "quiet")
+        self.wrong = QLabel()
+        self.wrong.setProperty("role", "wrong")
+        self.wrong.setWordWrap(True)
+        ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
+        self.buttons = QDialogButtonBox(ok | cancel)
+        self.ok = self.buttons.button(ok)
+        self.ok.setText(self.tr("Add") if adds else self.tr("Apply"))
+        self.ok.setProperty("primary", True)
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        self._lay_out(adds)
+        self._check()
+
+    def _lay_out(self, adds: bool) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(16)
+        if adds:
+            left = QVBoxLayout()
+            left.setSpacing(8)
+            left.addWidget(self.line)
+            left.addWidget(self.list, 1)
+            left.addWidget(self.count)
+            row.addLayout(left, 5)
+        row.addWidget(self.form, 6)
+        bottom = QHBoxLayout()
+        bottom.addWidget(self.wrong, 1)
+        bottom.addWidget(self.buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(row, 1)
+        column.addLayout(bottom)
+        self.resize(920 if adds else 520, 520)
+
+    def show_catalogue(self, types: Sequence[PassType]) -> None:
+        """Offer these passes, or show the one of the step that is edited."""
+        self._types = {each.name: each for each in types}
+        if self._step is not None:
+            self._show_type(self._types.get(self._step.name), self._step.options)
+            return
+        for each in types:
+            item = QTreeWidgetItem(self.list, [each.name, each.dialect])
+            item.setData(0, Qt.ItemDataRole.UserRole, each.name)
+            item.setToolTip(0, each.summary)
+            if each.hindrance:
+                item.setForeground(0, self.palette().placeholderText())
+        self.list.resizeColumnToContents(0)
+        self._filter(self.line.text())
+
+    @property
+    def edits(self) -> bool:
+        """Whether it edits a step that there is."""
+        return self._step is not None
+
+    def show_problem(self, text: str) -> None:
+        """Say why there is no catalogue."""
+        self.count.setText("")
+        self.wrong.setText(text)
+
+    def _items(self) -> list[QTreeWidgetItem]:
+        items = (self.list.topLevelItem(index) for index in range(self.list.topLevelItemCount()))
+        return [item for item in items if item is not None]
+
+    def shown(self) -> list[str]:
+        """The names of the passes that match what is typed."""
+        return [item.text(0) for item in self._items() if not item.isHidden()]
+
+    def _filter(self, text: str) -> None:
+        words = text.casefold().split()
+        best: QTreeWidgetItem | None = None
+        for item in self._items():
+            each = self._types[item.text(0)]
+            said = f"{each.name} {each.dialect} {each.summary}".casefold()
+            item.setHidden(not all(word in said for word in words))
+            named = bool(words) and each.name.casefold().startswith(words[0])
+            if not item.isHidden() and (best is None or (named and not _starts(best, words))):
+                best = item
+        self.list.clearSelection()
+        if best is not None:
+            self.list.setCurrentItem(best)
+        self._show_current()
+        if self._types:
+            self.count.setText(
+                self.tr("{0} of {1} passes").format(len(self.shown()), len(self._types))
+            )
+
+    def _show_current(self) -> None:
+        item = self.list.currentItem()
+        if item is None or item.isHidden():
+            self._show_type(None, {})
+        else:
+            self._show_type(self._types[item.text(0)], {})
+
+    def _show_type(self, type_: PassType | None, values: Mapping[str, OptionValue]) -> None:
+        self.form.show_pass(type_, values)
+        if type_ is None and self._step is not None:
+            self.wrong.setText(self.tr("There is no pass {0}").format(self._step.name))
+        self._check()
+
+    def _read(self) -> Step | None:
+        """Return the step as the fields have it, or say what is wrong with them."""
+        name = self.form.title.text()
+        type_ = self._types.get(name)
+        if type_ is None or type_.hindrance:
+            return None
+        try:
+            options = self.form.values()
+        except LowerscopeError as error:
+            problem = error.problem
+            self.wrong.setText(f"{problem.what[:1].upper()}{problem.what[1:]}. {problem.todo}.")
+            self.form.mark_wrong(problem.where)
+            return None
+        on = True if self._step is None else self._step.on
+        return Step(name=name, on=on, options=options)
+
+    def _check(self) -> None:
+        self.wrong.setText("")
+        self.form.mark_wrong("")
+        self.ok.setEnabled(self._read() is not None)
+
+    # Qt's own
+
+    def accept(self) -> None:
+        self.chosen = self._read()
+        if self.chosen is not None:
+            super().accept()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.line and isinstance(event, QKeyEvent) and event.key() in MOVES:
+            if event.type() == QEvent.Type.KeyPress:
+                self.list.keyPressEvent(event)
+            return True
+        return super().eventFilter(watched, event)
+
+
+def _starts(item: QTreeWidgetItem, words: list[str]) -> bool:
+    return item.text(0).casefold().startswith(words[0])

@@ -1,0 +1,185 @@
+"""The rows of the pipeline: the recipe's steps with the passes inside of them, then the build's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lowerscope.app.links import value_text
+from lowerscope.app.step_lines import StepFilter, StepLine
+from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.views.step_words import step_text
+from lowerscope.app.widgets.step_row import StepRow
+from lowerscope.core.recipe import OptionValue, Step
+from lowerscope.core.step_records import Clock
+
+METAL = "section:build"
+"""Key of the row above the build's own passes."""
+
+
+def moment_of(row: StepRow) -> tuple[Clock, int] | None:
+    """Return the clock and the number of a row; ``None`` for one that has not been applied."""
+    clock: Clock = "build" if row.key.startswith("build:") else "passes"
+    return (clock, row.value) if row.value else None
+
+
+def options_text(options: dict[str, OptionValue]) -> str:
+    """Return options as they are given: ``fuse_opt_level=1, entry_functions=[main]``."""
+    return ", ".join(f"{name}={value_text(value)}" for name, value in options.items())
+
+
+def step_rows(
+    steps: Sequence[Step],
+    known: Sequence[Step],
+    lines: Sequence[StepLine],
+    chosen: StepFilter,
+    unfolded: frozenset[int],
+) -> list[StepRow]:
+    """Return the rows of the recipe's steps.
+
+    Parameters
+    ----------
+    steps
+        Of the recipe that is wanted.
+    known
+        Of the recipe whose records `lines` are: they hold up to the first difference.
+    chosen
+        What is shown: of the recipe's own steps, those of a name and a function; of the passes
+        inside, those that changed something, too.
+    unfolded
+        Numbers of the lines that are unfolded.
+    """
+    same = 0
+    while same < min(len(steps), len(known)) and steps[same] == known[same]:
+        same += 1
+    heads = {line.step: line for line in lines if line.depth == 0}
+    rows: list[StepRow] = []
+    for place, step in enumerate(steps):
+        line = heads.get(place + 1) if place < same else None
+        if line is None:
+            if _is_named(step.name, chosen):
+                rows.append(_waiting_row(step, place))
+            continue
+        inside = [each for each in lines if each.step == place + 1 and each.depth > 0]
+        nested = list(_nested(inside, "passes", chosen, unfolded, f"step:{place}"))
+        if not nested and not _head_taken(line, chosen):
+            continue
+        rows.append(_head_row(step, place, line, bool(inside), line.number in unfolded))
+        rows.extend(nested)
+    return rows
+
+
+def build_rows(
+    lines: Sequence[StepLine],
+    chosen: StepFilter,
+    unfolded: frozenset[int],
+    *,
+    shown: bool,
+    note: str,
+) -> list[StepRow]:
+    """Return the row above the build's own passes, and theirs."""
+    taken = [line for line in lines if chosen.takes(line)]
+    hidden = len(lines) - len(taken)
+    if lines:
+        note = f"{len(lines)} passes of TVM's build"
+        note += f", {hidden} of them hidden" if hidden else ""
+    head = StepRow(
+        METAL,
+        "",
+        "To the metal",
+        note=note,
+        state="section",
+        unfolded=shown,
+        tooltip="The passes that TVM's build applies after these: to look at, not to edit",
+    )
+    rows = list(_nested(lines, "build", chosen, unfolded, METAL))
+    nothing = StepRow("build:", "", note, parent=METAL, state="quiet")
+    return [head, *(rows or [nothing])]
+
+
+def _nested(
+    lines: Sequence[StepLine],
+    clock: Clock,
+    chosen: StepFilter,
+    unfolded: frozenset[int],
+    root: str,
+) -> Iterator[StepRow]:
+    # A pass is shown with those that it is inside of.
+    wanted = {line.number for line in lines if chosen.takes(line)}
+    for line in reversed(lines):
+        if line.number in wanted and line.parent:
+            wanted.add(line.parent)
+    numbers = {line.number for line in lines}
+    for line in lines:
+        if line.number in wanted:
+            yield StepRow(
+                f"{clock}:{line.number}",
+                line.label,
+                line.title,
+                note=line.error if line.status == "failed" else "",
+                changed=_changed(line),
+                time=_time(line),
+                parent=f"{clock}:{line.parent}" if line.parent in numbers else root,
+                unfolded=line.number in unfolded,
+                value=line.number,
+                state=_state(line),
+                tooltip=step_text(line),
+            )
+
+
+def _head_row(step: Step, place: int, line: StepLine, has_nested: bool, unfolded: bool) -> StepRow:
+    return StepRow(
+        f"step:{place}",
+        line.label,
+        step.name,
+        note=line.error if line.status == "failed" else options_text(step.options),
+        changed=_changed(line),
+        time=_time(line),
+        unfolded=has_nested and unfolded,
+        on=step.on,
+        value=line.number,
+        place=place,
+        state=_state(line),
+        tooltip=step_text(line),
+    )
+
+
+def _waiting_row(step: Step, place: int) -> StepRow:
+    return StepRow(
+        f"step:{place}",
+        "",
+        step.name,
+        note=options_text(step.options),
+        changed="…" if step.on else "switched off",
+        on=step.on,
+        place=place,
+        state="" if step.on else "quiet",
+    )
+
+
+def _head_taken(line: StepLine, chosen: StepFilter) -> bool:
+    """Return whether a step of the recipe is shown: one that changed nothing can be edited."""
+    if not _is_named(line.title, chosen):
+        return False
+    return not chosen.function or chosen.takes(line)
+
+
+def _is_named(name: str, chosen: StepFilter) -> bool:
+    return chosen.name.casefold() in name.casefold()
+
+
+def _changed(line: StepLine) -> str:
+    words = {"failed": "✕ failed", "skipped": "not reached", "off": "switched off"}
+    if line.status in words:
+        return words[line.status]
+    count = len(line.changed)
+    return "–" if not count else "1 function" if count == 1 else f"{count} functions"
+
+
+def _time(line: StepLine) -> str:
+    return "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
+
+
+def _state(line: StepLine) -> str:
+    if line.status == "failed":
+        return "wrong"
+    return "quiet" if line.status in ("skipped", "off") or not line.changed else ""

@@ -1,0 +1,380 @@
+"""The Pipeline pane: the recipe's steps, to edit, and the passes of the build, to look at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app import step_order
+from lowerscope.app.links import node_link, step_link
+from lowerscope.app.step_lines import StepLine
+from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.views.pass_dialog import PassDialog
+from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.widgets.step_list import StepList
+from lowerscope.app.widgets.step_row import StepRow
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
+from lowerscope.core.pass_records import PassType
+from lowerscope.core.recipe import Step
+from lowerscope.core.step_records import Clock, Moment
+
+
+class PipelineView(Pane):
+    """The pane with the pipeline."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("Pipeline"), parent)
+        self._workspace = workspace
+        self._stepping = workspace.stepping
+        self._dialog: PassDialog | None = None
+        self._metal_shown = False
+        self.list = StepList(self.tr("Steps of the pipeline"))
+        self.list.empty.set_text(
+            self.tr("No pass"), self.tr("Add one, or choose a pipeline in the tool bar.")
+        )
+        self.add = QPushButton(self.tr("Add…"))
+        self.add.setToolTip(self.tr("Add a pass from the catalogue, after the selected step"))
+        self.step = QPushButton(self.tr("Step"))
+        self.step.setToolTip(self.tr("What can be done with the selected step"))
+        self.step.setMenu(QMenu(self))
+        self.step.menu().aboutToShow.connect(self._fill_step_menu)
+        self.name = QLineEdit()
+        self.name.setPlaceholderText(self.tr("pass"))
+        self.name.setAccessibleName(self.tr("Filter by the name of a pass"))
+        self.function = QLineEdit()
+        self.function.setPlaceholderText(self.tr("function"))
+        self.function.setAccessibleName(self.tr("Filter by a function that was changed"))
+        for field in (self.name, self.function):
+            field.setClearButtonEnabled(True)
+            field.setMinimumWidth(70)
+            field.textChanged.connect(self._filter)
+        self.hide_unchanged = QCheckBox(self.tr("hide unchanged"))
+        self.hide_unchanged.setToolTip(
+            self.tr("Go past the steps that changed nothing, and leave out such passes inside")
+        )
+        self.hide_unchanged.toggled.connect(self._filter)
+        self._lay_out()
+        self.add.clicked.connect(self.add_pass)
+        # Queued where Qt is at work on a row that may be gone then.
+        queued = Qt.ConnectionType.QueuedConnection
+        self.list.activated_key.connect(self._go, queued)
+        self.list.switched.connect(self._switch)
+        self.list.moved.connect(self._move)
+        self.list.removed.connect(self._remove)
+        self.list.folded.connect(self._fold, queued)
+        self.list.menu_wanted.connect(self._open_menu)
+        self.list.currentItemChanged.connect(self._note_selected)
+        workspace.recipe_wanted.connect(self._show_rows)
+        workspace.build.changed.connect(self._show_rows)
+        self._stepping.list_changed.connect(self._show_rows)
+        self._stepping.moment_changed.connect(self._show_moment)
+        self._show_rows()
+
+    def _lay_out(self) -> None:
+        page = QWidget()
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 6, 10, 6)
+        strip.setSpacing(8)
+        strip.addWidget(self.add)
+        strip.addWidget(self.step)
+        strip.addWidget(self.name, 1)
+        strip.addWidget(self.function, 1)
+        strip.addWidget(self.hide_unchanged)
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.list, 1)
+        self.add_page("steps", self.tr("Steps"), page)
+        self.header.tabs.hide()
+
+    # What the selected step is
+
+    def _row(self) -> StepRow | None:
+        return self.list.row(self.list.current_key())
+
+    def selected_place(self) -> int:
+        """The place of the selected step in the recipe, from 0; -1 where none is selected."""
+        row = self._row()
+        return -1 if row is None else row.place
+
+    def selected_line(self) -> StepLine | None:
+        """The pass of the selected row, or the one that is looked at."""
+        row = self._row()
+        at = None if row is None else moment_of(row)
+        return self._stepping.line if at is None else self._stepping.lines(at[0])[at[1] - 1]
+
+    def selected_moment(self) -> Moment | None:
+        """The moment after the selected step, or that which is looked at."""
+        row = self._row()
+        at = None if row is None else moment_of(row)
+        return self._stepping.moment if at is None else Moment(clock=at[0], index=at[1])
+
+    def _steps(self) -> tuple[Step, ...]:
+        recipe = self._workspace.wanted
+        return () if recipe is None else recipe.steps
+
+    # What the user can do
+
+    def change_steps(self, steps: tuple[Step, ...]) -> None:
+        """Go over to other steps, as one step of undo."""
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(msgspec.structs.replace(recipe, steps=steps))
+
+    def add_pass(self) -> None:
+        """Let the user choose a pass, and put it after the selected step."""
+        self._open_dialog(None)
+
+    def edit_options(self) -> None:
+        """Let the user edit the options of the selected step."""
+        place = self.selected_place()
+        if place >= 0:
+            self._open_dialog(self._steps()[place])
+
+    def duplicate(self) -> None:
+        """Put the selected step into the pipeline once more, after itself."""
+        place = self.selected_place()
+        if place >= 0:
+            self.change_steps(step_order.duplicated(self._steps(), place))
+            self._select_place(place + 1)
+
+    def remove(self) -> None:
+        """Take the selected step out of the pipeline."""
+        place = self.selected_place()
+        if place >= 0:
+            self.change_steps(step_order.removed(self._steps(), place))
+            self._select_place(min(place, len(self._steps()) - 1))
+
+    def move_step(self, by: int) -> None:
+        """Move the selected step up or down."""
+        place = self.selected_place()
+        if place >= 0 and 0 <= place + by < len(self._steps()):
+            self._move(place, place + by)
+
+    def switch(self) -> None:
+        """Switch the selected step off, or on again."""
+        self._switch(self.list.current_key())
+
+    def go_to_selected(self) -> None:
+        """Look at the module after the selected step."""
+        self._go(self.list.current_key())
+
+    def pin(self) -> None:
+        """Pin the selected step, as one side of a comparison."""
+        self._workspace.pins.pin(self.selected_moment())
+
+    def compare(self) -> None:
+        """Compare what is pinned with the selected step, or that with the one before."""
+        pins = self._workspace.pins
+        if pins.first is None:
+            self.go_to_selected()
+            pins.wanted.emit()
+        else:
+            pins.compare(self.selected_moment())
+
+    def copy_link(self) -> None:
+        """Put the command line that shows the selected step on the clipboard."""
+        recipe, moment, line = self._workspace.recipe, self.selected_moment(), self.selected_line()
+        if recipe is None or (moment is not None and moment.clock == "build"):
+            return
+        if moment is not None and moment.clock == "translate" and line is not None:
+            text = node_link(recipe, line.title)
+        else:
+            chosen = self._workspace.selection.chosen
+            functions = [each for each in chosen if each.startswith("tir:")]
+            name = functions[0].removeprefix("tir:").partition("/")[0] if functions else ""
+            text = step_link(recipe, line, name)
+        QGuiApplication.clipboard().setText(text)
+        self._workspace.announced.emit(self.tr("Copied: {0}").format(text), "info")
+
+    # The list
+
+    def _show_rows(self) -> None:
+        workspace, stepping = self._workspace, self._stepping
+        chosen = stepping.filter
+        for field, text in ((self.name, chosen.name), (self.function, chosen.function)):
+            if field.text() != text:
+                field.setText(text)
+        self.hide_unchanged.setChecked(chosen.hide_unchanged)
+        wanted, shown = workspace.wanted, workspace.recipe
+        self.add.setEnabled(shown is not None)
+        if wanted is None:
+            self.list.set_rows(())
+            self.set_context("")
+            return
+        same = shown is not None and shown.source == wanted.source
+        known = shown.steps if shown is not None and same else ()
+        lines = stepping.lines("passes") if same else ()
+        rows = step_rows(wanted.steps, known, lines, chosen, stepping.unfolded("passes"))
+        rows += build_rows(
+            stepping.lines("build"),
+            chosen,
+            stepping.unfolded("build"),
+            shown=self._metal_shown,
+            note=self._build_note(),
+        )
+        self.list.set_rows(rows)
+        self._show_context()
+        self._show_moment()
+        self._note_selected()
+
+    def _build_note(self) -> str:
+        build = self._workspace.build
+        if build.busy:
+            return self.tr("compiling…")
+        if build.problem is not None:
+            return build.problem.line()
+        return self.tr("the passes of TVM's build, once it is compiled")
+
+    def _show_context(self) -> None:
+        lines = [line for line in self._stepping.lines("passes") if line.depth == 0]
+        on = [line for line in lines if line.status != "off"]
+        time = sum(line.milliseconds or 0.0 for line in on)
+        count = self.tr("1 step") if len(on) == 1 else self.tr("{0} steps").format(len(on))
+        self.set_context(f"{count} · {milliseconds_text(time)}" if on else "")
+
+    def _show_moment(self) -> None:
+        moment, line = self._stepping.moment, self._stepping.line
+        at = None if moment is None or line is None else (moment.clock, line.number)
+        marked = (row.key for row in self.list.rows() if moment_of(row) == at)
+        self.list.set_marked("" if at is None else next(marked, ""))
+
+    def _note_selected(self) -> None:
+        self.step.setEnabled(self._row() is not None)
+
+    def _select_place(self, place: int) -> None:
+        for row in self.list.rows():
+            if row.place == place:
+                self.list.select(row.key)
+
+    def _filter(self) -> None:
+        self._stepping.set_filter(
+            replace(
+                self._stepping.filter,
+                hide_unchanged=self.hide_unchanged.isChecked(),
+                name=self.name.text().strip(),
+                function=self.function.text().strip(),
+            )
+        )
+
+    def _go(self, key: str) -> None:
+        row = self.list.row(key)
+        at = None if row is None else moment_of(row)
+        if at is not None:
+            self._stepping.pause()
+            self._stepping.go(Moment(clock=at[0], index=at[1]))
+        elif key == METAL:
+            self.list.folded.emit(METAL, not self._metal_shown)
+
+    def _switch(self, key: str) -> None:
+        row = self.list.row(key)
+        if row is not None and row.place >= 0:
+            self.change_steps(step_order.switched(self._steps(), row.place))
+
+    def _move(self, place: int, to: int) -> None:
+        self.change_steps(step_order.moved(self._steps(), place, to))
+        self._select_place(to)
+
+    def _remove(self, _key: str) -> None:
+        self.remove()
+
+    def _fold(self, key: str, unfolded: bool) -> None:
+        row = self.list.row(key)
+        at = None if row is None else moment_of(row)
+        if key == METAL:
+            self._metal_shown = unfolded
+            self._workspace.build.look(unfolded)
+            self._show_rows()
+        elif at is not None:
+            clock: Clock = at[0]
+            self._stepping.set_unfolded(clock, at[1], unfolded)
+
+    # Menus and dialogs
+
+    def _open_menu(self, _key: str, place: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._fill(menu)
+        menu.popup(place)
+
+    def _fill_step_menu(self) -> None:
+        menu = self.step.menu()
+        menu.clear()
+        self._fill(menu)
+
+    def _fill(self, menu: QMenu) -> None:
+        row = self._row()
+        if row is None:
+            return
+        at, editable = moment_of(row), row.place >= 0
+        applied = at is not None
+        menu.addAction(self.tr("Go to this step"), self.go_to_selected).setEnabled(applied)
+        menu.addAction(self.tr("Pin"), self.pin).setEnabled(applied)
+        pinned = self._workspace.pins.first is not None
+        words = (
+            self.tr("Compare with the pinned step") if pinned else self.tr("Compare with before")
+        )
+        menu.addAction(words, self.compare).setEnabled(applied)
+        linked = at is not None and at[0] == "passes"
+        menu.addAction(self.tr("Copy a link to it"), self.copy_link).setEnabled(linked)
+        menu.addSeparator()
+        for words, act in (
+            (self.tr("Options…"), self.edit_options),
+            (self.tr("Switch off") if row.on else self.tr("Switch on"), self.switch),
+            (self.tr("Duplicate"), self.duplicate),
+            (self.tr("Delete"), self.remove),
+        ):
+            menu.addAction(words, act).setEnabled(editable)
+
+    def _open_dialog(self, step: Step | None) -> None:
+        self._dialog = PassDialog(step, self.window())
+        self._dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._dialog.accepted.connect(self._take_chosen)
+        self._dialog.finished.connect(self._forget_dialog)
+        self._workspace.fetches.catalogue(self._take_catalogue, self._take_problem)
+        self._dialog.open()
+
+    @property
+    def dialog(self) -> PassDialog | None:
+        """The dialog that is open."""
+        return self._dialog
+
+    def _forget_dialog(self) -> None:
+        self._dialog = None
+
+    def _take_catalogue(self, types: tuple[PassType, ...]) -> None:
+        if self._dialog is not None:
+            self._dialog.show_catalogue(types)
+
+    def _take_problem(self, problem: Problem) -> None:
+        if self._dialog is not None:
+            self._dialog.show_problem(problem.line())
+
+    def _take_chosen(self) -> None:
+        dialog = self._dialog
+        if dialog is None or dialog.chosen is None:
+            return
+        steps, place = self._steps(), self.selected_place()
+        if dialog.edits:
+            if place >= 0:
+                options = dialog.chosen.options
+                self.change_steps(step_order.with_options(steps, place, options))
+            return
+        to = place + 1 if place >= 0 else len(steps)
+        self.change_steps(step_order.inserted(steps, to, dialog.chosen))
+        self._select_place(to)

@@ -1,0 +1,178 @@
+"""A row of a list of steps: what stands in it, and how it is painted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtWidgets import (
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.table import ROW_HEIGHT
+from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+
+ROW = Qt.ItemDataRole.UserRole
+COLUMNS = ("#", "pass", "changed", "time")
+TITLE = 1
+_PAD = 10.0
+_BOX = 14.0
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A row.
+
+    Attributes
+    ----------
+    key
+        That no other row has.
+    number, title, note, changed, time
+        What stands in it; the note is beside the title.
+    parent
+        Key of the row that it is inside of; empty for none.
+    unfolded
+        Whether the rows inside of it show.
+    on
+        Whether its box is checked; ``None`` for no box.
+    value
+        A number of the caller's own.
+    place
+        Its place among those that can be moved, from 0; -1 for one that cannot.
+    state
+        ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
+    tooltip
+        More about it.
+    """
+
+    key: str
+    number: str
+    title: str
+    note: str = ""
+    changed: str = ""
+    time: str = ""
+    parent: str = ""
+    unfolded: bool = False
+    on: bool | None = None
+    value: int = 0
+    place: int = -1
+    state: str = ""
+    tooltip: str = ""
+
+
+@dataclass
+class Marks:
+    """The row that is marked, by its key, and the one under the mouse."""
+
+    key: str = ""
+    hovered: QTreeWidgetItem | None = None
+
+
+def box_of(row: QRectF) -> QRectF:
+    return QRectF(row.left() + _PAD, row.center().y() - _BOX / 2, _BOX, _BOX)
+
+
+def paint_ground(painter: QPainter, area: QRectF, item: QTreeWidgetItem, marks: Marks) -> None:
+    """Paint what is behind a row, and the line below it."""
+    colours = theme.current()
+    ground = colours.hover if item is marks.hovered else colours.panel
+    painter.fillRect(area, QColor(colours.accent_ground if item.isSelected() else ground))
+    line = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
+    painter.fillRect(line, QColor(colours.line))
+
+
+class StepDelegate(QStyledItemDelegate):
+    """Paints a cell of a row, as tables have theirs."""
+
+    def __init__(self, steps: QTreeWidget, marks: Marks) -> None:
+        super().__init__(steps)
+        self._steps = steps
+        self._marks = marks
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return QSize(40, ROW_HEIGHT)
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        colours = theme.current()
+        item = self._steps.itemFromIndex(index)
+        row: StepRow = item.data(0, ROW)
+        area = QRectF(option.rect)
+        column = index.column()
+        if column == 0:
+            area.setLeft(0)
+        paint_ground(painter, area, item, self._marks)
+        marked = row.key == self._marks.key
+        if column == 0:
+            if marked:
+                painter.fillRect(
+                    QRectF(0, area.top(), 3, area.height() - 1), QColor(colours.accent)
+                )
+            if row.on is not None:
+                self._paint_box(painter, box_of(area), row.on, option)
+        self._paint_words(painter, area, row, column, marked=marked)
+
+    def _paint_box(
+        self, painter: QPainter, box: QRectF, on: bool, option: QStyleOptionViewItem
+    ) -> None:
+        colours = theme.current()
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        over = bool(option.state & QStyle.StateFlag.State_MouseOver)
+        painter.setPen(QPen(QColor(colours.accent if on or over else colours.faint), 1))
+        painter.setBrush(QColor(colours.accent if on else colours.panel))
+        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+        if on:
+            pen = QPen(QColor(colours.on_accent), 1.6)
+            pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+            painter.setPen(pen)
+            corner = box.topLeft()
+            points = [corner + QPointF(*each) for each in ((3.6, 7.2), (6.0, 9.6), (10.4, 4.6))]
+            painter.drawPolyline(points)
+        painter.restore()
+
+    def _paint_words(
+        self, painter: QPainter, area: QRectF, row: StepRow, column: int, *, marked: bool
+    ) -> None:
+        colours = theme.current()
+        role = {"wrong": colours.wrong, "quiet": colours.faint, "section": colours.quiet}
+        colour = role.get(row.state, colours.text)
+        if column == 0:
+            colour = colours.accent if marked else colours.quiet
+        elif column == TITLE and marked and not row.state:
+            colour = colours.accent
+        elif column != TITLE and not row.state:
+            colour = colours.text if column == len(COLUMNS) - 1 else colours.quiet
+        bold = column == TITLE and (marked or row.state == "section")
+        weight = QFont.Weight.DemiBold if bold else QFont.Weight.Normal
+        font = ui_font(weight=weight, tabular=column != TITLE)
+        words = (row.number, row.title, row.changed, row.time)[column]
+        room = area.width() - (_PAD + 4 if column == TITLE else 2 * _PAD)
+        metrics = QFontMetricsF(font)
+        shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, max(0.0, room) + 0.5)
+        left = area.left() + (4 if column == TITLE else _PAD)
+        if column != TITLE:
+            left = area.right() - _PAD - metrics.horizontalAdvance(shown)
+        base = round(area.center().y() - 0.5 + UI_PIXELS * 0.364)
+        painter.setFont(font)
+        painter.setPen(QColor(colour))
+        painter.drawText(QPointF(left, base), shown)
+        if column == TITLE and row.note:
+            used = metrics.horizontalAdvance(shown) + 8
+            note = QFontMetricsF(ui_font())
+            text = note.elidedText(row.note, Qt.TextElideMode.ElideRight, max(0.0, room - used))
+            painter.setFont(ui_font())
+            painter.setPen(QColor(colours.wrong if row.state == "wrong" else colours.quiet))
+            painter.drawText(QPointF(left + used, base), text)
