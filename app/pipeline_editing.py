@@ -191,7 +191,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
         edit(
             "move-step-down", tr("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"
         ),
-        edit("copy-link", tr("&Copy a link to the step"), "copy_link", shortcut="Ctrl+Shift+L"),
+        edit("copy-link", tr("&Copy a link to the step"), "copy_link", shortcut="Ctrl+Shift+K"),
         *(
             Command(
                 f"pipeline-{preset.name}",
