@@ -81,9 +81,19 @@ class GraphIndex:
                 return name
         return ""
 
+    def chevron_at(self, point: QPointF) -> bool:
+        """Whether a chevron is at a place: of a group, or of a frame."""
+        group, frame = self.at(point), self.bar_at(point)
+        if group:
+            is_group = self.nodes[group].role == "group"
+            return is_group and chevron(self.rects[group]).contains(point)
+        return bool(frame) and chevron(title_bar(self.frames[frame])).contains(point)
+
     def frames_around(self, name: str) -> list[str]:
         """The frames that a node stands in, or another frame, the innermost first."""
-        rect = self.frames[name] if name in self.frames else self.rects[name]
+        rect = self.place(name)
+        if rect is None:
+            return []
         return [
             each
             for each in reversed(self.frames)

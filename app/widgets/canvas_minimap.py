@@ -10,6 +10,8 @@ from lowerscope.app.widgets.canvas_index import GraphIndex
 
 _WIDEST, _HIGHEST = 168.0, 150.0
 _NARROWEST, _LOWEST = 36.0, 24.0
+# Of what it floats over.
+_SHARE = 0.3
 _MARGIN = 4.0
 # A part that is seen is never drawn smaller than this.
 _LEAST_SEEN = 6.0
@@ -104,7 +106,10 @@ class Minimap(QWidget):
         bounds = QRectF() if self._index is None else self._index.bounds()
         if bounds.isEmpty():
             return QSize(0, 0)
-        scale = min(_WIDEST / bounds.width(), _HIGHEST / bounds.height())
+        over = self.parentWidget()
+        room = (QSize() if over is None else over.size()) * _SHARE
+        widest, highest = min(_WIDEST, room.width()), min(_HIGHEST, room.height())
+        scale = min(widest / bounds.width(), highest / bounds.height())
         return QSize(
             round(max(_NARROWEST, bounds.width() * scale) + 2 * _MARGIN),
             round(max(_LOWEST, bounds.height() * scale) + 2 * _MARGIN),

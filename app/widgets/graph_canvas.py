@@ -21,7 +21,7 @@ from lowerscope.app.widgets.canvas_graph import (
     CanvasPort,
     CanvasRegion,
 )
-from lowerscope.app.widgets.canvas_index import Way, chevron, title_bar
+from lowerscope.app.widgets.canvas_index import Way
 from lowerscope.app.widgets.canvas_paint import Marks
 from lowerscope.app.widgets.canvas_search import GraphSearch
 from lowerscope.app.widgets.hover_card import CardText, HoverCard
@@ -100,6 +100,7 @@ class GraphCanvas(CanvasDrawing):
         self._walked = ""
         self._before = ""
         self._press: QPointF | None = None
+        self._was_dragged = False
         self._folded_at: QPointF | None = None
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -213,19 +214,7 @@ class GraphCanvas(CanvasDrawing):
 
     def frame_around(self, name: str) -> str:
         """The innermost frame that a node or frame stands in, or ``""``."""
-        if self._index.place(name) is None:
-            return ""
         return next(iter(self._index.frames_around(name)), "")
-
-    def _fold_at(self, place: QPointF, name: str) -> None:
-        self._folded_at = place
-        self.fold(name)
-
-    def _is_chevron(self, place: QPointF, name: str) -> bool:
-        at = self.view.to_graph(place)
-        if name in self._index.frames:
-            return chevron(title_bar(self._index.frames[name])).contains(at)
-        return self.is_group(name) and chevron(self._index.rects[name]).contains(at)
 
     # Mouse and keyboard
 
@@ -295,6 +284,7 @@ class GraphCanvas(CanvasDrawing):
         if self._press is not None and (place - self._press).manhattanLength() < _DRAG:
             return
         self._press = None
+        self._was_dragged = self._space and bool(event.buttons())
         super().mouseMoveEvent(event)
         if not event.buttons():
             self._hover(self._thing_at(place), self._port_at(place))
@@ -305,8 +295,9 @@ class GraphCanvas(CanvasDrawing):
         if press is None or event.button() != Qt.MouseButton.LeftButton:
             return
         name, port = self._thing_at(press), self._port_at(press)
-        if name and self._is_chevron(press, name):
-            self._fold_at(press, name)
+        if self._index.chevron_at(self.view.to_graph(press)):
+            self._folded_at = press
+            self.fold(name)
         elif port is not None:
             self._walked = port.others[0]
             self.ends_wanted.emit(port.others)
@@ -321,8 +312,12 @@ class GraphCanvas(CanvasDrawing):
         if event.button() != Qt.MouseButton.LeftButton:
             return
         name = self._thing_at(event.position())
-        if name and not self._is_chevron(event.position(), name):
-            self._fold_at(event.position(), name)
+        if self._index.chevron_at(self.view.to_graph(event.position())):
+            # Its first click has expanded or collapsed already.
+            return
+        if name:
+            self._folded_at = event.position()
+            self.fold(name)
         elif self.is_ground(event.position()):
             self.fit()
 
@@ -394,6 +389,14 @@ class GraphCanvas(CanvasDrawing):
             self.switch_colouring()
         else:
             super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
+            # Held, it is for dragging; only what was not is a press of it.
+            if not self._was_dragged:
+                self.fold(self._walked)
+            self._was_dragged = False
+        super().keyReleaseEvent(event)
 
     def _frame_of_walked(self) -> str:
         return self._walked if self.is_frame(self._walked) else self.frame_around(self._walked)

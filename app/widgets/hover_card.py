@@ -1,9 +1,10 @@
 """A card with what is known of the thing under the mouse; it stays while the mouse is on it."""
 
+import math
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer
-from PySide6.QtGui import QEnterEvent, QFont
+from PySide6.QtGui import QEnterEvent, QFont, QFontMetricsF
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.typefaces import code_font, ui_font
@@ -13,7 +14,13 @@ HIDE_MS = 220
 
 _WIDEST = 460
 _GAP = 10
+_BESIDE = 12
+_BETWEEN = 12
+# Frames, and what a label has around its words.
+_SPARE = 8
+_TITLE_PIXELS = 13.0
 _SMALL_PIXELS = 11.5
+_CODE_PIXELS = 11.0
 
 
 @dataclass(frozen=True)
@@ -57,16 +64,15 @@ class HoverCard(QFrame):
         self.setProperty("floating", True)
         self.setObjectName("hover-card")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._title = _label(ui_font(13.0))
-        self._title.setProperty("role", "title")
+        self._title = _label(ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold))
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(12)
+        self._grid.setHorizontalSpacing(_BETWEEN)
         self._grid.setVerticalSpacing(3)
         self._grid.setColumnStretch(1, 1)
-        self._code = _label(code_font(11.0))
+        self._code = _label(code_font(_CODE_PIXELS))
         column = QVBoxLayout(self)
-        column.setContentsMargins(12, 9, 12, 10)
+        column.setContentsMargins(_BESIDE, 9, _BESIDE, 10)
         column.setSpacing(6)
         column.addWidget(self._title)
         column.addLayout(self._grid)
@@ -105,6 +111,10 @@ class HoverCard(QFrame):
         if self.isVisible() and not self._hide_timer.isActive():
             self._hide_timer.start()
 
+    def is_leaving(self) -> bool:
+        """Whether it goes away in a moment."""
+        return self._hide_timer.isActive()
+
     def dismiss(self) -> bool:
         """Go away at once; False where there was no card."""
         self._show_timer.stop()
@@ -127,12 +137,22 @@ class HoverCard(QFrame):
         window = self._owner.window()
         if self.parentWidget() is not window:
             self.setParent(window)
-        self.setMaximumWidth(min(_WIDEST, window.width() - 2 * _GAP))
+        self.setFixedWidth(min(self._wanted_width(), window.width() - 2 * _GAP))
         self.adjustSize()
         corner = window.mapFromGlobal(self._owner.mapToGlobal(beside.topLeft()))
         self.move(_place(QRect(corner, beside.size()), self.size(), window.rect()))
         self.show()
         self.raise_()
+
+    def _wanted_width(self) -> int:
+        """The width at which nothing is broken into lines, within bounds."""
+        rows = self._text.rows
+        labels = max((_advance(ui_font(_SMALL_PIXELS), label) for label, _ in rows), default=0)
+        values = max((_advance(ui_font(_SMALL_PIXELS), value) for _, value in rows), default=0)
+        title = _advance(self._title.font(), self._text.title)
+        code = _advance(code_font(_CODE_PIXELS), self._text.code)
+        widest = max(title, labels + _BETWEEN + values, code)
+        return min(_WIDEST, widest + 2 * _BESIDE + _SPARE)
 
     def _fill(self, text: CardText) -> None:
         if text == self._text:
@@ -165,6 +185,11 @@ class HoverCard(QFrame):
         self.leave()
 
 
+def _advance(font: QFont, text: str) -> int:
+    metrics = QFontMetricsF(font)
+    return math.ceil(max(metrics.horizontalAdvance(line) for line in text.split("\n")))
+
+
 def _label(font: QFont) -> QLabel:
     label = QLabel()
     label.setFont(font)
@@ -181,10 +206,13 @@ def _timer(parent: QObject, interval: int) -> QTimer:
 
 
 def _place(beside: QRect, size: QSize, inside: QRect) -> QPoint:
-    """Below it, or above it; in the window either way."""
+    """At its right, or its left, or below it, or above it; in the window in any case."""
     width, height = size.width(), size.height()
+    lowest = max(_GAP, inside.height() - height - _GAP)
+    if beside.right() + width + 2 * _GAP < inside.width():
+        return QPoint(beside.right() + _GAP, max(_GAP, min(beside.top(), lowest)))
+    if beside.left() - width > 2 * _GAP:
+        return QPoint(beside.left() - width - _GAP, max(_GAP, min(beside.top(), lowest)))
     x = max(_GAP, min(beside.left(), inside.width() - width - _GAP))
-    y = beside.bottom() + _GAP
-    if y + height > inside.height() - _GAP:
-        y = beside.top() - _GAP - height
-    return QPoint(x, max(_GAP, y))
+    below = beside.bottom() + _GAP
+    return QPoint(x, below if below <= lowest else max(_GAP, beside.top() - _GAP - height))

@@ -1,0 +1,231 @@
+"""The graphs of a model in the real window: modules, search, cards, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.graph_page import GraphPage
+from lowerscope.app.widgets.canvas_index import chevron, title_bar
+from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
+
+LEFT = Qt.MouseButton.LeftButton
+NONE = Qt.KeyboardModifier.NoModifier
+ATTENTION = "module:attention"
+
+
+def titles(canvas: GraphCanvas) -> set[str]:
+    """What is written in the boxes."""
+    return {node.title for node in canvas.graph().nodes}
+
+
+def click_chevron(qtbot: QtBot, canvas: GraphCanvas, entity: str) -> None:
+    """Click the chevron of a group, or of a frame, once it can be seen."""
+    canvas.reveal(entity)
+    qtbot.waitUntil(lambda: canvas.viewport().rect().contains(_chevron(canvas, entity)))
+    qtbot.mouseClick(canvas.viewport(), LEFT, NONE, _chevron(canvas, entity))
+
+
+def _chevron(canvas: GraphCanvas, entity: str) -> QPoint:
+    place = canvas.node_rect(entity)
+    return chevron(title_bar(place) if canvas.is_frame(entity) else place).center().toPoint()
+
+
+def wait_until_expanded(qtbot: QtBot, canvas: GraphCanvas, entity: str, expanded: bool) -> None:
+    """Wait until a module is a frame, or a box again."""
+    qtbot.waitUntil(lambda: canvas.is_frame(entity) == expanded, timeout=PATIENCE)
+    assert canvas.is_group(entity) != expanded
+
+
+def choose(qtbot: QtBot, page: GraphPage, entity: str, *path: str) -> None:
+    """Open the menu of a box with the mouse, and choose an entry of it, or of one below."""
+    canvas = page.canvas
+    place = canvas.node_rect(entity).center().toPoint() if entity else QPoint(4, 4)
+
+    def click() -> None:
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        for text in path:
+            action = next(each for each in menu.actions() if each.text().partition("\t")[0] == text)
+            if action.menu() is not None:
+                below = action.menu()
+                assert isinstance(below, QMenu)
+                menu.setActiveAction(action)
+                below.popup(menu.mapToGlobal(menu.actionGeometry(action).topRight()))
+                menu = below
+            else:
+                where = menu.actionGeometry(action).center()
+                QTest.mouseMove(menu, where)
+                QTest.mouseClick(menu, LEFT, NONE, where)
+
+    QTimer.singleShot(0, click)
+    event = QContextMenuEvent(
+        QContextMenuEvent.Reason.Mouse, place, canvas.viewport().mapToGlobal(place)
+    )
+    QApplication.sendEvent(canvas.viewport(), event)
+
+
+def run_command(window: MainWindow, key: str) -> Callable[[], None]:
+    return window.commands.action(key).trigger
+
+
+def test_a_module_is_looked_into_and_collapsed_again(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:transformer_block", lowering="te")
+    page = window.panes.fx.graph
+    canvas = page.canvas
+    run_command(window, "collapse-all")()
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
+    assert "softmax" not in titles(canvas)
+    group = next(node for node in canvas.graph().nodes if node.id == ATTENTION)
+    assert "25 nodes" in group.subtitle
+
+    click_chevron(qtbot, canvas, ATTENTION)
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
+    assert "softmax" in titles(canvas)
+
+    # Which modules are expanded has nothing to do with the recipe.
+    window.commands.action("library").trigger()
+    wait_for_records(qtbot, window)
+    qtbot.waitUntil(
+        lambda: {node.badge for node in canvas.graph().nodes} >= {"LIB"}, timeout=PATIENCE
+    )
+    assert canvas.is_frame(ATTENTION)
+
+    # A node in it is selected; collapsed, its module has the mark.
+    window.workspace.select(("fx:softmax",))
+    assert canvas.selection() == {"fx:softmax"}
+    qtbot.waitUntil(lambda: not canvas.is_moving())
+    canvas.setFocus()
+    qtbot.mouseClick(
+        canvas.viewport(), LEFT, NONE, canvas.node_rect("fx:softmax").center().toPoint()
+    )
+    qtbot.keyClick(canvas, Qt.Key.Key_Minus)
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
+    assert canvas.selection() == {ATTENTION}
+    assert window.workspace.selection.chosen == ("fx:softmax",)
+
+    # A click on the module selects what is in it, everywhere.
+    centre = canvas.node_rect(ATTENTION).center().toPoint()
+    qtbot.mouseClick(canvas.viewport(), LEFT, NONE, centre)
+    assert "fx:softmax" in window.workspace.selection.linked
+    assert window.workspace.selection.chosen == (ATTENTION,)
+
+    run_command(window, "expand-all")()
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
+    run_command(window, "fitting-level")()
+    qtbot.waitUntil(lambda: page.is_collapsible, timeout=PATIENCE)
+
+
+def test_the_relax_graph_has_the_modules_as_well(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:transformer_block", lowering="te")
+    relax = window.panes.relax
+    relax.set_current("graph")
+    canvas = relax.graph.canvas
+    qtbot.waitUntil(lambda: bool(canvas.graph().nodes), timeout=PATIENCE)
+    canvas.setFocus()
+    run_command(window, "collapse-all")()
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
+    click_chevron(qtbot, canvas, ATTENTION)
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
+    # The FX graph has a level of its own.
+    window.panes.fx.graph.collapse_all()
+    wait_until_expanded(qtbot, window.panes.fx.graph.canvas, ATTENTION, expanded=False)
+    assert canvas.is_frame(ATTENTION)
+
+    card = relax.graph.canvas.card
+    first = next(node for node in canvas.graph().nodes if node.role == "call")
+    relax.graph.canvas.show_card(first.id)
+    assert card.text().title == first.title
+    assert "R.call_tir" in card.text().code
+
+
+def test_search_selects_in_all_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    canvas = window.panes.fx.graph.canvas
+    canvas.setFocus()
+    qtbot.keyClick(canvas, Qt.Key.Key_Slash)
+    field = canvas.search.bar.field
+    qtbot.keyClicks(field, "linear")
+    assert canvas.search.bar.figure.text() == "1 of 2"
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert window.workspace.selection.chosen == ("fx:linear1",)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert window.workspace.selection.chosen == ("fx:linear0",)
+    relax = window.panes.relax.script.code
+    lines = relax.text().splitlines()
+    marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
+    assert any("cls.dense" in line for line in marked)
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    assert canvas.hasFocus()
+
+
+def test_the_card_of_a_node_says_how_it_was_lowered(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    canvas = window.panes.fx.graph.canvas
+    place = canvas.node_rect("fx:linear0").center().toPoint()
+    qtbot.mouseMove(canvas.viewport(), place)
+    qtbot.waitUntil(canvas.card.isVisible)
+    card = canvas.card.text()
+    assert card.title.startswith("linear0 · Linear")
+    rows = dict(card.rows)
+    assert rows["kind"] == "call_module"
+    assert rows["value"] == "1×128 float32"
+    assert rows["lowered as"].startswith("TE · ")
+    assert rows["bindings"] == "lv, lv1"
+    assert rows["functions"] == "dense, add"
+    assert rows["source"].startswith("fashion_mlp.py:")
+    assert "self.linear0" in card.code
+
+
+def test_the_menu_of_a_module_lowers_all_that_is_in_it(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:transformer_block", lowering="te")
+    page = window.panes.fx.graph
+    canvas = page.canvas
+    run_command(window, "collapse-all")()
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
+    choose(qtbot, page, ATTENTION, "Lower as", "High-level")
+    wait_for_records(qtbot, window)
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    strategies = {node.name: node.strategy for node in snapshot.fx}
+    assert strategies["softmax"] == "high-level"
+    assert strategies["norm0"] == "te"
+
+    choose(qtbot, page, ATTENTION, "Expand")
+    wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
+    choose(qtbot, page, "", "Colours", "By kind")
+    assert canvas.colouring() == "kind"
+    choose(qtbot, page, "", "Fit")
+    assert canvas.node_rect("fx:output").bottom() < canvas.zoom_control.y()
+
+
+def test_commands_are_about_the_graph_with_the_focus(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp")
+    fx, relax = window.panes.fx.graph.canvas, window.panes.relax
+    relax.set_current("graph")
+    other = relax.graph.canvas
+    qtbot.waitUntil(lambda: bool(other.graph().nodes), timeout=PATIENCE)
+    other.setFocus()
+    run_command(window, "edge-labels")()
+    assert (fx.labels(), other.labels()) == (True, False)
+    fx.setFocus()
+    run_command(window, "edge-labels")()
+    run_command(window, "node-colours")()
+    assert (fx.labels(), other.labels()) == (False, False)
+    assert (fx.colouring(), other.colouring()) == ("kind", "strategy")
+    run_command(window, "find-node")()
+    assert fx.search.bar.isVisible()
+    window.workspace.select(("fx:relu",))
+    run_command(window, "zoom-to-selection")()
+    assert fx.viewport().rect().contains(fx.node_rect("fx:relu").toAlignedRect())
+    run_command(window, "graph-card")()
+    assert fx.card.text().title.startswith("relu")
