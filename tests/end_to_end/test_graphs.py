@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
@@ -184,6 +185,7 @@ def test_the_card_of_a_node_says_how_it_was_lowered(qtbot: QtBot, open_window: O
     assert "self.linear0" in card.code
 
 
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_the_menu_of_a_module_lowers_all_that_is_in_it(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
