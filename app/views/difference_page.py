@@ -141,7 +141,7 @@ class DifferencePage(QWidget):
         self.functions.set_rows([_row(each) for each in chosen])
         if not chosen:
             self.diff.set_empty(*self._nothing(bool(named)))
-        self.diff.set_parts([_part(each) for each in chosen], record.language)
+        self.diff.set_parts([diff_part(each) for each in chosen], record.language)
 
     def _nothing(self, named: bool) -> tuple[str, str]:
         if named:
@@ -188,7 +188,8 @@ def _counts(function: FunctionDifference) -> tuple[tuple[Status, int], ...]:
     )
 
 
-def _part(function: FunctionDifference) -> DiffPart:
+def diff_part(function: FunctionDifference) -> DiffPart:
+    """Return the difference of a function, as the viewer takes it."""
     old = function.old.split("\n") if function.status != "added" else []
     same = function.status == "same"
     new = (function.old if same else function.new).split("\n")

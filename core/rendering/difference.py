@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lowerscope.core.difference_records import FunctionDifference, Run, Status
-from lowerscope.core.rendering.line_matching import matching_lines
+from lowerscope.core.rendering.line_matching import matching_lines, stretches
 
 Kind = Literal["relax", "tensorir", ""]
 
@@ -122,18 +124,25 @@ def _add_gap(
 ) -> None:
     """Add what stands between two matches: lines that are like one another side by side."""
     i, j = olds[0], news[0]
-    pairs = [(i + x, j + y) for x, y in _alike(old[slice(*olds)], new[slice(*news)])]
-    for next_i, next_j in [*pairs, (olds[1], news[1])]:
-        if next_i > i:
-            runs.append(Run("removed", i + 1, j + 1, next_i - i))
-        if next_j > j:
-            runs.append(Run("added", next_i + 1, j + 1, next_j - j))
-        i, j = next_i, next_j
-        if (i, j) != (olds[1], news[1]):
-            # A search that was given up leaves lines that are the same after all.
-            status: Status = "same" if old[i] == new[j] else "changed"
-            _append(runs, Run(status, i + 1, j + 1, 1))
-            i, j = i + 1, j + 1
+    for x, y, length in stretches(_alike(old[slice(*olds)], new[slice(*news)])):
+        next_i, next_j = olds[0] + x, news[0] + y
+        _add_alone(runs, (i, next_i), (j, next_j))
+        i, j = next_i + length, next_j + length
+        # A search that was given up leaves lines that are the same after all.
+        same = map(operator.eq, old[next_i:i], new[next_j:j])
+        for equal, group in itertools.groupby(same):
+            count = len(list(group))
+            _append(runs, Run("same" if equal else "changed", next_i + 1, next_j + 1, count))
+            next_i, next_j = next_i + count, next_j + count
+    _add_alone(runs, (i, olds[1]), (j, news[1]))
+
+
+def _add_alone(runs: list[Run], olds: tuple[int, int], news: tuple[int, int]) -> None:
+    """Add lines that stand on one side alone."""
+    if olds[1] > olds[0]:
+        runs.append(Run("removed", olds[0] + 1, news[0] + 1, olds[1] - olds[0]))
+    if news[1] > news[0]:
+        runs.append(Run("added", olds[1] + 1, news[0] + 1, news[1] - news[0]))
 
 
 def _append(runs: list[Run], run: Run) -> None:
@@ -149,7 +158,7 @@ def _alike(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return which lines of a gap became which, in order; places from 0."""
     if not old or not new:
         return []
-    if len(old) == len(new) and _seems_like(old, new):
+    if len(old) == len(new) and (len(old) <= 2 * _SAMPLE or _seems_like(old, new)):
         pairs = [(i, i) for i, line in enumerate(old) if _is_like(line, new[i])]
         if len(pairs) >= _MOSTLY * len(old):
             return pairs

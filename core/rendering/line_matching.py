@@ -28,17 +28,26 @@ def matching_lines(old: Sequence[str], new: Sequence[str]) -> list[Match]:
 
     The matches are as long as can be: no two of them touch on both sides.
     """
+    # Most of it is the same, and need not be looked at again.
+    most = min(len(old), len(new))
+    start = 0
+    while start < most and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < most - start and old[-1 - end] == new[-1 - end]:
+        end += 1
     numbers: dict[str, int] = {}
-    a = [numbers.setdefault(line, len(numbers)) for line in old]
-    b = [numbers.setdefault(line, len(numbers)) for line in new]
-    result: list[Match] = []
-    for first, second, length in _Matching(a, b).matches():
-        if result and result[-1][0] + result[-1][2] == first:
-            before = result[-1]
-            if before[1] + before[2] == second:
-                result[-1] = (before[0], before[1], before[2] + length)
-                continue
-        result.append((first, second, length))
+    a = [numbers.setdefault(line, len(numbers)) for line in old[start : len(old) - end]]
+    b = [numbers.setdefault(line, len(numbers)) for line in new[start : len(new) - end]]
+    result: list[Match] = [(0, 0, start)] if start else []
+    inner = ((start + i, start + j, length) for i, j, length in _Matching(a, b).matches())
+    for match in itertools.chain(inner, [(len(old) - end, len(new) - end, end)]):
+        first, second, length = match
+        before = result[-1] if result else (0, 0, 0)
+        if (before[0] + before[2], before[1] + before[2]) == (first, second) and result:
+            result[-1] = (before[0], before[1], before[2] + length)
+        elif length:
+            result.append(match)
     return result
 
 
@@ -75,15 +84,23 @@ class _Matching:
             if end:
                 # Looked at again as a part of its own: it is the same to the last line.
                 waiting.append((a_high, a_high + end, b_high, b_high + end))
-            bounds = [(a_low, b_low), *anchors, (a_high, b_high)]
-            for (i, j), (k, m) in reversed(list(itertools.pairwise(bounds))):
-                waiting.append((i, k, j, m))
+            parts: list[tuple[int, int, int, int]] = []
+            i, j = a_low, b_low
+            for k, m, length in stretches(anchors):
+                if k > i or m > j:
+                    parts.append((i, k, j, m))
+                i, j = k + length, m + length
+                parts.append((k, i, m, j))
+            parts.append((i, a_high, j, b_high))
+            waiting.extend(reversed(parts))
 
     def _common_start(self, a_low: int, a_high: int, b_low: int, b_high: int) -> int:
         a, b = self._a, self._b
         most = min(a_high - a_low, b_high - b_low)
+        if a[a_low : a_low + most] == b[b_low : b_low + most]:
+            return most
         count = 0
-        while count < most and a[a_low + count] == b[b_low + count]:
+        while a[a_low + count] == b[b_low + count]:
             count += 1
         return count
 
@@ -101,16 +118,19 @@ class _Matching:
         """Return places of lines that come once on either side, the most that are in order."""
         a, b = self._a, self._b
         count_a, count_b = Counter(a[a_low:a_high]), Counter(b[b_low:b_high])
-        place = {b[j]: j for j in range(b_low, b_high) if count_b[b[j]] == 1}
-        pairs = [
-            (i, place[a[i]]) for i in range(a_low, a_high) if count_a[a[i]] == 1 and a[i] in place
-        ]
+        once = {line for line, count in count_a.items() if count == 1 == count_b.get(line)}
+        if not once:
+            return []
+        place = {b[j]: j for j in range(b_low, b_high) if b[j] in once}
+        pairs = [(i, place[a[i]]) for i in range(a_low, a_high) if a[i] in once]
         return _longest_rising(pairs)
 
     def _shortest(self, a_low: int, a_high: int, b_low: int, b_high: int) -> Iterator[Match]:
         """Yield the matches of a part by the shortest list of changes, as far as time allows."""
         # What one side does not have at all is no choice, and would only make the search long.
         both = set(self._a[a_low:a_high]).intersection(self._b[b_low:b_high])
+        if not both:
+            return
         places_a = [i for i in range(a_low, a_high) if self._a[i] in both]
         places_b = [j for j in range(b_low, b_high) if self._b[j] in both]
         a, b = [self._a[i] for i in places_a], [self._b[j] for j in places_b]
@@ -175,6 +195,20 @@ def _way_back(history: list[dict[int, int]], x: int, y: int) -> list[Match]:
         matches.append((0, 0, x))
     matches.reverse()
     return matches
+
+
+def stretches(pairs: list[tuple[int, int]]) -> Iterator[Match]:
+    """Yield pairs that follow one another on both sides as one match."""
+    first, second, length = -1, -1, 0
+    for i, j in pairs:
+        if (i, j) == (first + length, second + length):
+            length += 1
+            continue
+        if length:
+            yield first, second, length
+        first, second, length = i, j, 1
+    if length:
+        yield first, second, length
 
 
 def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -6,10 +6,20 @@ import argparse
 import json
 from collections.abc import Callable
 
-from tests.benchmarks import code, graph, lowering, opening, redrawing, selecting, startup
+from tests.benchmarks import (
+    code,
+    difference,
+    graph,
+    lowering,
+    opening,
+    redrawing,
+    selecting,
+    startup,
+)
 from tests.benchmarks.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "difference": difference.measure,
     "startup": startup.measure,
     "open": opening.measure,
     "lower": lowering.measure,
