@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from lowerscope.app.engine_client import EngineClient
-from lowerscope.core.difference_records import DifferenceRecord, Side
+from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.engine.protocol import (
     CatalogueParams,
     DifferenceParams,
     FunctionsParams,
+    GraphDifferenceParams,
     GraphParams,
     RuleParams,
     SaveValuesParams,
@@ -124,10 +125,28 @@ class Fetches:
     ) -> int:
         """Ask for the difference of two modules."""
         params = DifferenceParams(old=sides[0], new=sides[1])
+        return self._ask("difference", params, on_difference, on_problem, self._who_knows(sides))
+
+    def graph_difference(
+        self,
+        sides: tuple[Side, Side],
+        function: str,
+        on_difference: Callable[[GraphDifference], None],
+        on_problem: OnProblem,
+    ) -> int:
+        """Ask for the difference of the data flow of a Relax function in two modules."""
+        _, metrics = self._shown()
+        params = GraphDifferenceParams(
+            old=sides[0], new=sides[1], function=function, metrics=metrics
+        )
+        return self._ask(
+            "graph_difference", params, on_difference, on_problem, self._who_knows(sides)
+        )
+
+    def _who_knows(self, sides: tuple[Side, Side]) -> EngineClient:
         moments = [side.moment for side in sides if side.moment is not None]
         built = any(moment.clock == "build" for moment in moments)
-        client = self._worker if built else self._engine
-        return self._ask("difference", params, on_difference, on_problem, client)
+        return self._worker if built else self._engine
 
     def values(
         self, name: str, on_values: Callable[[ValuesRecord], None], on_problem: OnProblem

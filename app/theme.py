@@ -300,8 +300,17 @@ def apply(app: QApplication, theme: Theme) -> None:
 
 
 def strategy_colour(theme: Theme, strategy: str) -> str:
-    """The colour of ``"high-level"``, ``"te"`` or ``"library"``; of anything else, a quiet one."""
-    colours = {"high-level": theme.accent, "te": theme.te, "library": theme.library}
+    """The colour of ``"high-level"``, ``"te"`` or ``"library"``, or of what was ``"added"``,
+    ``"removed"`` or ``"changed"``; of anything else, a quiet one.
+    """
+    colours = {
+        "high-level": theme.accent,
+        "te": theme.te,
+        "library": theme.library,
+        "added": theme.right,
+        "removed": theme.wrong,
+        "changed": theme.text,
+    }
     return colours.get(strategy, theme.neutral)
 
 

@@ -121,7 +121,8 @@ class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
 class GraphDifference(msgspec.Struct, frozen=True, kw_only=True):
     """Both graphs in one drawing: what is the same on both sides is one box.
 
-    ``nodes`` has an entry for each box, in the order of the program.
+    ``nodes`` has an entry for each box, in the order of the program. The ``strategy`` of a box is
+    the status of its node, empty where nothing changed.
     """
 
     old_label: str

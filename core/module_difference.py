@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.difference_records import DifferenceRecord, Side
+from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.memo import key_of
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
+from lowerscope.core.rendering.graph_difference import graph_difference
+from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.relax_graph import function_graph
 from lowerscope.core.side_labels import side_labels
 from lowerscope.core.stages import Stages
 
@@ -39,6 +43,33 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
         functions=function_differences(
             _texts(old, side_module(old, sides[0])), _texts(new, side_module(new, sides[1]))
         ),
+    )
+
+
+def graphs_difference(
+    old: Stages,
+    new: Stages,
+    sides: tuple[Side, Side],
+    function: str,
+    metrics: TextMetrics,
+    check: Callable[[], None],
+) -> GraphDifference:
+    """Compare the data flow of a Relax function on both sides.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at one of the moments.
+    """
+    labels = labels_of(old, new, sides)
+    graph, nodes = graph_difference(
+        function_graph(side_module(old, sides[0]), function),
+        function_graph(side_module(new, sides[1]), function),
+        metrics,
+        check,
+    )
+    return GraphDifference(
+        old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
     )
 
 

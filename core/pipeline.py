@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 import psutil
 
-from lowerscope.core.difference_records import DifferenceRecord, Side
+from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
@@ -16,7 +16,7 @@ from lowerscope.core.finding_tensors import constant_records, find_tensor
 from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
 from lowerscope.core.memo import FileHashes, Memo, key_of
-from lowerscope.core.module_difference import module_difference
+from lowerscope.core.module_difference import graphs_difference, module_difference
 from lowerscope.core.outside import with_outside
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Progress, Silent
@@ -218,10 +218,7 @@ class Pipeline:
         LowerscopeError
             With the code ``"not-kept"`` if one of them would have to be derived first.
         """
-        for side in (old, new):
-            self._check_kept(side.recipe, progress)
-            if side.moment is not None and side.moment.clock == "build":
-                self._check_built(side.recipe, progress)
+        self._check_sides(old, new, progress)
         return self.derived_difference(old, new, progress)
 
     def derived_difference(self, old: Side, new: Side, progress: Progress) -> DifferenceRecord:
@@ -234,6 +231,32 @@ class Pipeline:
         """
         before, after = self.stages(old.recipe, progress), self.stages(new.recipe, progress)
         return module_difference(before, after, (old, new))
+
+    def graph_difference(
+        self, old: Side, new: Side, function: str, metrics: TextMetrics, progress: Progress
+    ) -> GraphDifference:
+        """Return the difference of two graphs that are kept: see `derived_graph_difference`.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if a module would have to be derived first.
+        """
+        self._check_sides(old, new, progress)
+        return self.derived_graph_difference(old, new, function, metrics, progress)
+
+    def derived_graph_difference(
+        self, old: Side, new: Side, function: str, metrics: TextMetrics, progress: Progress
+    ) -> GraphDifference:
+        """Return the difference of the data flow of a Relax function, laid out.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no module at one of the moments.
+        """
+        before, after = self.stages(old.recipe, progress), self.stages(new.recipe, progress)
+        return graphs_difference(before, after, (old, new), function, metrics, progress.check)
 
     def values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:
         """Return the values of a tensor in figures, if what holds it is kept: see `derived_values`.
@@ -288,6 +311,12 @@ class Pipeline:
     def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
         if self.stages(recipe, progress).transform_key not in self._memo:
             raise LowerscopeError("the module is not kept", code="not-kept")
+
+    def _check_sides(self, old: Side, new: Side, progress: Progress) -> None:
+        for side in (old, new):
+            self._check_kept(side.recipe, progress)
+            if side.moment is not None and side.moment.clock == "build":
+                self._check_built(side.recipe, progress)
 
     def _check_built(self, recipe: Recipe, progress: Progress) -> None:
         if self.stages(recipe, progress).build_key not in self._memo:

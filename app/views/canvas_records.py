@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lowerscope.app.views.descriptions import name_of
-from lowerscope.app.views.formats import STRATEGY_LETTERS
+from lowerscope.app.views.formats import STATUS_MARKS, STRATEGY_LETTERS
 from lowerscope.app.widgets.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
@@ -12,6 +12,8 @@ from lowerscope.app.widgets.graph_canvas import (
     CanvasRegion,
 )
 from lowerscope.core.graph_records import GraphRecord
+
+_BADGES = STRATEGY_LETTERS | STATUS_MARKS
 
 
 def canvas_graph(record: GraphRecord) -> CanvasGraph:
@@ -22,7 +24,7 @@ def canvas_graph(record: GraphRecord) -> CanvasGraph:
                 id=box.id,
                 title=box.title,
                 subtitle=box.subtitle,
-                badge=STRATEGY_LETTERS.get(box.strategy, ""),
+                badge=_BADGES.get(box.strategy, ""),
                 role=box.kind,
                 strategy=box.strategy,
                 x=box.x,

@@ -8,6 +8,7 @@ import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
+from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -17,7 +18,6 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.rendering.changed_words import changed_words
 from lowerscope.core.step_records import Moment
 
-MARKS: dict[Status, str] = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "removed": "wrong"}
 
 LIST_WIDTH = 230
@@ -88,6 +88,14 @@ class DifferencePage(QWidget):
     def is_current(self) -> bool:
         """Whether what is shown is the difference of the workspace's two sides."""
         return self._record is not None and self._sides == self._workspace.pins.sides
+
+    @property
+    def relax_function(self) -> str:
+        """The Relax function that is chosen in the list; ``main`` where none is."""
+        chosen = self.functions.selected_keys()
+        functions = () if self._record is None else self._record.functions
+        relax = [each.name for each in functions if each.kind == "relax" and each.name in chosen]
+        return relax[0] if relax else "main"
 
     def show_sides(self) -> None:
         """Show the difference of the workspace's two sides, as soon as it is there."""
@@ -166,14 +174,14 @@ class DifferencePage(QWidget):
 def _row(function: FunctionDifference) -> Row:
     role = ROLES[function.status]
     counts = [
-        f"{MARKS[status]}{count}"
+        f"{STATUS_MARKS[status]}{count}"
         for status, count in _counts(function)
         if count and function.status != "same"
     ]
     return Row(
         function.name,
         (
-            Cell(MARKS[function.status], role, bold=True, tooltip=function.status),
+            Cell(STATUS_MARKS[function.status], role, bold=True, tooltip=function.status),
             Cell(function.name, "quiet" if function.status == "same" else ""),
             Cell(" ".join(counts), "quiet"),
         ),

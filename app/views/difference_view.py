@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
+    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.views.difference_page import DifferencePage
+from lowerscope.app.views.graph_difference_page import GraphDifferencePage
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -43,16 +45,21 @@ class DifferenceView(QWidget):
         self._workspace = workspace
         self._pins = workspace.pins
         self.page = DifferencePage(workspace, set_busy)
+        self.graph = GraphDifferencePage(workspace, set_busy)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.page)
+        self.pages.addWidget(self.graph)
         self.columns = SegmentedSwitch(
-            self.tr("Columns"),
+            self.tr("Show the difference as"),
             (
                 Segment("two", self.tr("Side by side")),
                 Segment("one", self.tr("Unified")),
+                Segment("graph", self.tr("Graph"), self.tr("The data flow of a Relax function")),
             ),
         )
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText(self.tr("Filter functions"))
-        self.filter.setAccessibleName(self.tr("Filter functions of both sides"))
+        self.filter.setPlaceholderText(self.tr("Filter"))
+        self.filter.setAccessibleName(self.tr("Filter what is shown of both sides"))
         self.filter.setClearButtonEnabled(True)
         self.filter.setMaximumWidth(220)
         self.same = QCheckBox(self.tr("same too"))
@@ -78,6 +85,7 @@ class DifferenceView(QWidget):
         self.swap.clicked.connect(self._pins.swap)
         self.unpin.clicked.connect(self._pins.clear)
         self.page.shown.connect(self._show_labels)
+        self.graph.shown.connect(self._show_labels)
         self.page.diff.moved.connect(self._show_figure)
         self._pins.changed.connect(self._show_sides)
         workspace.snapshot_changed.connect(self._show_anew)
@@ -87,23 +95,42 @@ class DifferenceView(QWidget):
 
     def next_change(self) -> None:
         """Go to the next change."""
-        self.page.diff.next_change()
+        if self._shows_graph:
+            self.graph.step(1)
+        else:
+            self.page.diff.next_change()
 
     def previous_change(self) -> None:
         """Go to the change before."""
-        self.page.diff.previous_change()
+        if self._shows_graph:
+            self.graph.step(-1)
+        else:
+            self.page.diff.previous_change()
+
+    @property
+    def _shows_graph(self) -> bool:
+        return self.pages.currentWidget() is self.graph
 
     # Slots
 
     def _set_columns(self, key: str) -> None:
-        self.page.diff.set_unified(key == "one")
+        if key == "graph":
+            self.graph.show_sides(self.page.relax_function)
+            self.pages.setCurrentWidget(self.graph)
+        else:
+            self.page.diff.set_unified(key == "one")
+            self.pages.setCurrentWidget(self.page)
+        (self.graph if key == "graph" else self.page).column.insertWidget(0, self._sides)
+        self._show_labels()
 
     def _set_filter(self) -> None:
-        self.page.set_filter(self.filter.text().strip(), self.same.isChecked())
+        for page in (self.page, self.graph):
+            page.set_filter(self.filter.text().strip(), self.same.isChecked())
 
     def _show_anew(self) -> None:
         # The files may be others, even if the recipe is the same.
         self.page.forget()
+        self.graph.forget()
         self._show_sides()
 
     def _show_sides(self) -> None:
@@ -112,12 +139,13 @@ class DifferenceView(QWidget):
             button.setVisible(pinned)
         self.pin.setEnabled(self._pins.sides is not None)
         self.page.show_sides()
+        self.graph.show_sides(self.page.relax_function)
         if self.page.is_current:
             # One of them may be pinned now, or not any more.
             self._show_labels()
 
     def _show_labels(self) -> None:
-        record = self.page.record
+        record = self.graph.record if self._shows_graph else self.page.record
         pinned = self.tr("pinned")
         for label, text, side in (
             (self.old_label, "" if record is None else record.old_label, self._pins.first),
@@ -127,7 +155,7 @@ class DifferenceView(QWidget):
         self._show_figure()
 
     def _show_figure(self) -> None:
-        place, count = self.page.diff.change()
+        place, count = (0, self.graph.changes()) if self._shows_graph else self.page.diff.change()
         text = self.tr("{0} of {1} changes").format(f"{place:,}", f"{count:,}") if place else ""
         self.figure.setText(text or self.tr("{0} changes").format(f"{count:,}"))
         for button in (self.previous, self.following):
@@ -170,7 +198,7 @@ class DifferenceView(QWidget):
             row.addWidget(widget)
         for button in (self.pin, self.swap, self.unpin):
             row.addWidget(button)
-        sides = QWidget()
+        sides = self._sides = QWidget()
         sides.setProperty("edge", "bottom")
         sides.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         labels = QHBoxLayout(sides)
@@ -185,6 +213,6 @@ class DifferenceView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(bar)
-        column.addWidget(self.page, 1)
+        column.addWidget(self.pages, 1)
         # Each label above the column that it is of.
         self.page.column.insertWidget(0, sides)

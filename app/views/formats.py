@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
+STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 
 

@@ -19,6 +19,16 @@ def node_colour(theme: Theme, node: CanvasNode, colouring: Colouring) -> str:
     return kind_colour(theme, node.role)
 
 
+def node_ground(theme: Theme, node: CanvasNode) -> str:
+    """The ground of a node: that of its status in a difference, or of all others."""
+    grounds = {
+        "added": theme.right_ground,
+        "removed": theme.wrong_ground,
+        "changed": theme.changed,
+    }
+    return grounds.get(node.strategy, theme.node)
+
+
 def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
     """The colour of a strategy or a kind."""
     if colouring == "strategy":

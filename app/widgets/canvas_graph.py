@@ -20,7 +20,8 @@ class CanvasNode:
         ``"input"``, ``"constant"``, ``"call"``, ``"output"``, or ``"group"`` for one that stands
         for several and can be expanded.
     strategy : str
-        ``"high-level"``, ``"te"``, ``"library"`` or ``""``: the colour of bar and badge.
+        ``"high-level"``, ``"te"``, ``"library"`` or ``""``: the colour of bar and badge. Or, in a
+        difference, ``"added"``, ``"removed"`` or ``"changed"``: that of the ground as well.
     x, y, width, height : float
         Its place, from the top left, in pixels at 100 %.
     members : tuple of str

@@ -9,7 +9,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
-from lowerscope.app.widgets.canvas_colours import Colouring, node_colour
+from lowerscope.app.widgets.canvas_colours import Colouring, node_colour, node_ground
 from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_chevron
 from lowerscope.app.widgets.canvas_graph import CanvasNode
 from lowerscope.app.widgets.canvas_index import CHEVRON, GraphIndex, chevron
@@ -68,7 +68,8 @@ class NodePainter:
         if zoom < TEXT_SCALE:
             painter.fillRect(rect, QColor(theme.node_line))
         else:
-            self._paint_body(painter, node, rect, theme.node, QPen(QColor(theme.node_line), 1))
+            ground = node_ground(theme, node)
+            self._paint_body(painter, node, rect, ground, QPen(QColor(theme.node_line), 1))
 
     def paint_marked(
         self,
@@ -99,7 +100,8 @@ class NodePainter:
             else:
                 here = name == marks.hovered or name in lit
                 line = theme.accent if here else theme.node_line
-                self._paint_body(painter, node, rect, theme.node, QPen(QColor(line), 1))
+                ground = node_ground(theme, node)
+                self._paint_body(painter, node, rect, ground, QPen(QColor(line), 1))
         for name in found:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(theme.text), 2))

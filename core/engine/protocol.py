@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from lowerscope.core.difference_records import DifferenceRecord, Side
+from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.pass_records import PassType
@@ -266,6 +266,19 @@ class DifferenceParams(msgspec.Struct, frozen=True, kw_only=True):
     new: Side
 
 
+class GraphDifferenceParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of the data flow of a Relax function, laid out for fonts of ``metrics``.
+
+    ``graph_difference`` and ``derived_graph_difference`` differ as ``text`` and ``derived_text``
+    do.
+    """
+
+    old: Side
+    new: Side
+    metrics: TextMetrics
+    function: str = "main"
+
+
 class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
     """The values of the tensor called ``name``, in figures; see `core.finding_tensors`.
 
@@ -360,6 +373,12 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         ),
         "derived_functions": MethodType(
             FunctionsParams, tuple[FunctionRecord, ...], "heavy", "listing functions"
+        ),
+        "graph_difference": MethodType(
+            GraphDifferenceParams, GraphDifference, "light", "comparing two graphs"
+        ),
+        "derived_graph_difference": MethodType(
+            GraphDifferenceParams, GraphDifference, "heavy", "comparing two graphs"
         ),
         "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
         "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),

@@ -159,6 +159,12 @@ def _open_pipeline() -> Mapping[str, Call]:
         "derived_functions": lambda p, context: pipeline.derived_functions(
             p.recipe, p.moment, context
         ),
+        "graph_difference": lambda p, context: pipeline.graph_difference(
+            p.old, p.new, p.function, p.metrics, context
+        ),
+        "derived_graph_difference": lambda p, context: pipeline.derived_graph_difference(
+            p.old, p.new, p.function, p.metrics, context
+        ),
         "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
         "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
         "translation": lambda p, context: pipeline.translation(p.recipe, p.node, context),

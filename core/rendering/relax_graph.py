@@ -19,6 +19,7 @@ from lowerscope.core.relax_bindings import (
 )
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.collapsing import BoxText, Flow
+from lowerscope.core.rendering.graph_difference import FunctionGraph
 from lowerscope.core.rendering.hierarchy import FITTING, Blocks, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import tensor_label
@@ -67,6 +68,17 @@ def relax_graph(
     return graph.record(metrics, check, paths, kinds, opening)
 
 
+def function_graph(module: IRModule, function: str) -> FunctionGraph:
+    """Return the boxes of a Relax function and their flows, without a layout.
+
+    There are none where the module has no such function.
+    """
+    functions = dict(relax_functions(module))
+    if function not in functions:
+        return FunctionGraph()
+    return _FunctionGraph(module, function, functions[function]).graph
+
+
 class _FunctionGraph:
     """The boxes and flows of one function, gathered in the order of its bindings."""
 
@@ -98,6 +110,11 @@ class _FunctionGraph:
                     continue
             self._add_binding(bound)
         self._add_result(result, returned)
+
+    @property
+    def graph(self) -> FunctionGraph:
+        """All boxes and flows."""
+        return FunctionGraph(self._boxes, self._flows)
 
     def record(
         self,

@@ -119,3 +119,25 @@ def test_another_pipeline_and_what_undo_goes_back_to(qtbot: QtBot, window: MainW
     wait_for_sides(
         qtbot, view, "High-level · after all passes · pinned", "Library · after all passes"
     )
+
+
+def test_the_graphs_are_compared_as_one_drawing(qtbot: QtBot, window: MainWindow) -> None:
+    view = window.panes.difference
+    window.workspace.stepping.go(LEGAL)
+    window.commands.action("difference").trigger()
+    wait_for_sides(qtbot, view, "before 1 LegalizeOps", "after 1 LegalizeOps")
+    view.columns.setFocus()
+    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
+    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
+    qtbot.waitUntil(lambda: view.graph.record is not None, timeout=PATIENCE)
+    assert view.figure.text() == "7 changes"
+    rows = {row.key: [row.cell(i).text for i in range(4)] for row in view.graph.nodes.rows()}
+    assert rows["relax:main/lv3"] == ["~", "lv3", "R.nn.relu", "call_tir relu"]
+    window.commands.action("next-change").trigger()
+    assert view.graph.nodes.selected_keys() == ["relax:main/lv"]
+    canvas = view.graph.canvas
+    place = canvas.node_rect("relax:main/lv1").center().toPoint()
+    qtbot.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert view.graph.nodes.selected_keys() == ["relax:main/lv1"]
+    qtbot.keyClicks(view.filter, "relu")
+    assert [row.key for row in view.graph.nodes.rows()] == ["relax:main/lv3"]

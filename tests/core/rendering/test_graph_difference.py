@@ -1,0 +1,114 @@
+"""The difference of two graphs: what became what, and one drawing for both."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from lowerscope.core.difference_records import GraphDifference, Side
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.step_records import Moment
+
+FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    """Return a pipeline that all tests here share."""
+    return Pipeline()
+
+
+def compare(pipeline: Pipeline, old: Side, new: Side, function: str = "main") -> GraphDifference:
+    """Return the difference of two graphs, whose boxes are those of its nodes."""
+    found = pipeline.derived_graph_difference(old, new, function, DEFAULT, Silent())
+    boxes = {box.id: box for box in found.graph.boxes}
+    assert sorted(boxes) == sorted(node.id for node in found.nodes)
+    for node in found.nodes:
+        assert boxes[node.id].strategy == ("" if node.status == "same" else node.status)
+    for edge in found.graph.edges:
+        assert boxes[edge.source].y < boxes[edge.target].y
+    return found
+
+
+def step(pipeline: Pipeline, name: str) -> GraphDifference:
+    """Return what a step of the recipe did to the graph of main."""
+    runs = pipeline.stages(RECIPE).transformed.runs
+    number = next(i for i, run in enumerate(runs, 1) if run.name == name and not run.depth)
+    moment = Moment(clock="passes", index=number)
+    old = Side(recipe=RECIPE, moment=moment, before=True)
+    return compare(pipeline, old, Side(recipe=RECIPE, moment=moment))
+
+
+def nodes(found: GraphDifference, status: str) -> list[tuple[str, str, str]]:
+    """Return name, before and after of the nodes with a status."""
+    return [(node.name, node.before, node.after) for node in found.nodes if node.status == status]
+
+
+def test_legalised_bindings_have_changed(pipeline: Pipeline) -> None:
+    found = step(pipeline, "LegalizeOps")
+    assert Counter(node.status for node in found.nodes) == {"changed": 7, "same": 2}
+    assert ("lv3", "R.nn.relu", "call_tir relu") in nodes(found, "changed")
+    assert found.nodes[0].name == "x"
+    assert found.nodes[-1].name == "return"
+
+
+def test_folded_bindings_are_gone(pipeline: Pipeline) -> None:
+    found = step(pipeline, "FoldConstant")
+    assert [name for name, _, _ in nodes(found, "removed")] == ["lv", "lv4"]
+    assert [name for name, _, _ in nodes(found, "changed")] == ["lv1", "lv5"]
+    gone = next(node for node in found.nodes if node.status == "removed")
+    assert (gone.id, gone.old, gone.new) == ("old:relax:main/lv", "relax:main/lv", "")
+
+
+def test_names_that_are_given_anew_are_not_what_they_were(pipeline: Pipeline) -> None:
+    found = step(pipeline, "FuseOps")
+    assert [name for name, _, _ in nodes(found, "removed")] == ["lv1", "lv2", "lv3", "lv5", "lv6"]
+    assert [name for name, _, _ in nodes(found, "added")] == ["lv", "lv1"]
+    assert nodes(found, "changed") == []
+
+
+def test_a_call_of_the_same_function_is_the_same_node_under_another_name(
+    pipeline: Pipeline,
+) -> None:
+    found = step(pipeline, "FuseTIR")
+    assert [name for name, _, _ in nodes(found, "changed")] == ["lv", "lv1 → gv"]
+
+
+def test_the_same_graph_has_no_difference(pipeline: Pipeline) -> None:
+    found = compare(pipeline, Side(recipe=RECIPE), Side(recipe=RECIPE))
+    assert {node.status for node in found.nodes} == {"same"}
+
+
+@pytest.mark.parametrize("sample", ["conv_net", "transformer_block"])
+def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
+    pipeline: Pipeline, sample: str
+) -> None:
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"))
+    other = msgspec.structs.replace(recipe, lowering="te")
+    found = compare(pipeline, Side(recipe=recipe), Side(recipe=other))
+    old = pipeline.stages(recipe).transformed.module["main"]
+    bindings = {binding.var.name for block in old.body.blocks for binding in block.bindings}
+    listed = {node.old.removeprefix("relax:main/") for node in found.nodes if node.old}
+    # All bindings of the old side, but for those that only name what is returned.
+    assert len(bindings - listed) <= 2
+
+
+def test_a_function_of_one_side_alone_was_added(pipeline: Pipeline) -> None:
+    runs = pipeline.stages(RECIPE).transformed.runs
+    number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
+    moment = Moment(clock="passes", index=number)
+    found = compare(
+        pipeline,
+        Side(recipe=RECIPE, moment=moment, before=True),
+        Side(recipe=RECIPE, moment=moment),
+        "fused_matmul_add_relu",
+    )
+    assert {node.status for node in found.nodes} == {"added"}
+    assert "call_tir relu" in {node.after for node in found.nodes}
