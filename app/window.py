@@ -134,6 +134,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.actions import Commands
         from lowerscope.app.code_commands import CodeCommands
         from lowerscope.app.extensions import Extensions
+        from lowerscope.app.following import Following
         from lowerscope.app.graphs import Graphs
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
@@ -148,6 +149,7 @@ class MainWindow(QMainWindow):
         self.opening = Opening(self.workspace, self)
         self.extensions = Extensions(self.workspace, self)
         self.pipeline = PipelineEditing(self.workspace, self)
+        Following(self.workspace, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
         self.commands = Commands(self)

@@ -20,7 +20,7 @@ from lowerscope.core.translation_records import NodeTranslation
 
 
 class TranslationPage(QWidget):
-    """The page about one node: that of the translation's step, or the one selected last.
+    """The page about one node, the one that was selected last: by a click, or by a step.
 
     Parameters
     ----------
@@ -57,7 +57,6 @@ class TranslationPage(QWidget):
         column.addWidget(self.halves, 1)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
-        workspace.stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
@@ -67,24 +66,11 @@ class TranslationPage(QWidget):
         snapshot = self._workspace.snapshot
         if snapshot is None or not snapshot.translation:
             self._show_nothing()
-        elif self._is_stepped() or not self._workspace.selection.chosen:
-            self._show_moment()
+        elif self._workspace.selection.of_kind("fx"):
+            self._show_selection()
         elif node and find_node(snapshot, node):
             self._want(node)
         else:
-            self._show_selection()
-
-    def _is_stepped(self) -> bool:
-        moment = self._workspace.stepping.moment
-        return moment is not None and moment.clock == "translate" and moment.index > 0
-
-    def _show_moment(self) -> None:
-        snapshot, moment = self._workspace.snapshot, self._workspace.stepping.moment
-        if snapshot is None or not snapshot.translation:
-            return
-        if moment is not None and self._is_stepped():
-            self._want(snapshot.translation[moment.index - 1].node)
-        elif not self._workspace.selection.chosen:
             # Something worth reading from the start: the first node that a rule was used for.
             self._want(next((each.id for each in snapshot.fx if each.strategy), snapshot.fx[0].id))
 

@@ -48,7 +48,9 @@ class Listening:
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self.__name__ = function.__name__
+        if hasattr(function, "__name__"):
+            # TVM names the PrimFunc by it, where it is given no other name.
+            self.__name__ = function.__name__
         self._args: tuple[Any, ...] = ()
         self._kwargs: tuple[tuple[str, Any], ...] = ()
         self._made: Any = ()

@@ -63,7 +63,7 @@ def functions_in(function: Callable[..., Any]) -> tuple[Callable[..., Any], ...]
 
 def _named_in(function: Any) -> Iterator[Callable[..., Any]]:
     if inspect.isfunction(function):
-        names = inspect.getclosurevars(function)
+        names = _closed_in(function)
         for value in (*names.nonlocals.values(), *names.globals.values()):
             if inspect.isfunction(value) and value.__module__.startswith(_RULES):
                 yield value
@@ -78,11 +78,19 @@ def _unwrapped(function: Any) -> Any:
     return inspect.unwrap(function)
 
 
+def _closed_in(function: Any) -> inspect.ClosureVars:
+    try:
+        return inspect.getclosurevars(function)
+    except ValueError:
+        # One of the names that it reads has no value yet.
+        return inspect.ClosureVars({}, {}, {}, set())
+
+
 def _made_with(function: Any) -> str:
     """Return what a function has from the one that it was made by: ``relax_operator = exp``."""
     if not inspect.isfunction(function):
         return ""
-    closed = inspect.getclosurevars(function).nonlocals
+    closed = _closed_in(function).nonlocals
     values = [f"{name} = {_in_words(value)}" for name, value in closed.items() if name != "self"]
     return f"made with {', '.join(values)}" if values else ""
 

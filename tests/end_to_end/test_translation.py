@@ -169,6 +169,10 @@ def test_the_translation_follows_the_steps_and_the_selection(
     wait_for_title(qtbot, page, "conv · TE", 2)
     stepping.go(Moment(clock="translate", index=3))
     wait_for_title(qtbot, page, "relu · TE", 3)
+    # All panes mark what the step made.
+    assert window.workspace.selection.chosen == ("fx:relu",)
+    tensorir = window.panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def te_relu(" in tensorir.text(), timeout=PATIENCE)
     qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_Right)
     wait_for_title(qtbot, page, "pool · TE", 4)
     window.workspace.select(("fx:linear0",))

@@ -302,6 +302,30 @@ def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     assert all(each.remark.startswith("for ") for each in parts.sources)
 
 
+def test_a_te_function_without_a_name_is_recorded_under_the_one_it_is_given(
+    tmp_path: Path,
+) -> None:
+    rules = tmp_path / "my_rules.py"
+    rules.write_text(
+        "from functools import partial\nimport torch\nfrom tvm import te, topi\n"
+        "from lowerscope.core.rules import rule\n\n\n"
+        "@rule(torch.nn.ReLU)\ndef my_relu(builder, node, x):\n"
+        "    unnamed = partial(topi.nn.leaky_relu, alpha=0.0)\n"
+        '    return builder.emit_te(unnamed, x, primfunc_name_hint="flat")\n'
+    )
+    recipe = Recipe(
+        source=Source(spec="sample:fashion_mlp"),
+        lowering="te",
+        extensions=(Extension(path=str(rules), kind="rules"),),
+    )
+    translation = PIPELINE.derived_translation(recipe, "relu", Silent())
+    assert translation.sources[0].kind == "user"
+    (call,) = translation.calls
+    assert call.function == "flat"
+    assert [each.argument for each in call.placeholders] == ["lv1"]
+    assert any("def leaky_relu(" in each.text for each in translation.sources)
+
+
 def test_a_library_node_says_which_torch_function_and_how_it_is_wrapped() -> None:
     wrapped, called = PIPELINE.derived_translation(
         recipe_of("fashion_mlp", "library"), "linear0", Silent()
