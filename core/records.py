@@ -245,12 +245,42 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     last: int
 
 
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What a name in a text stands for.
+
+    Attributes
+    ----------
+    name
+        As it is written.
+    kind
+        ``buffer``, ``loop`` or ``constant``.
+    first, last
+        The lines in which the name stands for it, both included, from 1; an inner one hides an
+        outer one of the same name.
+    facts
+        What is known of it, as labels and values.
+    entity
+        Its id, where it has one.
+    """
+
+    name: str
+    kind: Literal["buffer", "loop", "constant"]
+    first: int
+    last: int
+    facts: tuple[tuple[str, str], ...]
+    entity: str = ""
+
+
 class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with the entities that its lines show; spans may nest, outer ones first."""
+    """A text with the entities that its lines show; spans may nest, outer ones first.
+
+    ``cards`` say what names in it stand for.
+    """
 
     text: str
     language: str
     spans: tuple[Span, ...] = ()
+    cards: tuple[Card, ...] = ()
 
 
 class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.code_cards import NamedPlace
 from lowerscope.app.widgets.code_view import CodeView, Span
+from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records import Card, TextRecord
 from lowerscope.core.rendering.line_matching import matching_lines
 
 Hide = Callable[[str], Mapping[int, tuple[int, int]]]
@@ -32,6 +34,7 @@ class ScriptPage(QWidget):
         self._record: TextRecord | None = None
         self._hide: Hide | None = None
         self._first_lines: dict[str, int] = {}
+        self._changed: list[int] = []
         #: Whether a text is shown from the first line on that belongs to something.
         self.begins_at_spans = False
         self.code = CodeView(name)
@@ -66,7 +69,9 @@ class ScriptPage(QWidget):
         hidden = self._hide(record.text) if self._hide is not None else None
         self.code.set_text(record.text, record.language, hidden)
         self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
+        self.code.set_cards([_place(card) for card in record.cards])
         self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
+        self._mark_changes(before, record)
         if place is None:
             if self.begins_at_spans and record.spans:
                 self.code.reveal(record.spans[0].entity)
@@ -74,7 +79,6 @@ class ScriptPage(QWidget):
         else:
             self.code.set_selection(self._marked())
             self.code.set_place(place)
-            self.code.set_changed_lines(_changed(before, record))
 
     @property
     def record(self) -> TextRecord | None:
@@ -94,6 +98,17 @@ class ScriptPage(QWidget):
         chosen = [entity for entity in selection.chosen if entity in marked]
         if marked and self.isVisible():
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
+
+    def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
+        """Mark the lines that are other ones than at the moment that was looked at before."""
+        same_thing = before is not None and (
+            [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
+        )
+        if self._workspace.stepping.moment is None or before is None or not same_thing:
+            self._changed = []
+        elif before.text != record.text:
+            self._changed = _changed(before.text, record.text)
+        self.code.set_changed_lines(self._changed)
 
     def _colour(self) -> None:
         self.code.set_tint(self._colouring.number_of if self._colouring.on else None)
@@ -120,12 +135,15 @@ class ScriptPage(QWidget):
         return tuple(node.id for node in snapshot.fx if node.id in linked)
 
 
-def _changed(before: TextRecord | None, after: TextRecord) -> list[int]:
+def _place(card: Card) -> NamedPlace:
+    text = CardText(f"{card.name} · {card.kind}", card.facts)
+    return NamedPlace(card.name, card.first, card.last, text, card.entity)
+
+
+def _changed(before: str, after: str) -> list[int]:
     """Return the lines, from 1, that were not there in the text before."""
-    if before is None or before.text == after.text:
-        return []
-    lines = after.text.split("\n")
+    lines = after.split("\n")
     changed = set(range(1, len(lines) + 1))
-    for _, first, length in matching_lines(before.text.split("\n"), lines):
+    for _, first, length in matching_lines(before.split("\n"), lines):
         changed.difference_update(range(first + 1, first + length + 1))
     return sorted(changed)

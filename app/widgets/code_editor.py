@@ -15,6 +15,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.code_cards import CodeCards
 from lowerscope.app.widgets.code_gutter import Gutter
 from lowerscope.app.widgets.code_keys import is_ours, key_of
 from lowerscope.app.widgets.code_marks import CodeMarks
@@ -49,9 +50,11 @@ class CodeEditor(CodeText):
         self.marks = CodeMarks()
         self._hovered = ""
         self._pressed: QPoint | None = None
+        self.cards = CodeCards(self)
         self._gutter = Gutter(self, self)
         self.viewport().setMouseTracking(True)
         self.rows_changed.connect(self._gutter.update)
+        self.rows_changed.connect(self.cards.card.dismiss)
         self.cursorPositionChanged.connect(self.repaint_lines)
         theme.notifier().changed.connect(self.repaint_lines)
 
@@ -60,6 +63,7 @@ class CodeEditor(CodeText):
     ) -> None:
         """Show another text; nothing has spans, marks or changes any more."""
         self.marks.clear()
+        self.cards.set_places(())
         super().set_text(text, language, hidden)
         self.setViewportMargins(self._gutter.set_count(len(self.lines())), 0, 0, 0)
         self._place_gutter()
@@ -104,6 +108,12 @@ class CodeEditor(CodeText):
     def visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
         """Number and place of the lines that touch an area of the viewport."""
         return [(line, row) for line, _, row in self.visible(area)]
+
+    def show_card(self) -> None:
+        """Show what is known of the name at the caret, and say it to a screen reader."""
+        said = self.cards.show_at_caret()
+        if said:
+            self.announce(said)
 
     def repaint_lines(self) -> None:
         """Paint the text and the gutter anew."""
@@ -156,6 +166,8 @@ class CodeEditor(CodeText):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = key_of(event)
+        if self.cards.card.dismiss() and key == "close":
+            return
         if key:
             self.key_pressed.emit(key)
             if key == "close":
@@ -182,6 +194,8 @@ class CodeEditor(CodeText):
             return
         if self._fold_mark_at(at):
             self.toggle_fold(self.line_at(at.y()))
+        elif entity := self.cards.entity_under(at):
+            self.entity_clicked.emit(entity, event.modifiers())
         else:
             self.click_line(event.position().y(), event.modifiers())
 
@@ -189,10 +203,12 @@ class CodeEditor(CodeText):
         super().mouseMoveEvent(event)
         if not event.buttons():
             self._hover(self.entity_at(event.position().y()))
+            self.cards.hover(event.position().toPoint())
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self._hover("")
+        self.cards.card.leave()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -10,6 +10,7 @@ _CONTROL = Qt.KeyboardModifier.ControlModifier
 KEYS = {
     (Qt.Key.Key_F, _CONTROL): "find",
     (Qt.Key.Key_G, _CONTROL): "line",
+    (Qt.Key.Key_F2, _NONE): "card",
     (Qt.Key.Key_F3, _NONE): "next",
     (Qt.Key.Key_F3, _SHIFT): "previous",
     (Qt.Key.Key_Escape, _NONE): "close",

@@ -53,11 +53,12 @@ def paint_fold(painter: QPainter, area: QRectF, text: str, colours: Theme) -> No
 
 def _area(match: Match, block: QTextBlock, row: QRectF) -> QRectF:
     text_line = block.layout().lineAt(0)
-    left = row.left() + _x(text_line.cursorToX(match.start)) - text_line.x()
-    right = row.left() + _x(text_line.cursorToX(match.end)) - text_line.x()
+    left = row.left() + x_of(text_line.cursorToX(match.start)) - text_line.x()
+    right = row.left() + x_of(text_line.cursorToX(match.end)) - text_line.x()
     return QRectF(left, row.top() + 1, right - left, row.height() - 2)
 
 
-def _x(position: object) -> float:
+def x_of(position: object) -> float:
+    """A place in a line as a number."""
     # PySide gives the position alone, or with the cursor that it was asked for.
     return float(position[0] if isinstance(position, tuple) else position)  # type: ignore[arg-type]

@@ -170,14 +170,15 @@ class CodeText(QPlainTextEdit):
         count = self._folding.count()
         folded = self.tr("{0} folded").format(count) if count else ""
         self.setAccessibleDescription(folded)
-        self._announce(self.fold_text(header) or self.tr("unfolded"))
+        self.announce(self.fold_text(header) or self.tr("unfolded"))
 
     def fold_text(self, line: int) -> str:
         """What is said behind a line that a region is folded into, or ``""``."""
         count = self._folding.folded(line)
         return self.tr("{0} more").format(f"{count:,}") if count else ""
 
-    def _announce(self, text: str) -> None:
+    def announce(self, text: str) -> None:
+        """Say something to a screen reader."""
         if QAccessible.isActive():
             QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
 

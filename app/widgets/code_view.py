@@ -6,6 +6,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 
+from lowerscope.app.widgets.code_cards import NamedPlace
 from lowerscope.app.widgets.code_editor import CodeEditor
 from lowerscope.app.widgets.code_finding import CodeFinding
 from lowerscope.app.widgets.code_lines import Span
@@ -92,6 +93,10 @@ class CodeView(QWidget):
         """Say which lines belong to which entities; it holds until the text changes."""
         self.editor.marks.set_spans(spans)
         self.editor.repaint_lines()
+
+    def set_cards(self, places: Iterable[NamedPlace]) -> None:
+        """Say what names stand for; it holds until the text changes."""
+        self.editor.cards.set_places(places)
 
     def set_selection(self, entities: Collection[str]) -> None:
         """Paint the lines of these entities as selected; the view does not move."""
@@ -185,6 +190,7 @@ class CodeView(QWidget):
             "next": self.finding.next,
             "previous": self.finding.previous,
             "close": self._close_bars,
+            "card": self.editor.show_card,
             "fold": self.editor.fold,
             "unfold": self.editor.unfold,
             "fold-all": self.editor.fold_all,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import msgspec
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.records import Card, Span, TextRecord
 from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
+from lowerscope.core.rendering.script_cards import constant_cards, tensorir_cards
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
 
 _LANGUAGE = "tvmscript"
@@ -41,7 +44,7 @@ def relax_text(module: IRModule, *, functions_only: bool = True) -> TextRecord:
     functions_only
         Leave out the TensorIR functions, and the remark on omitted metadata.
     """
-    lines, functions, bindings = _module_lines(module, show_meta=False)
+    lines, functions, bindings, cards = _module_lines(module, show_meta=False)
     left_out: list[range] = []
     if functions_only:
         left_out = [range(part.begin, part.end) for part in functions if part.tensorir]
@@ -57,7 +60,12 @@ def relax_text(module: IRModule, *, functions_only: bool = True) -> TextRecord:
         Span(entity=span.entity, first=number[span.first], last=number[span.last])
         for span in _spans(lines, [part for part in functions if not part.tensorir], bindings)
     ]
-    return _record([lines[index] for index in kept], spans)
+    kept_cards = [
+        msgspec.structs.replace(card, first=number[card.first], last=number[card.last])
+        for card in cards
+        if card.first in number
+    ]
+    return _record([lines[index] for index in kept], spans, kept_cards)
 
 
 def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
@@ -72,8 +80,8 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
     show_meta
         With the values of constants, so that the text can be read back.
     """
-    lines, functions, bindings = _module_lines(module, show_meta=show_meta)
-    return _record(lines, _spans(lines, functions, bindings))
+    lines, functions, bindings, cards = _module_lines(module, show_meta=show_meta)
+    return _record(lines, _spans(lines, functions, bindings), cards)
 
 
 def function_text(module: IRModule, name: str, loops: Sequence[str] | None = None) -> TextRecord:
@@ -114,12 +122,27 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
         )
     lines, places = marked_lines(function, objects, name=name)
     begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
-    spans = [Span(entity=entity, first=begin + 1, last=_last_of(lines, begin, len(lines)))]
+    whole = begin + 1, _last_of(lines, begin, len(lines))
+    places = _with_swallowed(parts, places)
+    spans = [Span(entity=entity, first=whole[0], last=whole[1])]
     spans.extend(
         Span(entity=parts[index].id, first=first, last=last)
-        for index, (first, last) in _with_swallowed(parts, places).items()
+        for index, (first, last) in places.items()
     )
-    return _record(lines, spans)
+    return _record(lines, spans, _cards(function, parts, places, lines, whole))
+
+
+def _cards(
+    function: Any,
+    parts: Sequence[Part | Bound],
+    places: Mapping[int, Lines],
+    lines: Sequence[str],
+    whole: Lines,
+) -> list[Card]:
+    if isinstance(function, tirx.PrimFunc):
+        inner = [part for part in parts if isinstance(part, Part)]
+        return tensorir_cards(function, inner, places, lines, whole)
+    return constant_cards([part for part in parts if isinstance(part, Bound)], places, lines)
 
 
 def _under(parts: Sequence[Part], loops: Sequence[str]) -> list[Part]:
@@ -142,12 +165,13 @@ def _with_swallowed(parts: Sequence[Part | Bound], places: dict[int, Lines]) -> 
 
 def _module_lines(
     module: IRModule, *, show_meta: bool
-) -> tuple[list[str], list[_FunctionLines], dict[str, Lines]]:
+) -> tuple[list[str], list[_FunctionLines], dict[str, Lines], list[Card]]:
     bound = binding_ids(module)
     lines, places = marked_lines(
         module, [one.binding for one in bound], **({"show_meta": True} if show_meta else {})
     )
-    return lines, _functions(lines), {bound[index].id: at for index, at in places.items()}
+    cards = [] if show_meta else constant_cards(bound, places, lines)
+    return lines, _functions(lines), {bound[index].id: at for index, at in places.items()}, cards
 
 
 def _functions(lines: list[str]) -> list[_FunctionLines]:
@@ -195,5 +219,7 @@ def _last_of(lines: list[str], begin: int, end: int) -> int:
     return end
 
 
-def _record(lines: list[str], spans: list[Span]) -> TextRecord:
-    return TextRecord(text="\n".join(lines), language=_LANGUAGE, spans=tuple(spans))
+def _record(lines: list[str], spans: list[Span], cards: Sequence[Card]) -> TextRecord:
+    return TextRecord(
+        text="\n".join(lines), language=_LANGUAGE, spans=tuple(spans), cards=tuple(cards)
+    )

@@ -45,7 +45,7 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
 
     Statements that stand in the text twice, as one object, are one part.
     """
-    root = _root(function)
+    root = root_block(function)
     begin = function.body if root is None else root.body
     found = list(dict.fromkeys(_statements(begin)))
     seen: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _root(function: Any) -> Any | None:
+def root_block(function: Any) -> Any | None:
     """Return the block that ``s_tir`` functions have around everything, or ``None``."""
     body = function.body
     if isinstance(body, s_tir.SBlockRealize) and body.block.name_hint == "root":

@@ -7,6 +7,8 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app import theme
+from lowerscope.app.widgets.code_painting import x_of
 from lowerscope.app.widgets.code_view import CodeView
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
@@ -130,3 +132,103 @@ def test_source_lines_nodes_functions_and_loops(
     relax = marked(panes.relax.script.code)
     assert len(relax) == 2
     assert all("cls.te_relu" in line for line in relax)
+
+
+def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
+    """Where a word stands on the first line that has some other words."""
+    lines = code.text().split("\n")
+    number = next(n for n, line in enumerate(lines) if wanted in line)
+    code.editor.show_lines(number, number)
+    port = code.editor.viewport()
+    for line, block, row in code.editor.visible(port.rect()):
+        if line == number:
+            x = x_of(block.layout().lineAt(0).cursorToX(block.text().index(word)))
+            return QPoint(round(row.left() + x) + 3, round(row.center().y()))
+    raise AssertionError(f"{wanted} is not in view")
+
+
+def test_names_have_cards_and_loops_of_one_header_are_told_apart(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    panes, workspace = window.panes, window.workspace
+    workspace.select(("tir:dense",))
+    code = panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
+    port, card = code.editor.viewport(), code.editor.cards.card
+
+    # By mouse: a loop, and a buffer.
+    qtbot.mouseMove(port, place_of(code, "T.grid(", "k in"))
+    qtbot.waitUntil(card.isVisible)
+    assert card.text().title == "k · loop"
+    assert dict(card.text().rows) == {"extent": "784", "kind": "serial"}
+    qtbot.mouseMove(port, place_of(code, "T.reads(", "B[v_i1"))
+    qtbot.waitUntil(lambda: card.text().title == "B · buffer")
+    assert dict(card.text().rows)["shape"] == "(128, 784)"
+    assert dict(card.text().rows)["size"] == f"{128 * 784 * 4:,} bytes"
+
+    # A click on the name of a loop selects that one, of all in its header.
+    at = place_of(code, "T.grid(", "k in")
+    qtbot.mouseClick(port, Qt.MouseButton.LeftButton, pos=at)
+    assert workspace.selection.chosen == ("tir:dense/T_matmul_NT/k",)
+
+    # By keyboard: a constant of the Relax script.
+    relax = panes.relax.script.code
+    lines = relax.text().split("\n")
+    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
+    relax.editor.setFocus()
+    shown = relax.editor.lines()[number]
+    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
+    qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
+    card = relax.editor.cards.card
+    assert card.isVisible()
+    assert dict(card.text().rows)["shape"] == "(128, 784)"
+    qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
+    assert not card.isVisible()
+
+
+def test_lines_have_the_colours_of_their_nodes_in_all_panes(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    panes, workspace = window.panes, window.workspace
+    panes.fx.set_current("source")
+    source, relax = panes.fx.source.text.script.code, panes.relax.script.code
+    qtbot.waitUntil(lambda: "self.linear0(x)" in source.text(), timeout=PATIENCE)
+
+    def colour(code: CodeView, wanted: str) -> str:
+        lines = code.text().split("\n")
+        number = next(n for n, line in enumerate(lines) if wanted in line)
+        code.editor.show_lines(number, number)
+        port = code.editor.viewport()
+        row = next(row for n, row in code.editor.visible_lines(port.rect()) if n == number)
+        return port.grab().toImage().pixelColor(port.width() - 3, round(row.top()) + 1).name()
+
+    plain = colour(relax, "cls.dense,")
+    window.commands.action("line-colours").trigger()
+    first = colour(relax, "cls.dense,")
+    assert first in theme.current().tints
+    assert first != plain
+    assert colour(relax, "cls.add,") == first == colour(source, "self.linear0(x)")
+    assert colour(relax, "cls.te_relu,") not in (first, plain)
+    # What is selected is marked as such all the same.
+    workspace.select(("fx:linear0",))
+    assert colour(relax, "cls.dense,") == theme.current().accent_ground
+    window.commands.action("line-colours").trigger()
+    assert not window.commands.action("line-colours").isChecked()
+    workspace.select(())
+    assert colour(relax, "cls.dense,") == plain
+
+
+def test_stepping_marks_the_lines_that_changed(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="high-level")
+    panes = window.panes
+    window.commands.action("first-step").trigger()
+    qtbot.waitUntil(lambda: "R.matmul" in panes.relax.script.code.text(), timeout=PATIENCE)
+    window.commands.action("next-step").trigger()
+    code = panes.relax.script.stepped.script.code
+    qtbot.waitUntil(lambda: "R.call_tir(cls.matmul" in code.text(), timeout=PATIENCE)
+    lines = code.text().split("\n")
+    changed = [line for n, line in enumerate(lines) if code.editor.marks.is_changed(n)]
+    assert any("R.call_tir(cls.matmul" in line for line in changed)
+    assert not any("with R.dataflow" in line or "def main" in line for line in changed)

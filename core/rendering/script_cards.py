@@ -1,0 +1,192 @@
+"""What the names in a script stand for: its buffers, loops and constants.
+
+TVM's printer tells nobody which name it gives to what, but it writes things in their order: the
+parameters of a function, the buffers that a block allocates, the loops of a header, the constants
+of a binding. So names are read off in that order, and where there are more or fewer of them than
+there are things, nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from tvm import DataType, ir, relax, s_tir, tirx
+from tvm.tirx.buffer import is_buffer_var
+
+from lowerscope.core.records import Card
+from lowerscope.core.relax_bindings import Bound
+from lowerscope.core.rendering.line_marks import Lines
+from lowerscope.core.rendering.tensorir_parts import Part, root_block
+
+_ALLOCATED = re.compile(r" *(\w+) = T\.sblock_alloc_buffer\(")
+_HEADER = re.compile(r" *for ([\w, ]+) in ")
+_PARAMETER = re.compile(r"(\w+): ")
+_CONSTANT = re.compile(r'metadata\["[\w.]+"\]\[\d+\]')
+_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread binding")
+
+
+def tensorir_cards(
+    function: tirx.PrimFunc,
+    parts: Sequence[Part],
+    places: Mapping[int, Lines],
+    lines: Sequence[str],
+    whole: Lines,
+) -> list[Card]:
+    """Return the cards of a TensorIR function.
+
+    Parameters
+    ----------
+    parts, places
+        Its blocks and loops, and the lines of each by its index.
+    lines, whole
+        The script, and the lines that the function has in it.
+    """
+    return [
+        *_parameter_cards(function, lines, whole),
+        *_allocated_cards(function, parts, places, lines, whole),
+        *_loop_cards(parts, places, lines),
+    ]
+
+
+def constant_cards(
+    bindings: Sequence[Bound], places: Mapping[int, Lines], lines: Sequence[str]
+) -> list[Card]:
+    """Return the cards of the constants that stand in the lines of bindings."""
+    cards: list[Card] = []
+    for index, (first, last) in places.items():
+        found = [
+            (number, name)
+            for number in range(first, last + 1)
+            for name in _CONSTANT.findall(lines[number - 1])
+        ]
+        value = getattr(bindings[index].binding, "value", None)
+        constants = list(_constants(value)) if found else []
+        if len(found) != len(constants):
+            continue
+        for (number, name), constant in zip(found, constants, strict=True):
+            facts = _tensor_facts(constant.ty.shape, str(constant.ty.dtype))
+            cards.append(Card(name=name, kind="constant", first=number, last=number, facts=facts))
+    return cards
+
+
+def _parameter_cards(function: tirx.PrimFunc, lines: Sequence[str], whole: Lines) -> Iterator[Card]:
+    header = next(
+        (line for line in lines[whole[0] - 1 : whole[1]] if line.lstrip().startswith("def ")), ""
+    )
+    names = list(_parameters(header))
+    if len(names) != len(function.params):
+        return
+    for name, parameter in zip(names, function.params, strict=True):
+        if is_buffer_var(parameter):
+            yield _buffer_card(name, parameter, whole)
+
+
+def _parameters(header: str) -> Iterator[str]:
+    """Yield the names of the parameters of a ``def``: those that stand in no inner brackets."""
+    depth, begin = 0, header.find("(") + 1
+    for place, character in enumerate(header):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        if (character == "," and depth == 1) or (character == ")" and depth == 0):
+            if found := _PARAMETER.match(header[begin:place].strip()):
+                yield found[1]
+            begin = place + 1
+            if depth == 0:
+                return
+
+
+def _allocated_cards(
+    function: tirx.PrimFunc,
+    parts: Sequence[Part],
+    places: Mapping[int, Lines],
+    lines: Sequence[str],
+    whole: Lines,
+) -> Iterator[Card]:
+    root = root_block(function)
+    blocks = [] if root is None else [(root, whole)]
+    blocks += [
+        (part.statement, places[index])
+        for index, part in enumerate(parts)
+        if isinstance(part.statement, s_tir.SBlock) and index in places
+    ]
+    wanted = [(buffer, place) for block, place in blocks for buffer in block.alloc_buffers]
+    found = [
+        match[1] for line in lines[whole[0] - 1 : whole[1]] if (match := _ALLOCATED.match(line))
+    ]
+    if len(found) == len(wanted):
+        for name, (buffer, place) in zip(found, wanted, strict=True):
+            yield _buffer_card(name, buffer, place)
+
+
+def _loop_cards(
+    parts: Sequence[Part], places: Mapping[int, Lines], lines: Sequence[str]
+) -> Iterator[Card]:
+    loops = [index for index in places if parts[index].kind == "loop"]
+    # Loops that share a header stand in it in their order.
+    for place, group in groupby(loops, key=places.__getitem__):
+        indices = list(group)
+        header = _HEADER.match(lines[place[0] - 1])
+        names = [] if header is None else [name.strip() for name in header[1].split(",")]
+        if len(names) != len(indices):
+            continue
+        for name, index in zip(names, indices, strict=True):
+            loop = parts[index].statement
+            facts = [("extent", _plain(loop.extent)), ("kind", _KINDS[int(loop.kind)])]
+            if _plain(loop.min) != "0":
+                facts.insert(0, ("from", _plain(loop.min)))
+            if loop.thread_binding is not None:
+                facts.append(("thread", str(loop.thread_binding.thread_tag)))
+            yield Card(
+                name=name,
+                kind="loop",
+                first=place[0],
+                last=place[1],
+                facts=tuple(facts),
+                entity=parts[index].id,
+            )
+
+
+def _buffer_card(name: str, buffer: Any, place: Lines) -> Card:
+    facts = (
+        *_tensor_facts(buffer.ty.shape, str(buffer.ty.dtype.dtype)),
+        ("scope", str(buffer.scope())),
+    )
+    return Card(name=name, kind="buffer", first=place[0], last=place[1], facts=facts)
+
+
+def _tensor_facts(shape: Any, dtype: str) -> tuple[tuple[str, str], ...]:
+    extents = [_plain(extent) for extent in shape]
+    facts = [("shape", f"({', '.join(extents)})"), ("dtype", dtype)]
+    if all(extent.isdigit() for extent in extents):
+        bits = _bits(dtype)
+        count = math.prod(map(int, extents))
+        facts.append(("size", f"{(count * bits + 7) // 8:,} bytes"))
+    return tuple(facts)
+
+
+def _bits(dtype: str) -> int:
+    parsed = DataType(dtype)
+    return int(parsed.bits) * int(parsed.lanes)
+
+
+def _plain(extent: Any) -> str:
+    """Return an extent as it is read: a number, or an expression."""
+    return str(int(extent)) if isinstance(extent, (int, tirx.IntImm)) else str(extent)
+
+
+def _constants(value: Any) -> Iterator[Any]:
+    """Yield the constants of a value that the printer leaves to the metadata, in its order."""
+    if isinstance(value, relax.Call):
+        for argument in value.args:
+            yield from _constants(argument)
+    elif isinstance(value, relax.Tuple):
+        for field in value.fields:
+            yield from _constants(field)
+    elif isinstance(value, ir.GenericConst) and value.ty.ndim:
+        yield value
