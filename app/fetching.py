@@ -125,7 +125,7 @@ class Fetches:
     ) -> int:
         """Ask for the difference of two modules."""
         params = DifferenceParams(old=sides[0], new=sides[1])
-        return self._ask("difference", params, on_difference, on_problem, self._who_knows(sides))
+        return self._ask("difference", params, on_difference, on_problem, self._who_compares(sides))
 
     def graph_difference(
         self,
@@ -140,10 +140,10 @@ class Fetches:
             old=sides[0], new=sides[1], function=function, metrics=metrics
         )
         return self._ask(
-            "graph_difference", params, on_difference, on_problem, self._who_knows(sides)
+            "graph_difference", params, on_difference, on_problem, self._who_compares(sides)
         )
 
-    def _who_knows(self, sides: tuple[Side, Side]) -> EngineClient:
+    def _who_compares(self, sides: tuple[Side, Side]) -> EngineClient:
         moments = [side.moment for side in sides if side.moment is not None]
         built = any(moment.clock == "build" for moment in moments)
         return self._worker if built else self._engine
