@@ -125,7 +125,8 @@ class Fetches:
     ) -> int:
         """Ask for the difference of two modules."""
         params = DifferenceParams(old=sides[0], new=sides[1])
-        return self._ask("difference", params, on_difference, on_problem, self._who_compares(sides))
+        client = self._who_knows(*(side.moment for side in sides))
+        return self._ask("difference", params, on_difference, on_problem, client)
 
     def graph_difference(
         self,
@@ -139,14 +140,8 @@ class Fetches:
         params = GraphDifferenceParams(
             old=sides[0], new=sides[1], function=function, metrics=metrics
         )
-        return self._ask(
-            "graph_difference", params, on_difference, on_problem, self._who_compares(sides)
-        )
-
-    def _who_compares(self, sides: tuple[Side, Side]) -> EngineClient:
-        moments = [side.moment for side in sides if side.moment is not None]
-        built = any(moment.clock == "build" for moment in moments)
-        return self._worker if built else self._engine
+        client = self._who_knows(*(side.moment for side in sides))
+        return self._ask("graph_difference", params, on_difference, on_problem, client)
 
     def values(
         self, name: str, on_values: Callable[[ValuesRecord], None], on_problem: OnProblem
@@ -186,8 +181,8 @@ class Fetches:
         params = RuleParams(recipe=recipe, node=node, file=file)
         self._engine.request("write_rule", params, on_line, on_problem)
 
-    def _who_knows(self, moment: Moment | None) -> EngineClient:
-        built = moment is not None and moment.clock == "build"
+    def _who_knows(self, *moments: Moment | None) -> EngineClient:
+        built = any(moment is not None and moment.clock == "build" for moment in moments)
         return self._worker if built else self._engine
 
     def _ask(

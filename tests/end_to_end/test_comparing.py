@@ -68,10 +68,9 @@ def test_the_filter_is_that_of_both_sides(qtbot: QtBot, window: MainWindow) -> N
     qtbot.keyClicks(view.filter, "nothing like it")
     assert view.page.diff.empty.isVisible()
     view.filter.clear()
-    switch = view.columns
-    qtbot.mouseClick(
-        switch, Qt.MouseButton.LeftButton, pos=QPoint(switch.width() - 10, switch.height() // 2)
-    )
+    # The second of three positions, of which the last is the narrowest.
+    middle = QPoint(view.columns.width() * 6 // 10, view.columns.height() // 2)
+    qtbot.mouseClick(view.columns, Qt.MouseButton.LeftButton, pos=middle)
     assert view.page.diff.area.document.unified
 
 
