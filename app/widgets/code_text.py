@@ -329,7 +329,11 @@ class CodeText(QPlainTextEdit):
             # What comes after the last row is folded away, or not filled in yet.
             last = len(self.lines()) - 1
             end = (last, len(self.lines()[last]))
-        data = QMimeData()
+        # The clipboard outlives Python: data that was made here would crash at its end.
+        data = super().createMimeDataFromSelection()
+        # Asking for the text has Qt write it, so that it does not do so later.
+        data.text()
+        data.clear()
         data.setText(self._content.whole(start, end))
         return data
 
