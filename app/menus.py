@@ -176,7 +176,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "params-as-inputs",
             lowering,
             tr("&Parameters as inputs"),
-            window.keep_params,
+            window.pipeline.keep_params,
             separated=True,
             checkable=True,
         ),
@@ -184,7 +184,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "bind-params",
             lowering,
             tr("&Bind parameters (BindParams)"),
-            window.bind_params,
+            window.pipeline.bind_params,
             checkable=True,
         ),
         Command(

@@ -19,16 +19,24 @@ from lowerscope.core.passes.presets import (
     save_preset,
     with_pipeline,
 )
-from lowerscope.core.recipe import Step
+from lowerscope.core.recipe import (
+    Recipe,
+    Step,
+    binds_params,
+    with_bound_params,
+    with_params_as_inputs,
+)
 from lowerscope.core.step_records import Clock
 
 if TYPE_CHECKING:
+    from lowerscope.app.panes import Panes
     from lowerscope.app.views.pipeline_view import PipelineView
     from lowerscope.app.window import MainWindow
     from lowerscope.app.workspace import Workspace
 
 STEPPING = ("next-step", "previous-step", "first-step", "last-step", "play")
 EDITING = ("step-options", "duplicate-step", "delete-step", "move-step-up", "move-step-down")
+COMPARING = ("difference", "pin-step", "compare-pinned", "swap-sides", "unpin", "compare-before")
 FILES = "Pipelines (*.json)"
 
 
@@ -53,6 +61,7 @@ class PipelineEditing(QObject):
             workspace.stepping.moment_changed,
             workspace.stepping.list_changed,
             workspace.recipe_wanted,
+            workspace.snapshot_changed,
         ):
             signal.connect(self._show_state)
         self._show_state()
@@ -66,6 +75,13 @@ class PipelineEditing(QObject):
         for key in ("save-pipeline", "load-pipeline", "add-pass"):
             menu.addAction(self._commands.action(key))
         return menu
+
+    def fill(self, panes: Panes) -> None:
+        """Give the timeline its menu: what the step can be compared with."""
+        menu = QMenu(panes.timeline)
+        for key in COMPARING:
+            menu.addAction(self._commands.action(key))
+        panes.timeline.compare.setMenu(menu)
 
     def hide_unchanged(self) -> None:
         """Go through the steps that changed something alone, or through all of them."""
@@ -84,6 +100,20 @@ class PipelineEditing(QObject):
         if recipe is not None:
             self._workspace.change(with_pipeline(recipe, steps))
             # A command that chose what is chosen already has switched its mark off.
+            self._show_state()
+
+    def keep_params(self) -> None:
+        """Make arguments of the model's parameters, or constants again."""
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
+            self._show_state()
+
+    def bind_params(self) -> None:
+        """Switch the step on, or off, that makes constants of parameters that are arguments."""
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(with_bound_params(recipe, not binds_params(recipe)))
             self._show_state()
 
     def save(self) -> None:
@@ -130,11 +160,25 @@ class PipelineEditing(QObject):
         opened = self._workspace.recipe is not None
         for key in ("add-pass", "save-pipeline", "load-pipeline", "copy-link", *EDITING):
             commands.enable(key, opened)
+        self._show_binding(recipe)
         chosen = None if recipe is None else preset_of(recipe)
         for preset in PRESETS:
             action = commands.action(f"pipeline-{preset.name}")
             action.setEnabled(opened)
             action.setChecked(preset is chosen)
+
+    def _show_binding(self, recipe: Recipe | None) -> None:
+        snapshot, commands = self._workspace.snapshot, self._commands
+        has_torch = snapshot is not None and snapshot.model.kind == "torch"
+        commands.enable("params-as-inputs", has_torch)
+        if recipe is None:
+            commands.enable("bind-params", False)
+            return
+        binds = binds_params(recipe)
+        commands.check("params-as-inputs", recipe.params_as_inputs)
+        commands.check("bind-params", binds)
+        from_file = bool(recipe.source.params) and not has_torch
+        commands.enable("bind-params", binds or recipe.params_as_inputs or from_file)
 
 
 def passes(window: MainWindow) -> tuple[Command, ...]:

@@ -33,6 +33,8 @@ class StepLine:
         Names of the functions that it changed, added or removed.
     status, error
         As in `PassRecord`.
+    note
+        What it came to, for the translation of a node.
     """
 
     number: int
@@ -45,6 +47,7 @@ class StepLine:
     changed: tuple[str, ...] = ()
     status: Status = "done"
     error: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,18 @@ def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
             title=record.node.removeprefix("fx:"),
             label=str(record.number),
             changed=(*(("main",) if record.bindings else ()), *record.functions),
+            note=_came_to(record),
         )
         for record in records
     )
+
+
+def _came_to(record: TranslationRecord) -> str:
+    names = [binding.rpartition("/")[2] for binding in record.bindings]
+    parts = []
+    if names:
+        shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+        parts.append(f"{len(names)} binding{'' if len(names) == 1 else 's'}: {shown}")
+    if record.functions:
+        parts.append(f"function {', '.join(record.functions[:4])}")
+    return " · ".join(parts)

@@ -223,6 +223,7 @@ class Stepping(QObject):
             self._unfolded = {}
             self.leave()
         self._source = source
+        line = self.line
         self._lists = {
             "translate": node_lines(snapshot.translation),
             "passes": pass_lines(snapshot.passes),
@@ -230,7 +231,8 @@ class Stepping(QObject):
         moment = self._moment
         if moment is not None:
             if self.lines(moment.clock):
-                self.go(moment)
+                index = 0 if line is None else _place_of(line, self.lines(moment.clock))
+                self.go(Moment(clock=moment.clock, index=index))
             else:
                 self.leave()
         self.list_changed.emit()
@@ -239,11 +241,14 @@ class Stepping(QObject):
         """Take the passes of the build of what is shown."""
         lines = pass_lines(records)
         self._lists["build"] = lines
-        # The outermost ones are but sequences of the others.
-        outermost = {line.parent for line in lines} & {
-            line.number for line in lines if line.depth == 0
+        # What TVM calls sequential, or by the name of a function, is but a list of the others.
+        sequences = {
+            line.number
+            for line in lines
+            if line.depth == 0 or line.title == "sequential" or line.title.startswith("_")
         }
-        self._unfolded.setdefault("build", frozenset(outermost))
+        inside = {line.parent for line in lines}
+        self._unfolded.setdefault("build", frozenset(sequences & inside))
         self.list_changed.emit()
 
     def _set_clock(self, clock: Clock) -> None:
@@ -255,3 +260,14 @@ class Stepping(QObject):
         if (moment, failed) != (self._moment, self._failed):
             self._moment, self._failed = moment, failed
             self.moment_changed.emit()
+
+
+def _place_of(line: StepLine, lines: Sequence[StepLine]) -> int:
+    """Return the number of what a step of another list is in this one, or of the one before it."""
+    alike = [each for each in lines if each.title == line.title and each.depth == line.depth]
+    same = next((each for each in alike if each.label == line.label), None)
+    if same is not None or alike:
+        return (same or alike[0]).number
+    heads = [each.number for each in lines if each.depth == 0]
+    place = int(line.label.partition(".")[0])
+    return heads[min(place, len(heads)) - 1]

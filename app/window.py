@@ -194,6 +194,7 @@ class MainWindow(QMainWindow):
             self._panes.translation.rule.place_wanted.connect(self.extensions.open_file)
             self._panes.details.rule_wanted.connect(self.extensions.open_rule)
             self._panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
+            self.pipeline.fill(self._panes)
             self.pages.addWidget(self._panes)
             self._view_menu.addSeparator()
             for dock in self._panes.docks.values():
@@ -243,24 +244,6 @@ class MainWindow(QMainWindow):
     def reset_overrides(self) -> None:
         """Lower every node as the default says."""
         self.change(overrides=())
-
-    def keep_params(self) -> None:
-        """Make arguments of the model's parameters, or constants again."""
-        from lowerscope.core.recipe import with_params_as_inputs
-
-        recipe = self.workspace.wanted
-        if recipe is not None:
-            self.workspace.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
-            self._show_recipe()
-
-    def bind_params(self) -> None:
-        """Switch the step on, or off, that makes constants of parameters that are arguments."""
-        from lowerscope.core.recipe import binds_params, with_bound_params
-
-        recipe = self.workspace.wanted
-        if recipe is not None:
-            self.workspace.change(with_bound_params(recipe, not binds_params(recipe)))
-            self._show_recipe()
 
     def type_target(self) -> None:
         """Ask for a target and compile for it."""
@@ -372,20 +355,10 @@ class MainWindow(QMainWindow):
         commands.enable("redo", workspace.can_redo)
         enable_comparing(commands, workspace)
         if recipe is not None:
-            self._show_binding(recipe, has_torch)
             commands.check(recipe.lowering)
             commands.check(recipe.tracer)
             for target in ("llvm", "native"):
                 commands.check(f"target-{target}", recipe.target == target)
-
-    def _show_binding(self, recipe: Recipe, has_torch: bool) -> None:
-        from lowerscope.core.recipe import binds_params
-
-        binds = binds_params(recipe)
-        self.commands.check("params-as-inputs", recipe.params_as_inputs)
-        self.commands.check("bind-params", binds)
-        from_file = bool(recipe.source.params) and not has_torch
-        self.commands.enable("bind-params", binds or recipe.params_as_inputs or from_file)
 
     # Qt's own
 

@@ -81,8 +81,8 @@ class PassDialog(QDialog):
             left.addWidget(self.line)
             left.addWidget(self.list, 1)
             left.addWidget(self.count)
-            row.addLayout(left, 5)
-        row.addWidget(self.form, 6)
+            row.addLayout(left, 4)
+        row.addWidget(self.form, 7)
         bottom = QHBoxLayout()
         bottom.addWidget(self.wrong, 1)
         bottom.addWidget(self.buttons)
@@ -91,7 +91,7 @@ class PassDialog(QDialog):
         column.setSpacing(12)
         column.addLayout(row, 1)
         column.addLayout(bottom)
-        self.resize(920 if adds else 520, 520)
+        self.resize(1120 if adds else 760, 560)
 
     def show_catalogue(self, types: Sequence[PassType]) -> None:
         """Offer these passes, or show the one of the step that is edited."""

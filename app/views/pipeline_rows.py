@@ -79,14 +79,14 @@ def build_rows(
     """Return the row above the build's own passes, and theirs."""
     taken = [line for line in lines if chosen.takes(line)]
     hidden = len(lines) - len(taken)
-    if lines:
-        note = f"{len(lines)} passes of TVM's build"
-        note += f", {hidden} of them hidden" if hidden else ""
+    count = f"{len(lines)} passes" if lines else "" if shown else "not built"
+    more = f"{hidden} hidden" if hidden else ""
     head = StepRow(
         METAL,
         "",
         "To the metal",
-        note=note,
+        changed=count,
+        time=more,
         state="section",
         unfolded=shown,
         tooltip="The passes that TVM's build applies after these: to look at, not to edit",

@@ -74,8 +74,8 @@ class RelaxView(Pane):
         bindings = tuple(entity for entity in selection.of_kind("relax") if "/" in entity)
         moment = moment_text(self._workspace.stepping)
         if moment:
-            # Bindings are other ones at each step.
-            self.set_context(moment)
+            # Bindings are other ones at each step. The script has the step above its text.
+            self.set_context("" if self.current() == "script" else moment)
         elif bindings:
             self.set_context(names_of(bindings))
         elif selection.chosen:

@@ -12,6 +12,8 @@ def changed_text(line: StepLine) -> str:
     words = {"failed": "failed", "skipped": "not reached", "off": "switched off"}
     if line.status in words:
         return words[line.status]
+    if line.note:
+        return line.note
     count = len(line.changed)
     if not count:
         return "nothing changed"
@@ -26,7 +28,7 @@ def step_text(line: StepLine) -> str:
     words.append(changed_text(line))
     if line.error:
         words.append(line.error)
-    elif len(line.changed) > 1:
+    elif len(line.changed) > 1 and not line.note:
         more = f" and {len(line.changed) - 6} more" if len(line.changed) > 6 else ""
         words.append(", ".join(line.changed[:6]) + more)
     return " · ".join(words)

@@ -50,6 +50,8 @@ class TimelineView(QWidget):
         self.facts.setProperty("role", "quiet")
         self.hidden = QLabel()
         self.hidden.setProperty("role", "quiet")
+        self.compare = QPushButton(self.tr("Compare…"))
+        self.compare.setToolTip(self.tr("Pin the step, and compare it with another one"))
         self.slider = StepSlider(self.tr("Step"))
         self._lay_out()
         self.back.clicked.connect(self._step_back)
@@ -85,6 +87,7 @@ class TimelineView(QWidget):
         row.addWidget(self.facts, 1)
         row.addWidget(self.leave)
         row.addWidget(self.hidden)
+        row.addWidget(self.compare)
         self.row = row
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 2)
@@ -117,7 +120,7 @@ class TimelineView(QWidget):
         self.clocks.set_current(stepping.clock)
         start = Dot(0, big=True, state="start", tooltip=self.tr("before the first step"))
         self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
-        for button in (self.back, self.on, self.play):
+        for button in (self.back, self.on, self.play, self.compare):
             button.setEnabled(bool(lines))
         self._show_hidden(lines)
         self._show_moment()

@@ -77,6 +77,27 @@ def test_a_shorter_list_clamps_and_an_empty_one_leaves(stepping: Stepping) -> No
     assert stepping.moment is None
 
 
+def test_a_step_is_found_again_in_another_list(stepping: Stepping) -> None:
+    stepping.go(after(3))
+    inner = PassRecord(number=2, name="Inner", changed=("main",), parent=1, depth=1, label="1.1")
+    moved = [
+        msgspec.structs.replace(record, number=number, label=label)
+        for record, number, label in zip(PASSES, (1, 3, 4, 5), "1234", strict=True)
+    ]
+    passes = (moved[0], inner, *moved[1:])
+    stepping.take(SOURCE, msgspec.structs.replace(SNAPSHOT, passes=passes))
+    assert stepping.moment == after(4)
+    assert stepping.line is not None
+    assert stepping.line.title == "Pass3"
+    without = tuple(record for record in passes if record.name != "Pass3")
+    without = tuple(
+        msgspec.structs.replace(record, number=number)
+        for number, record in enumerate(without, start=1)
+    )
+    stepping.take(SOURCE, msgspec.structs.replace(SNAPSHOT, passes=without))
+    assert stepping.line.depth == 0
+
+
 def test_another_source_has_nothing_stepped(stepping: Stepping) -> None:
     stepping.go(after(3))
     stepping.take(Source(spec="sample:conv_net"), SNAPSHOT)

@@ -227,11 +227,11 @@ def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: Ope
     qtbot.waitUntil(lambda: len(stepping.lines("build")) >= 40, timeout=PATIENCE)
     metal = pipeline.list.row("section:build")
     assert metal is not None
-    assert f"{len(stepping.lines('build'))} passes of TVM's build" in metal.note
+    assert metal.changed == f"{len(stepping.lines('build'))} passes"
     qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_End)
     relax = window.panes.relax
     last = stepping.dots("build")[-1]
-    assert last.depth == 1
+    assert last.depth >= 1
     assert relax.context() == f"after {last.label} {last.title}"
     qtbot.waitUntil(lambda: "def main" in relax.script.code.text(), timeout=PATIENCE)
 
