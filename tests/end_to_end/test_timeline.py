@@ -37,12 +37,12 @@ def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> No
     assert "cls.matmul" in relax.script.code.text()
     assert timeline.title.text() == "1 LegalizeOps"
     assert timeline.facts.whole().endswith("8 functions changed")
-    assert relax.context() == tensorir.context() == "after 1 LegalizeOps"
+    assert relax.script.moment.text() == tensorir.context() == "after 1 LegalizeOps"
     qtbot.waitUntil(lambda: "def matmul" in tensorir.script.code.text(), timeout=PATIENCE)
 
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)
     wait_for_text(qtbot, window, "R.matmul(")
-    assert relax.context() == "before 1 LegalizeOps"
+    assert relax.script.moment.text() == "before 1 LegalizeOps"
     qtbot.waitUntil(lambda: not tensorir.script.code.text(), timeout=PATIENCE)
     assert tensorir.functions.rows()[0].cell(0).text == "main"
     assert not any("matmul" in row.cell(0).text for row in tensorir.functions.rows())
