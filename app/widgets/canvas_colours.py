@@ -10,13 +10,13 @@ Colouring = Literal["strategy", "kind"]
 """What the colours say."""
 
 
-def node_colour(theme: Theme, node: CanvasNode, colouring: Colouring) -> str:
-    """The colour of a node's bar."""
-    if colouring == "strategy" and node.strategy:
-        return strategy_colour(theme, node.strategy)
+def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) -> str:
+    """The colour of the bar of a node with a strategy, or none, and a role."""
+    if colouring == "strategy" and strategy:
+        return strategy_colour(theme, strategy)
     if colouring == "strategy":
-        return theme.faint if node.role == "constant" else theme.neutral
-    return kind_colour(theme, node.role)
+        return theme.faint if role == "constant" else theme.neutral
+    return kind_colour(theme, role)
 
 
 def node_ground(theme: Theme, node: CanvasNode) -> str:

@@ -306,14 +306,14 @@ class CanvasDrawing(PanningArea):
     def _draw_tile(self, painter: QPainter, area: QRectF, zoom: float) -> None:
         self._painter.paint(painter, area, zoom)
 
-    def _paint_still(self, painter: QPainter, area: QRectF) -> None:
+    def _paint_still(self, painter: QPainter, area: QRectF, is_frame: bool) -> None:
         zoom, origin = self.view.zoom, self.view.origin
         graph = self._index.graph
         ground = QColor(theme.current().panel)
         if len(graph.nodes) + len(graph.edges) > _SMALL:
             scene = Scene(self.viewport().rect(), origin, zoom)
-            bounds = self._index.bounds()
-            if not self._tiles.paint(painter, scene, ground, self._settled, bounds):
+            bounds, settled = self._index.bounds(), self._settled
+            if not self._tiles.paint(painter, scene, ground, settled, bounds, is_frame):
                 self.viewport().update()
         painter.translate(origin)
         painter.scale(zoom, zoom)
@@ -335,7 +335,7 @@ class CanvasDrawing(PanningArea):
             painter.scale(self.view.zoom, self.view.zoom)
             self._motion.paint(painter, area, self.view.zoom)
         else:
-            self._paint_still(painter, area)
+            self._paint_still(painter, area, event.rect() == self.viewport().rect())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -1,7 +1,6 @@
 """Edges of a graph as painter's paths, and places for their labels."""
 
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from math import hypot
 
@@ -19,6 +18,7 @@ _CORNER = 8.0
 _LABEL_GAP = 7.0
 _WIDEST_LETTER = 9.0
 _CELL = 400.0
+_LARGE_CELL = 1600.0
 
 
 class Bunch:
@@ -49,14 +49,9 @@ class Bunch:
         self.top = min(self.top, *ys)
         self.bottom = max(self.bottom, *ys)
 
-    def touches(self, area: QRectF) -> bool:
-        """Whether some of it may be in an area."""
-        return (
-            self.left < area.right()
-            and self.right > area.left()
-            and self.top < area.bottom()
-            and self.bottom > area.top()
-        )
+    def cells(self) -> Iterator[tuple[int, int]]:
+        """The large cells that it touches."""
+        return _cells(self.left, self.top, self.right, self.bottom)
 
 
 class EdgePaths:
@@ -76,15 +71,44 @@ class EdgePaths:
         self._straight: dict[int, list[QLineF]] = {}
         self._labels: dict[int, QRectF] = {}
         self._metrics = QFontMetricsF(ui_font(LABEL_PIXELS))
+        self._at: dict[str, list[int]] = {}
+        # The edge that has the label, for each source and label: what flows out of a node is the
+        # same on all its edges, and said once.
+        placed: dict[tuple[str, str], int] = {}
+        others: dict[tuple[str, str], int] = {}
         bunches: dict[tuple[int, int], Bunch] = {}
         for number, edge in enumerate(self._edges):
             x, y = edge.points[0]
             bunches.setdefault((int(x // _CELL), int(y // _CELL)), Bunch()).add(number, edge)
+            self._at.setdefault(edge.source, []).append(number)
+            self._at.setdefault(edge.target, []).append(number)
+            if edge.label:
+                said = others if edge.label_at is None else placed
+                said.setdefault((edge.source, edge.label), number)
+        self._labelled_for = {**others, **placed}
+        self._labelled = frozenset(self._labelled_for.values())
         self._bunches = list(bunches.values())
+        # Where to look for them, so that a small area is not held against all.
+        self._cells: dict[tuple[int, int], list[Bunch]] = {}
+        for bunch in self._bunches:
+            for cell in bunch.cells():
+                self._cells.setdefault(cell, []).append(bunch)
 
     def inside(self, area: QRectF) -> list[Bunch]:
         """The bunches that touch an area."""
-        return [bunch for bunch in self._bunches if bunch.touches(area)]
+        left, top, right, bottom = area.getCoords()
+        cells = list(_cells(left, top, right, bottom)) if area.width() < 20 * _LARGE_CELL else []
+        near: Iterable[Bunch] = self._bunches
+        if 0 < len(cells) < len(self._cells):
+            near = dict.fromkeys(each for at in cells for each in self._cells.get(at, ()))
+        return [
+            bunch
+            for bunch in near
+            if bunch.left < right
+            and bunch.right > left
+            and bunch.top < bottom
+            and bunch.bottom > top
+        ]
 
     def drawn(self, bunch: Bunch) -> tuple[QPainterPath, QPainterPath]:
         """Lines and arrows of a bunch, each as one path."""
@@ -138,29 +162,6 @@ class EdgePaths:
             result.append((key[1], self._labels[at]))
         return result
 
-    @cached_property
-    def _at(self) -> dict[str, list[int]]:
-        result: dict[str, list[int]] = {}
-        for number, edge in enumerate(self._edges):
-            for name in {edge.source, edge.target}:
-                result.setdefault(name, []).append(number)
-        return result
-
-    @cached_property
-    def _labelled_for(self) -> dict[tuple[str, str], int]:
-        """The edge that has the label, for each source and label."""
-        # What flows out of a node is the same on all its edges: said once.
-        result: dict[tuple[str, str], int] = {}
-        for placed in (True, False):
-            for number, edge in enumerate(self._edges):
-                if edge.label and (edge.label_at is not None) == placed:
-                    result.setdefault((edge.source, edge.label), number)
-        return result
-
-    @cached_property
-    def _labelled(self) -> frozenset[int]:
-        return frozenset(self._labelled_for.values())
-
     def _path(self, number: int) -> tuple[QPainterPath, QPainterPath]:
         found = self._paths.get(number)
         if found is None:
@@ -202,6 +203,12 @@ class EdgePaths:
                 ):
                     return False
         return True
+
+
+def _cells(left: float, top: float, right: float, bottom: float) -> Iterator[tuple[int, int]]:
+    for x in range(int(left // _LARGE_CELL), int(right // _LARGE_CELL) + 1):
+        for y in range(int(top // _LARGE_CELL), int(bottom // _LARGE_CELL) + 1):
+            yield x, y
 
 
 def label_points(edge: CanvasEdge) -> list[QPointF]:

@@ -35,6 +35,8 @@ class Minimap(QWidget):
         self._seen = QRectF()
         self._grip: QPointF | None = None
         self._picture = QPixmap()
+        # What is behind it need not be painted when it changes.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName(self.tr("Overview of the graph"))
         self.setToolTip(self.tr("Drag to move (M shows and hides this)"))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -79,23 +81,21 @@ class Minimap(QWidget):
         picture = QPixmap(self.size() * ratio)
         picture.setDevicePixelRatio(ratio)
         colours = theme.current()
-        ground = QColor(colours.panel)
-        ground.setAlphaF(0.94)
-        picture.fill(ground)
+        picture.fill(QColor(colours.panel))
         if self._index is None:
             return picture
         scale, corner = self._scale()
         painter = QPainter(picture)
         painter.setPen(Qt.PenStyle.NoPen)
-        blocks: dict[str, list[QRectF]] = {}
+        blocks: dict[tuple[str, str], list[QRectF]] = {}
         for name, rect in self._index.rects.items():
-            colour = node_colour(colours, self._index.nodes[name], self._colouring)
+            node = self._index.nodes[name]
             place = QRectF(corner + rect.topLeft() * scale, rect.size() * scale)
             place.setWidth(max(1.5, place.width()))
             place.setHeight(max(1.0, place.height()))
-            blocks.setdefault(colour, []).append(place)
-        for colour, places in blocks.items():
-            painter.setBrush(QColor(colour))
+            blocks.setdefault((node.strategy, node.role), []).append(place)
+        for (strategy, role), places in blocks.items():
+            painter.setBrush(QColor(node_colour(colours, strategy, role, self._colouring)))
             painter.drawRects(places)
         painter.end()
         return picture

@@ -122,21 +122,20 @@ class NodePainter:
         """Nodes without words: all of one colour by one call."""
         theme = current()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        bodies: list[QRectF] = []
-        bars: dict[str, list[QRectF]] = {}
-        for name in names:
-            rect = self._index.rects[name]
-            bodies.append(rect)
-            bar = QRectF(rect.left(), rect.top(), max(BAR, 3 / zoom), rect.height())
-            colour = node_colour(theme, self._index.nodes[name], self._colouring)
-            bars.setdefault(colour, []).append(bar)
+        bodies = [self._index.rects[name] for name in names]
+        width = max(BAR, 3 / zoom)
+        bars: dict[tuple[str, str], list[QRectF]] = {}
+        for name, rect in zip(names, bodies, strict=True):
+            node = self._index.nodes[name]
+            bar = QRectF(rect.left(), rect.top(), width, rect.height())
+            bars.setdefault((node.strategy, node.role), []).append(bar)
         outlined = zoom >= _OUTLINE_SCALE
         painter.setPen(QPen(QColor(theme.node_line), 0) if outlined else Qt.PenStyle.NoPen)
         painter.setBrush(QColor(ground if outlined else theme.node_line))
         painter.drawRects(bodies)
         painter.setPen(Qt.PenStyle.NoPen)
-        for colour, rects in bars.items():
-            painter.setBrush(QColor(colour))
+        for (strategy, role), rects in bars.items():
+            painter.setBrush(QColor(node_colour(theme, strategy, role, self._colouring)))
             painter.drawRects(rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
@@ -144,7 +143,7 @@ class NodePainter:
         self, painter: QPainter, node: CanvasNode, rect: QRectF, ground: str, pen: QPen
     ) -> None:
         theme = current()
-        colour = QColor(node_colour(theme, node, self._colouring))
+        colour = QColor(node_colour(theme, node.strategy, node.role, self._colouring))
         inset = 0.5 if pen.width() == 1 else 0.0
         outline = rect.adjusted(inset, inset, -inset, -inset)
         painter.setBrush(QColor(ground))

@@ -13,7 +13,7 @@ SIDE = 256
 SMALL_SIDE = 128
 """Of a tile, in pixels of the screen; of one at a scale at which it holds thousands of nodes."""
 
-BUDGET_MS = 5.0
+BUDGET_MS = 4.0
 """What missing tiles may take of a frame."""
 
 OVERVIEW = 0.08
@@ -88,7 +88,13 @@ class TileCache:
         self._levels.clear()
 
     def paint(
-        self, painter: QPainter, scene: Scene, ground: QColor, settled: bool, bounds: QRectF
+        self,
+        painter: QPainter,
+        scene: Scene,
+        ground: QColor,
+        settled: bool,
+        bounds: QRectF,
+        is_frame: bool,
     ) -> bool:
         """Paint what is seen, as far as there is time; True when nothing is missing.
 
@@ -104,6 +110,8 @@ class TileCache:
             Whether this scale will stay: only then is it drawn at exactly this one.
         bounds : QRectF
             The whole drawing: there is nothing elsewhere.
+        is_frame : bool
+            Whether all of the viewport is painted; missing tiles are not drawn for a part of it.
         """
         ratio = painter.device().devicePixelRatio()
         level = _level(scene.zoom, settled)
@@ -114,7 +122,7 @@ class TileCache:
         wanted = _inside(seen, side)
         missing = [each for each in wanted if (level, *each) not in self._tiles]
         left = len(missing)
-        if missing:
+        if missing and is_frame:
             middle = seen.center() / side
             missing.sort(key=lambda at: abs(at[0] + 0.5 - middle.x()) + abs(at[1] - middle.y()))
             left -= self._make_some(level, missing, ratio, ground)

@@ -66,10 +66,16 @@ def _frames(canvas: GraphCanvas, move: Callable[[], None]) -> Iterator[float]:
 
     The second one draws some of what the first had no time for.
     """
-    from PySide6.QtWidgets import QApplication
-
     yield milliseconds(lambda: (move(), canvas.viewport().repaint()))
-    yield milliseconds(QApplication.processEvents)
+    yield milliseconds(canvas.viewport().repaint)
+
+
+def _settle(canvas: GraphCanvas) -> None:
+    """Wait until a new scale is drawn as it stays."""
+    from PySide6.QtTest import QTest
+
+    QTest.qWait(300)
+    canvas.viewport().repaint()
 
 
 def _panned(canvas: GraphCanvas, zoom: float) -> Iterator[float]:
@@ -78,6 +84,7 @@ def _panned(canvas: GraphCanvas, zoom: float) -> Iterator[float]:
 
     canvas.set_zoom(zoom)
     canvas.centre_on(QPointF(canvas.graph().width / 2, 900 / zoom))
+    _settle(canvas)
     for by in ((0, -34), (-40, -20), (0, 60)):
         for _ in range(40):
             yield from _frames(canvas, lambda by=by: canvas._move_by(QPointF(*by)))  # type: ignore[misc]
@@ -89,6 +96,7 @@ def _zoomed(canvas: GraphCanvas) -> Iterator[float]:
 
     canvas.set_zoom(1.2)
     canvas.centre_on(QPointF(canvas.graph().width / 2, canvas.graph().height / 2))
+    _settle(canvas)
     for factor in (0.96, 1 / 0.96):
         for _ in range(90):
             yield from _frames(canvas, lambda factor=factor: canvas.zoom_by(factor))  # type: ignore[misc]
@@ -119,15 +127,12 @@ def _moving(canvas: GraphCanvas, count: int, rounds: int = 3) -> list[Figure]:
 
 
 def _selecting(canvas: GraphCanvas, count: int, rounds: int = 7) -> list[Figure]:
-    from PySide6.QtWidgets import QApplication
-
     figures = []
     for zoom in (1.0, 0.5, 0.2):
         canvas.set_selection(())
         canvas.set_zoom(zoom)
         canvas.go_home()
-        for _ in range(60):
-            QApplication.processEvents()
+        _settle(canvas)
         times = []
         for first in range(rounds):
             names = [f"n{number}" for number in range(first, first + SELECTION)]
