@@ -1,8 +1,8 @@
 """Edges of a graph as painter's paths, and places for their labels."""
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from math import hypot
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QFontMetricsF, QPainterPath
@@ -34,8 +34,10 @@ class Bunch:
 
     def __init__(self) -> None:
         self.edges: list[int] = []
-        self.left = self.top = float("inf")
-        self.right = self.bottom = float("-inf")
+        self.left: float = math.inf
+        self.top: float = math.inf
+        self.right: float = -math.inf
+        self.bottom: float = -math.inf
 
     def add(self, number: int, edge: CanvasEdge) -> None:
         """Add an edge."""
@@ -96,7 +98,7 @@ class EdgePaths:
 
     def inside(self, area: QRectF) -> list[Bunch]:
         """The bunches that touch an area."""
-        left, top, right, bottom = area.getCoords()
+        left, top, right, bottom = area.left(), area.top(), area.right(), area.bottom()
         cells = list(_cells(left, top, right, bottom)) if area.width() < 20 * _LARGE_CELL else []
         near: Iterable[Bunch] = self._bunches
         if 0 < len(cells) < len(self._cells):
@@ -282,6 +284,6 @@ def _add_corners(path: QPainterPath, points: list[tuple[float, float]]) -> None:
 
 
 def _towards(corner: tuple[float, float], end: tuple[float, float]) -> tuple[float, float]:
-    length = hypot(end[0] - corner[0], end[1] - corner[1])
+    length = math.hypot(end[0] - corner[0], end[1] - corner[1])
     share = min(_CORNER, length / 2) / length if length else 0.0
     return corner[0] + (end[0] - corner[0]) * share, corner[1] + (end[1] - corner[1]) * share

@@ -106,6 +106,9 @@ def test_keys_expand_where_the_keyboard_is(qtbot: QtBot, canvas: GraphCanvas, ke
         qtbot.keyClick(canvas, key)
     assert heard.args == [GROUP]
     assert canvas.zoom() == before
+    with qtbot.assertNotEmitted(canvas.expand_wanted):
+        qtbot.keyClick(canvas, Qt.Key.Key_Plus, Qt.KeyboardModifier.ControlModifier)
+    assert canvas.zoom() > before
 
 
 def test_minus_collapses_the_frame_around(qtbot: QtBot, canvas: GraphCanvas) -> None:
