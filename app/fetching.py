@@ -1,15 +1,15 @@
-"""What is asked of the engine about the recipe that is shown: what a page fetches when it is looked
-at, and what is written to a file."""
+"""What is asked about the recipe that is shown: what a page fetches when it is looked at, and what
+is written to a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import msgspec
 
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.requests import OnProblem, OnProgress, Requests
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.engine.protocol import (
     CatalogueParams,
@@ -23,7 +23,6 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
-from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
@@ -32,21 +31,17 @@ from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.step_records import Moment
 from lowerscope.core.translation_records import NodeTranslation
 
-OnProblem = Callable[[Problem], None]
-
 
 class Fetches:
-    """Asks the engine about the recipe that is shown.
+    """Asks about the recipe that is shown: the worker about what has to be compiled, the engine
+    about the rest.
 
     Each question returns a number, by which the answer can be dropped.
 
     Parameters
     ----------
-    engine
-        Who is asked. A method ``text`` that answers from what the engine has kept goes with a
-        method ``derived_text`` that derives what is missing.
-    worker
-        Who is asked in the same way about the passes of the build, which it has made.
+    engine, worker
+        Who is asked.
     shown
         Returns the recipe that is shown, and the metrics of its fonts.
     """
@@ -60,9 +55,21 @@ class Fetches:
         self._engine = engine
         self._worker = worker
         self._shown = shown
-        self._numbers = count(1)
-        # The request that is under way, and who was asked, by the number of the fetch.
-        self._requests: dict[int, tuple[EngineClient, int]] = {}
+        self._requests = Requests()
+
+    def compiled(
+        self,
+        view: View,
+        name: str,
+        on_text: Callable[[TextRecord], None],
+        on_problem: OnProblem,
+        on_progress: OnProgress,
+    ) -> int:
+        """Ask for the bytecode of a Relax function, or for a TensorIR function's LLVM IR or
+        assembly."""
+        recipe, _ = self._shown()
+        params = TextParams(recipe=recipe, view=view, name=name)
+        return self._requests.ask(self._worker, "text", params, on_text, on_problem, on_progress)
 
     def text(
         self,
@@ -75,7 +82,7 @@ class Fetches:
         """Ask for a text of a function, or for one of the module with an empty name."""
         recipe, _ = self._shown()
         params = TextParams(recipe=recipe, view=view, name=name, moment=moment)
-        return self._ask("text", params, on_text, on_problem, self._who_knows(moment))
+        return self._ask("text", params, on_text, on_problem, moment)
 
     def functions(
         self,
@@ -86,7 +93,7 @@ class Fetches:
         """Ask for the functions of the module at a moment."""
         recipe, _ = self._shown()
         params = FunctionsParams(recipe=recipe, moment=moment)
-        return self._ask("functions", params, on_functions, on_problem, self._who_knows(moment))
+        return self._ask("functions", params, on_functions, on_problem, moment)
 
     def catalogue(
         self, on_types: Callable[[tuple[PassType, ...]], None], on_problem: OnProblem
@@ -115,7 +122,7 @@ class Fetches:
             expanded=expanded,
             fits=fits or FITS,
         )
-        return self._ask("graph", params, on_graph, on_problem, self._who_knows(moment))
+        return self._ask("graph", params, on_graph, on_problem, moment)
 
     def difference(
         self,
@@ -125,8 +132,8 @@ class Fetches:
     ) -> int:
         """Ask for the difference of two modules."""
         params = DifferenceParams(old=sides[0], new=sides[1])
-        client = self._who_knows(*(side.moment for side in sides))
-        return self._ask("difference", params, on_difference, on_problem, client)
+        moments = (side.moment for side in sides)
+        return self._ask("difference", params, on_difference, on_problem, *moments)
 
     def graph_difference(
         self,
@@ -140,8 +147,8 @@ class Fetches:
         params = GraphDifferenceParams(
             old=sides[0], new=sides[1], function=function, metrics=metrics
         )
-        client = self._who_knows(*(side.moment for side in sides))
-        return self._ask("graph_difference", params, on_difference, on_problem, client)
+        moments = (side.moment for side in sides)
+        return self._ask("graph_difference", params, on_difference, on_problem, *moments)
 
     def values(
         self, name: str, on_values: Callable[[ValuesRecord], None], on_problem: OnProblem
@@ -161,9 +168,15 @@ class Fetches:
 
     def drop(self, number: int) -> None:
         """Forget about what is no longer looked at."""
-        if number in self._requests:
-            client, request = self._requests.pop(number)
-            client.drop(request)
+        self._requests.drop(number)
+
+    def cancel(self) -> None:
+        """Stop compiling what is looked at."""
+        self._requests.cancel_all(self._worker)
+
+    def replace(self) -> None:
+        """Give up compiling for the recipe that was shown until now."""
+        self._requests.replace_all(self._worker)
 
     def save_values(
         self, name: str, file: str, on_path: Callable[[str], None], on_problem: OnProblem
@@ -181,34 +194,14 @@ class Fetches:
         params = RuleParams(recipe=recipe, node=node, file=file)
         self._engine.request("write_rule", params, on_line, on_problem)
 
-    def _who_knows(self, *moments: Moment | None) -> EngineClient:
-        built = any(moment is not None and moment.clock == "build" for moment in moments)
-        return self._worker if built else self._engine
-
     def _ask(
         self,
         method: str,
         params: msgspec.Struct,
         on_record: Callable[[Any], None],
         on_problem: OnProblem,
-        client: EngineClient | None = None,
+        *moments: Moment | None,
     ) -> int:
-        asked = client or self._engine
-        number = next(self._numbers)
-
-        def take_record(record: Any) -> None:
-            self._requests.pop(number, None)
-            on_record(record)
-
-        def take_problem(problem: Problem) -> None:
-            if problem.code == "not-kept" and number in self._requests:
-                # It is a new one: what leads to the record has to be derived again.
-                request = asked.request(f"derived_{method}", params, take_record, take_problem)
-                self._requests[number] = (asked, request)
-            else:
-                self._requests.pop(number, None)
-                on_problem(problem)
-
-        request = asked.request(method, params, take_record, take_problem)
-        self._requests[number] = (asked, request)
-        return number
+        built = any(moment is not None and moment.clock == "build" for moment in moments)
+        client = self._worker if built else self._engine
+        return self._requests.ask(client, method, params, on_record, on_problem)

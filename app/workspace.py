@@ -21,6 +21,7 @@ from lowerscope.app.history import History
 from lowerscope.app.outcomes import Outcomes
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
+from lowerscope.app.requests import REPLACED_MS
 from lowerscope.app.selection import Links, Selection
 from lowerscope.app.stepping import Stepping
 from lowerscope.core.engine.protocol import RunParams, SnapshotParams
@@ -37,10 +38,6 @@ class Activity:
 
     text: str = ""
     fraction: float | None = None
-
-
-REPLACED_MS = 3000
-"""A child that is still at work on what nobody wants any more is killed after so long."""
 
 
 @dataclass(frozen=True)
@@ -292,6 +289,7 @@ class Workspace(QObject):
         run = self._run_of(change.recipe, snapshot)
         self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
         self._links = Links(snapshot)
+        self.fetches.replace()
         if run is not self._run:
             self._run = run
             self.run_changed.emit()
@@ -423,6 +421,7 @@ class Workspace(QObject):
             self.engine.cancel(self._replay_request)
         if self._run_request is not None:
             self.worker.cancel(self._run_request)
+        self.fetches.cancel()
 
     # Children
 

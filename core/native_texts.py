@@ -200,7 +200,7 @@ def _record(
         head.append((f"{remark} Lines are not tied to loops: alone, it compiles differently.", ""))
     else:
         head += [
-            (f"{remark} {text}", part.id)
+            (f"{remark} {text}", "" if part.id in present else part.id)
             for part in parts
             if part.kind == "loop" and (text := _fate(part, present, origins.kept))
         ]
@@ -248,17 +248,26 @@ def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
 def _spans(
     lines: Sequence[str], chains: Sequence[Chain], numbers: Sequence[int], parts: Sequence[Part]
 ) -> list[Span]:
-    """Return the spans of loops and blocks: unbroken runs of lines, outer loops first."""
+    """Return the spans of loops and blocks: unbroken runs of lines, outer loops first.
+
+    A block has the lines of the loop around it, which comes after it: what is pointed at in code
+    is the loop.
+    """
     loops = [part.id for part in parts if part.kind == "loop"]
-    runs: dict[str, list[tuple[int, int]]] = {}
-    for loop in loops:
-        runs[loop] = list(_runs(lines, [loop in chain for chain in chains], numbers))
-    spans = [Span(entity=loop, first=a, last=b) for loop in loops for a, b in runs[loop]]
+    runs = {
+        loop: list(_runs(lines, [loop in chain for chain in chains], numbers)) for loop in loops
+    }
+    blocks: dict[str, list[str]] = {}
     for part in parts:
         if part.kind == "block":
             loop = _loop_of(part, parts, lambda each: bool(runs[each]))
-            spans += [Span(entity=part.id, first=a, last=b) for a, b in runs.get(loop, ())]
-    return spans
+            blocks.setdefault(loop, []).append(part.id)
+    return [
+        Span(entity=entity, first=first, last=last)
+        for loop in loops
+        for entity in (*blocks.get(loop, ()), loop)
+        for first, last in runs[loop]
+    ]
 
 
 def _runs(

@@ -103,9 +103,10 @@ class Pipeline:
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
         self._check_kept(recipe, progress)
-        stages = self.stages(recipe, progress)
-        if needs_build(view, moment) and stages.build_key not in self._memo:
-            raise LowerscopeError("the build is not kept", code="not-kept")
+        key = _text_key(self.stages(recipe, progress), view, name, moment)
+        # To write it takes compiling, which waits until a run has been measured.
+        if needs_build(view, moment) and key not in self._memo:
+            raise LowerscopeError("the text is not kept", code="not-kept")
         return self.derived_text(recipe, view, name, progress, moment)
 
     def derived_text(
@@ -129,10 +130,9 @@ class Pipeline:
             If there is no such function, or it cannot be written in that way, with the reason.
         """
         stages = self.stages(recipe, progress)
-        parent = stages.build_key if needs_build(view, moment) else stages.transform_key
         return stages.keep(
             "text",
-            key_of("text", parent, view, name, moment),
+            _text_key(stages, view, name, moment),
             lambda: write_text(stages, view, name, moment),
             lambda text: 2 * len(text.text),
         )
@@ -151,7 +151,7 @@ class Pipeline:
         LowerscopeError
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
-        self._check_kept(recipe, progress)
+        self._check_kept(recipe, progress, moment)
         return self.derived_functions(recipe, moment, progress)
 
     def derived_functions(
@@ -308,19 +308,15 @@ class Pipeline:
         """
         return save_array(as_array(find_tensor(self.stages(recipe, progress), name)), file)
 
-    def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
-        if self.stages(recipe, progress).transform_key not in self._memo:
+    def _check_kept(self, recipe: Recipe, progress: Progress, moment: Moment | None = None) -> None:
+        stages = self.stages(recipe, progress)
+        built = moment is not None and moment.clock == "build"
+        if (stages.build_key if built else stages.transform_key) not in self._memo:
             raise LowerscopeError("the module is not kept", code="not-kept")
 
     def _check_sides(self, old: Side, new: Side, progress: Progress) -> None:
         for side in (old, new):
-            self._check_kept(side.recipe, progress)
-            if side.moment is not None and side.moment.clock == "build":
-                self._check_built(side.recipe, progress)
-
-    def _check_built(self, recipe: Recipe, progress: Progress) -> None:
-        if self.stages(recipe, progress).build_key not in self._memo:
-            raise LowerscopeError("the build is not kept", code="not-kept")
+            self._check_kept(side.recipe, progress, side.moment)
 
     def write_rule(self, recipe: Recipe, node: str, file: str, progress: Progress) -> SourceLine:
         """Write a working rule for a node into a file: see `rule_files.write_rule`."""
@@ -340,3 +336,8 @@ class Pipeline:
         """Build, run on the CPU, compare with torch, and time both: see `core.runs`."""
         use_threads(recipe.threads)
         return run_all(self.stages(recipe, progress), recipe, progress)
+
+
+def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
+    parent = stages.build_key if needs_build(view, moment) else stages.transform_key
+    return key_of("text", parent, view, name, moment)

@@ -38,6 +38,7 @@ class FetchedPage(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._view: View = view
+        self._kind = "relax" if view == "bytecode" else "tir"
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self.script = ScriptPage(workspace, name)
         self.column = QVBoxLayout(self)
@@ -75,7 +76,7 @@ class FetchedPage(QWidget):
         name = self._fetching.shown
         self.script.show_text(
             record,
-            f"tir:{name}" if name and self._view != "source" else "",
+            f"{self._kind}:{name}" if name and self._view != "source" else "",
             stay=before == name and not empty,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.views.compiled_page import CompiledPage
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import GraphPage
@@ -29,6 +30,8 @@ class RelaxView(Pane):
             workspace, "script", self.tr("Relax script after the passes"), self.set_busy
         )
         self.add_page("after", self.tr("After passes"), self.after)
+        self.bytecode = CompiledPage(workspace, "bytecode", self.tr("Bytecode"), self.set_busy)
+        self.add_page("bytecode", self.tr("Bytecode"), self.bytecode)
         self.set_current("script")
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
@@ -40,6 +43,7 @@ class RelaxView(Pane):
         snapshot = self._workspace.snapshot
         self.builder.show_nothing()
         self.after.show_nothing()
+        self.bytecode.show_nothing()
         if snapshot is None:
             self.graph.show_nothing()
             self.script.show_text(None)
@@ -50,6 +54,7 @@ class RelaxView(Pane):
         self.builder.show_text_of("", self._workspace.stepping.moment)
         if any(each.id == "relax:main" for each in snapshot.functions):
             self.after.show_text_of("main")
+            self.bytecode.show_text_of("main")
         self._show_context()
 
     def _show_moment(self) -> None:
@@ -66,6 +71,7 @@ class RelaxView(Pane):
         self.script.show_selection()
         self.builder.script.show_selection()
         self.after.script.show_selection()
+        self.bytecode.script.show_selection()
 
     def _show_context(self) -> None:
         snapshot, selection = self._workspace.snapshot, self._workspace.selection

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.views.called_by import CalledBy
+from lowerscope.app.views.compiled_page import CompiledPage
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
@@ -40,6 +41,8 @@ class TensorIRView(Pane):
             "script": FetchedPage(workspace, "script", self.tr("TensorIR script"), self.set_busy),
             "numpy": FetchedPage(workspace, "numpy", self.tr("NumPy loops"), self.set_busy),
             "te": FetchedPage(workspace, "te", self.tr("Tensor expressions"), self.set_busy),
+            "llvm": CompiledPage(workspace, "llvm", self.tr("LLVM IR"), self.set_busy),
+            "asm": CompiledPage(workspace, "asm", self.tr("Assembly"), self.set_busy),
         }
         self.script = self.texts["script"].script
         for page in self.texts.values():
@@ -63,6 +66,8 @@ class TensorIRView(Pane):
         self.add_page("script", self.tr("Script"), self.texts["script"])
         self.add_page("numpy", self.tr("NumPy"), self.texts["numpy"])
         self.add_page("te", self.tr("TE"), self.texts["te"])
+        self.add_page("llvm", self.tr("LLVM"), self.texts["llvm"])
+        self.add_page("asm", self.tr("Assembly"), self.texts["asm"])
         self.add_page("functions", self.tr("Functions"), self.functions)
         self.library = LibraryPage(workspace)
         self.add_page("library", self.tr("Library"), self.library)

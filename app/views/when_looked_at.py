@@ -64,6 +64,10 @@ class WhenLookedAt(QObject):
             self._again = None
             self._fetch()
 
+    def fetch_again(self) -> None:
+        """Ask once more for what did not come."""
+        self._fetch()
+
     def forget(self) -> None:
         """Want nothing any more, and count what is shown as out of date."""
         self._drop()

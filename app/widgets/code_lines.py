@@ -44,7 +44,8 @@ class Spans:
         self._cut(tuple(spans))
 
     def innermost(self, line: int) -> str:
-        """The entity of the smallest span that has this line, or ``""``."""
+        """The entity of the smallest span that has this line, or ``""``; of several with the same
+        lines, that of the last."""
         index = bisect_right(self._begins, line) - 1
         return self._innermost[index] if index >= 0 else ""
 
@@ -64,11 +65,12 @@ class Spans:
         for line in lines:
             while following < len(begins) and spans[begins[following]].first == line:
                 index = begins[following]
-                heappush(around, (spans[index].last - spans[index].first, index))
+                # Of those with the same lines, the later one is inside.
+                heappush(around, (spans[index].last - spans[index].first, -index))
                 following += 1
-            while around and spans[around[0][1]].last < line:
+            while around and spans[-around[0][1]].last < line:
                 heappop(around)
-            entity = spans[around[0][1]].entity if around else ""
+            entity = spans[-around[0][1]].entity if around else ""
             self._begins.append(line)
             self._innermost.append(entity)
         for span in spans:

@@ -113,13 +113,15 @@ class Highlighter:
             start = len(line) if close < 0 else close + len(quote)
             ranges.append(self._range(0, _units(line[:start]), "string"))
         wide = not line.isascii()
-        for offset, token, value in self._lexer.get_tokens_unprocessed(line[start:]):
+        # Lexers know remarks by the end of their line.
+        for offset, token, value in self._lexer.get_tokens_unprocessed(f"{line[start:]}\n"):
             name = _colour_of(str(token))
-            if name is not None and value.strip():
+            word = value.rstrip("\n")
+            if name is not None and word.strip():
                 begin = start + offset
-                length = len(value)
+                length = len(word)
                 if wide:
-                    begin, length = _units(line[:begin]), _units(value)
+                    begin, length = _units(line[:begin]), _units(word)
                 ranges.append(self._range(begin, length, name))
         return ranges
 

@@ -196,6 +196,6 @@ def _with_names(
                 votes[blocks[later.source]] += 1
                 first = later.source if first is None else first
         block = votes.most_common(1)[0][0] if votes else ""
-        text = f"{line.text:40}{remark} %{block}" if block else line.text
+        text = f"{line.text:14}{remark} %{block}" if block else line.text
         named.append(AssemblyLine(text, first if block else None, line.label))
     return named

@@ -14,6 +14,7 @@ _SHARED = "__tvm_set_raised"
 _DEBUG_RECORD = re.compile(r" +#dbg_")
 _ATTACHMENT = re.compile(r",? ![a-z][\w.]* !\d+")
 _LOCATION = re.compile(r"!dbg !(\d+)")
+_WIDE_REMARK = re.compile(r" {3,}; ")
 _LABEL = re.compile(r'"?([\w.$-]+)"?:(?: |$)')
 
 
@@ -118,7 +119,7 @@ def _function(name: str, lines: Sequence[str]) -> LlvmFunction:
         label = _LABEL.match(line)
         if label is not None:
             block = label[1]
-            text = line
+            text = _WIDE_REMARK.sub("  ; ", line)
         else:
             text = _ATTACHMENT.sub("", line)
         inside = block if line not in (lines[0], "}") and line else ""

@@ -87,5 +87,8 @@ def test_each_function_can_be_read_after_each_pass(pipeline: Pipeline) -> None:
     last = text("", len(steps))
     assert "R.vm.kill_object" in last
     assert "R.vm.kill_object" not in text("", 0)
+    lowering = number["s_tir.LowerInitBlock"]
+    build = pipeline.stages(MLP).recorded
+    assert build.module_before(lowering)["dense"].same_as(build.runs[lowering - 1].before["dense"])
     with pytest.raises(LowerscopeError, match="no step 500"):
         text("dense", 500)

@@ -1,0 +1,90 @@
+"""A text of what was compiled: bytecode, LLVM IR or assembly, which takes the worker some time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.views.fetched_page import FetchedPage
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
+from lowerscope.core.records import TextRecord, View
+from lowerscope.core.step_records import Moment
+
+WAITING_MS = 150
+"""What takes longer than this says what is under way."""
+
+
+class CompiledPage(FetchedPage):
+    """A fetched page that says what the worker is at, and can stop it.
+
+    It shows what TVM's build ended in, at whatever step the other pages are.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        view: View,
+        name: str,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(workspace, view, name, set_busy, parent)
+        empty = self.script.code.empty
+        self.cancel = empty.add_action(self.tr("Cancel"), self._cancel)
+        self.again = empty.add_action(self.tr("Compile"), self._compile, primary=True)
+        self._offer()
+        self._timer = QTimer(self, singleShot=True, interval=WAITING_MS)
+        self._timer.timeout.connect(self._show_waiting)
+
+    def show_text_of(self, name: str, moment: Moment | None = None) -> None:
+        """Show the code of a function, compiled when the page is looked at."""
+        super().show_text_of(name)
+
+    def show_nothing(self, title: str = "", hint: str = "") -> None:
+        """Show an empty page with a reason."""
+        self._timer.stop()
+        self._offer()
+        super().show_nothing(title, hint)
+
+    def _ask(self, name: str, _moment: Moment | None) -> int:
+        self._timer.start()
+        return self._workspace.fetches.compiled(
+            self._view, name, self._take_text, self._take_problem, self._note_progress
+        )
+
+    def _show_waiting(self) -> None:
+        busy = self._workspace.running
+        hint = self.tr("The worker is running the model; this comes after it.") if busy else ""
+        self._say(self.tr("Building…"), hint)
+
+    def _note_progress(self, text: str, _fraction: float | None) -> None:
+        if not self._timer.isActive():
+            self._say(self.tr("Building…"), text)
+
+    def _say(self, title: str, hint: str) -> None:
+        self._offer(self.cancel)
+        self.script.code.set_empty(title, hint)
+        self.script.show_text(None)
+
+    def _take_text(self, record: TextRecord) -> None:
+        self._timer.stop()
+        self._offer()
+        super()._take_text(record)
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._timer.stop()
+        super()._take_problem(problem)
+        self._offer(self.again if problem.code in ("cancelled", "crashed") else None)
+
+    def _offer(self, action: QWidget | None = None) -> None:
+        for each in (self.cancel, self.again):
+            each.setVisible(each is action)
+
+    def _cancel(self) -> None:
+        self._workspace.fetches.cancel()
+
+    def _compile(self) -> None:
+        self._fetching.fetch_again()

@@ -1,0 +1,181 @@
+"""LLVM IR, assembly and bytecode in the window, compiled when they are looked at."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.compiled_page import CompiledPage
+from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+ENDLESS = """
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tirx as T
+
+
+@I.ir_module(s_tir=True)
+class Endless:
+    @T.prim_func(s_tir=True)
+    def slow(A: T.Buffer((100000000,), "float32"), B: T.Buffer((100000000,), "float32")):
+        for i in T.unroll(100000000):
+            with T.sblock("body"):
+                v = T.axis.spatial(100000000, i)
+                B[v] = A[v] + T.float32(1.0)
+
+    @R.function
+    def main(a: R.Tensor((100000000,), "float32")):
+        cls = Endless
+        with R.dataflow():
+            b = R.call_tir(cls.slow, (a,), R.Tensor((100000000,), "float32"))
+            R.output(b)
+        return b
+"""
+
+
+def click_tab(qtbot: QtBot, pane: Pane, key: str) -> None:
+    tabs = pane.header.tabs
+    if key in tabs.hidden_tabs():
+        pane.set_current(key)
+    else:
+        qtbot.mouseClick(tabs.tab(key), Qt.MouseButton.LeftButton)
+
+
+def click_line(qtbot: QtBot, code: CodeView, line: int) -> None:
+    """Click a line, counted from 1, with the mouse."""
+    code.go_to_line(line)
+    port = code.editor.viewport()
+    heights = (y for y in range(port.height()) if code.editor.line_at(y) == line - 1)
+    qtbot.mouseClick(port, Qt.MouseButton.LeftButton, pos=QPoint(60, next(heights) + 4))
+
+
+def compiled(qtbot: QtBot, page: CompiledPage, there: str) -> list[str]:
+    code = page.script.code
+    qtbot.waitUntil(lambda: there in code.text(), timeout=PATIENCE)
+    return code.text().splitlines()
+
+
+def marked_in(code: CodeView) -> list[str]:
+    lines = code.text().splitlines()
+    return [text for number, text in enumerate(lines) if code.editor.is_selected(number)]
+
+
+def page_of(window: MainWindow, key: str) -> CompiledPage:
+    page = window.panes.tensorir.texts[key]
+    assert isinstance(page, CompiledPage)
+    return page
+
+
+def test_a_line_of_assembly_leads_to_its_loop_and_back(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    pane, workspace = window.panes.tensorir, window.workspace
+    workspace.select(("fx:linear0",))
+    click_tab(qtbot, pane, "asm")
+    asm = page_of(window, "asm")
+    lines = compiled(qtbot, asm, "__tvm_ffi_dense:")
+    assert "__tvm_ffi_add" not in asm.script.code.text()
+
+    # From a line of assembly to the loop, and to its line of the script.
+    body = next(number for number, line in enumerate(lines, 1) if line.endswith("%for_body_k"))
+    multiply = next(n for n in range(body, len(lines)) if "mulss" in lines[n - 1])
+    click_line(qtbot, asm.script.code, multiply)
+    assert workspace.selection.chosen == ("tir:dense/T_matmul_NT/k",)
+    assert lines[multiply - 1] in marked_in(asm.script.code)
+    click_tab(qtbot, pane, "script")
+    script = pane.texts["script"].script.code
+    qtbot.waitUntil(lambda: any("T.grid" in line for line in marked_in(script)), timeout=PATIENCE)
+
+    # And in LLVM IR, whose block carries the loop's name.
+    click_tab(qtbot, pane, "llvm")
+    llvm = page_of(window, "llvm")
+    compiled(qtbot, llvm, "@__tvm_ffi_dense(")
+    marked = marked_in(llvm.script.code)
+    assert any(line.startswith("for_body_k:") for line in marked)
+    assert not any("__tvm_ffi_dense" in line for line in marked)
+
+    # From the script to the code: the block that is computed in that loop.
+    click_tab(qtbot, pane, "script")
+    block = next(
+        number
+        for number, line in enumerate(script.text().splitlines(), 1)
+        if 'T.sblock("T_matmul_NT")' in line
+    )
+    click_line(qtbot, script, block)
+    assert workspace.selection.chosen == ("tir:dense/T_matmul_NT",)
+    click_tab(qtbot, pane, "asm")
+    assert any("mulss" in line for line in marked_in(asm.script.code))
+
+    # The next function has its own, from the same build.
+    workspace.select(("tir:te_relu",))
+    lines = compiled(qtbot, asm, "__tvm_ffi_te_relu:")
+    assert not any("dense" in line for line in lines)
+
+
+def test_a_call_of_the_bytecode_is_its_binding_and_its_function(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    pane, workspace = window.panes.relax, window.workspace
+    click_tab(qtbot, pane, "bytecode")
+    lines = compiled(qtbot, pane.bytecode, "@main:")
+    code = pane.bytecode.script.code
+    call = next(n for n, line in enumerate(lines, 1) if re.match(r" +call +te_relu ", line))
+    click_line(qtbot, code, call)
+    assert workspace.selection.chosen == ("relax:main/lv2",)
+    assert {"fx:relu", "tir:te_relu"} <= workspace.selection.linked
+    assert window.panes.fx.graph.canvas.selection() == {"fx:relu"}
+    # And back: a node marks the calls that it makes.
+    workspace.select(("fx:linear0",))
+    called = [line.split()[1] for line in marked_in(code)]
+    assert called == ["dense", "add"]
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_a_build_that_does_not_end_can_be_cancelled(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "endless.py"
+    path.write_text(ENDLESS)
+    window = open_window(str(path))
+    pane, worker = window.panes.tensorir, window.workspace.worker
+    window.workspace.select(("tir:slow",))
+    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
+    before = worker.pid
+    click_tab(qtbot, pane, "asm")
+    asm = page_of(window, "asm")
+    empty = asm.script.code.empty
+    qtbot.waitUntil(lambda: asm.cancel.isVisible(), timeout=PATIENCE)
+    assert empty.accessibleName() == "Building…"
+    # The worker is where nothing can be asked of it.
+    qtbot.waitUntil(lambda: empty.accessibleDescription() == "Compiling", timeout=PATIENCE)
+    qtbot.mouseClick(asm.cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: asm.again.isVisible(), timeout=PATIENCE)
+    assert empty.accessibleName() == "Cancelled"
+    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
+    assert worker.pid != before
+
+    # Another model does not wait for what was looked at before.
+    qtbot.mouseClick(asm.again, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: empty.accessibleDescription() == "Compiling", timeout=PATIENCE)
+    window.open_source("sample:matmul_relu")
+    wait_for_records(qtbot, window)
+    compiled(qtbot, asm, "__tvm_ffi_")
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+
+
+def test_what_has_no_code_says_why(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="library")
+    window.workspace.select(("fx:relu",))
+    click_tab(qtbot, window.panes.tensorir, "llvm")
+    empty = page_of(window, "llvm").script.code.empty
+    qtbot.waitUntil(lambda: "is a library function" in empty.accessibleName(), timeout=PATIENCE)
