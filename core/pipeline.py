@@ -183,7 +183,7 @@ class Pipeline:
         LowerscopeError
             With the code ``"not-kept"`` if it would have to be derived first.
         """
-        self._check_kept(recipe, progress)
+        self._check_kept(recipe, progress, moment)
         return self.derived_graph(recipe, metrics, progress, graph, moment, opening)
 
     def derived_graph(
