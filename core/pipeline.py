@@ -203,7 +203,9 @@ class Pipeline:
             If there is none: of a source without torch there is no FX graph.
         """
         stages = self.stages(recipe, progress)
-        of = stages.lower_key if moment is None else stages.transform_key
+        of = stages.lower_key
+        if moment is not None:
+            of = stages.build_key if moment.clock == "build" else stages.transform_key
         return stages.keep(
             "graph",
             key_of("graph", of, metrics, graph, moment, opening.expanded, opening.fits),
