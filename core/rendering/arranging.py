@@ -7,7 +7,7 @@ which they run outside, and leave it so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 from lowerscope.core.rendering.layering import Layering, Wiring, layering
@@ -44,21 +44,29 @@ class Arranged:
 
 
 def arranged(
-    scope: Scope, check: Callable[[], None], bands: Sequence[int] | None = None
+    scope: Scope,
+    constants: Set[int],
+    check: Callable[[], None],
+    bands: Sequence[int] | None = None,
 ) -> Arranged:
-    """Return a scope with its layers, and the order within them."""
-    result = _layered(scope, check, bands)
+    """Return a scope with its layers, and the order within them; see `Scope.wiring`."""
+    result = _layered(scope, constants, check, bands)
     _order(result, (), (), check)
     return result
 
 
-def _layered(scope: Scope, check: Callable[[], None], bands: Sequence[int] | None) -> Arranged:
+def _layered(
+    scope: Scope,
+    constants: Set[int],
+    check: Callable[[], None],
+    bands: Sequence[int] | None = None,
+) -> Arranged:
     frames = {
-        vertex: _layered(item, check, None)
+        vertex: _layered(item, constants, check)
         for vertex, item in enumerate(scope.items)
         if isinstance(item, Scope)
     }
-    wiring = scope.wiring(bands)
+    wiring = scope.wiring(constants, bands)
     graph = layering(wiring, check, [1] * wiring.boxes)
     spans = _spans(graph, frames)
     if max(spans, default=1) > 1:

@@ -70,7 +70,10 @@ def graph_record(
     left = collapse(boxes, flows, items, expanded, {} if modules is None else modules.kinds)
     widths = {box.id: _width(box, metrics) for box in left.boxes}
     placed = layout(
-        [NodeSize(box.id, widths[box.id], HEIGHT) for box in left.boxes],
+        [
+            NodeSize(box.id, widths[box.id], HEIGHT, constant=box.kind == "constant")
+            for box in left.boxes
+        ],
         [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in left.flows],
         check,
         [_enclosed(item, metrics) for item in left.items],

@@ -10,7 +10,7 @@ from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.records import FxNode
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.collapsing import BoxText, Flow
-from lowerscope.core.rendering.fx_labels import Label, Values, label_of
+from lowerscope.core.rendering.fx_labels import Label, NodeValue, Values, label_of, operator_name
 from lowerscope.core.rendering.hierarchy import FITTING, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.shapes import extents, short_dtypes, tensor_label
@@ -18,6 +18,11 @@ from lowerscope.core.rendering.shapes import extents, short_dtypes, tensor_label
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
+_PLAIN = frozenset({"int", "float", "bool", "str", "dtype", "device", "none", "Size"})
+_SHAPE_QUERIES = frozenset(
+    {"size", "shape", "dim", "ndim", "numel", "nelement", "len", "dtype", "device"}
+    | {"sym_size", "sym_numel", "sym_stride"}
+)
 _SHORT = {"weight": "w", "bias": "b", "running_mean": "mean", "running_var": "var"}
 
 
@@ -32,8 +37,10 @@ def fx_graph(
 ) -> GraphRecord:
     """Lay out the graph of `graph_module`; the id of a box is that of its node.
 
-    A ``get_attr`` node that one other node uses has no box: it is named in the subtitle of that
-    node's. What depends on nothing but such constants is of the kind ``constant``.
+    Weights and scalars have no box: a ``get_attr`` node, and what asks for the shape of a value or
+    reckons with it, is named in the subtitles of the nodes that use it, and is a member of their
+    boxes. What is returned has a box in any case. What depends on nothing but constants is of the
+    kind ``constant``.
 
     Parameters
     ----------
@@ -53,9 +60,7 @@ def fx_graph(
         Which modules are expanded.
     """
     records = {record.name: record for record in nodes}
-    folded = {
-        node for node in graph_module.graph.nodes if node.op == "get_attr" and len(node.users) == 1
-    }
+    folded = _folded(graph_module, values)
     constant: set[Node] = set()
     boxes: list[BoxText] = []
     flows: list[Flow] = []
@@ -77,6 +82,7 @@ def fx_graph(
                 subtitle=_subtitle(node, record, graph_module, values, folded),
                 kind=_kind(node, node in constant),
                 strategy=record.strategy,
+                members=tuple(records[each.name].id for each in _inside(node, folded)),
             )
         )
         flows.extend(
@@ -86,6 +92,47 @@ def fx_graph(
         )
     modules = Modules(paths, kinds, opening)
     return graph_record(boxes, flows, metrics, check, modules=modules)
+
+
+def _folded(graph_module: GraphModule, values: Values) -> set[Node]:
+    """Return the nodes that have no box of their own."""
+    folded: set[Node] = set()
+    for node in graph_module.graph.nodes:
+        if not node.users or any(user.op == "output" for user in node.users):
+            continue
+        if node.op == "get_attr" or (
+            node.op in ("call_function", "call_method")
+            and _is_plain(values.get(node.name))
+            and (_asks_for_shape(node) or all(each in folded for each in node.all_input_nodes))
+        ):
+            folded.add(node)
+    return folded
+
+
+def _is_plain(value: NodeValue | None) -> bool:
+    """Return whether a value is a number, a shape or the like, or a tuple of such."""
+    if value is None or value.shape is not None:
+        return False
+    parts = value.text.strip("()").split(", ")
+    return all(part in _PLAIN or part.startswith("shape ") for part in parts)
+
+
+def _asks_for_shape(node: Node) -> bool:
+    if node.target is getattr:
+        return node.args[1] in _SHAPE_QUERIES
+    return operator_name(node.target) in _SHAPE_QUERIES
+
+
+def _inside(node: Node, folded: set[Node]) -> list[Node]:
+    """Return the folded nodes that lead to `node`, in order of discovery."""
+    found: dict[Node, None] = {}
+    waiting = [node]
+    while waiting:
+        for each in waiting.pop().all_input_nodes:
+            if each in folded and each not in found:
+                found[each] = None
+                waiting.append(each)
+    return list(found)
 
 
 def _kind(node: Node, constant: bool) -> str:
@@ -102,6 +149,20 @@ def _subtitle(
     if node.op == "output":
         return short_dtypes(record.type)
     label = label_of(node, graph_module, values)
+    scalars = [
+        each.name for each in node.all_input_nodes if each in folded and each.op != "get_attr"
+    ]
+    return " · ".join(
+        part
+        for part in (_described(node, label, graph_module, values, folded), ", ".join(scalars))
+        if part
+    )
+
+
+def _described(
+    node: Node, label: Label, graph_module: GraphModule, values: Values, folded: set[Node]
+) -> str:
+    """Return what a node is, with its weights."""
     if node.op == "call_module":
         module = graph_module.get_submodule(str(node.target))
         shapes = [
@@ -112,7 +173,7 @@ def _subtitle(
     shapes = [
         (str(each.target).rpartition(".")[2], _shape(each, values))
         for each in node.all_input_nodes
-        if each in folded
+        if each in folded and each.op == "get_attr"
     ]
     return _with_weights(label, shapes) if label.sizes or not label.options else str(label)
 

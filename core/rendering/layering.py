@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from lowerscope.core.rendering.bands import banded_layers
 
+_AFAR = 1_000_000
+"""A length, in layers, that no path within a graph has."""
+
 _WORTH_SLIDING = 4
 """In layers; below that it looks better when branches begin in one row."""
 
@@ -39,6 +42,8 @@ class Wiring:
         Whether there is a frame around it all: a layer of ports at either end, even if it is empty.
     bands
         The band of each box, or nothing: all layers of a band are below those of lower ones.
+    constants
+        Boxes that no spine begins with.
     """
 
     boxes: int
@@ -47,6 +52,7 @@ class Wiring:
     outs: int = 0
     framed: bool = False
     bands: Sequence[int] | None = None
+    constants: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,13 @@ class Layering:
         From a part of a box that reaches through several layers to the part below it.
     owner
         The box that a lower part belongs to.
+    carries
+        The box or port whose value runs at each vertex.
     bottom
         The lowest part of each box or port.
     depth, height
-        The longest path from a source, and to a sink, through each box or port, in layers.
+        The longest path from a source, and to a sink, through each box or port, in layers; what
+        comes in from above comes from afar, and constants do not count.
     """
 
     boxes: int
@@ -84,6 +93,7 @@ class Layering:
     chains: list[list[int]]
     parts: dict[int, int]
     owner: dict[int, int]
+    carries: list[int]
     bottom: list[int]
     depth: list[int]
     height: list[int]
@@ -132,7 +142,15 @@ def layering(wiring: Wiring, check: Callable[[], None], spans: Sequence[int]) ->
     )
     _place_ports(wiring, layers, span)
     check()
-    return _with_chains(wiring, layers, span, depth, height)
+    spine = [0] * count
+    for vertex in wiring.constants:
+        spine[vertex] = -_AFAR
+    for port in range(wiring.ins):
+        spine[wiring.boxes + port] = _AFAR
+    for vertex in order:
+        if predecessors[vertex]:
+            spine[vertex] = max([spine[source] + span[source] for source in predecessors[vertex]])
+    return _with_chains(wiring, layers, span, spine, height)
 
 
 def _topological(successors: list[list[int]], predecessors: list[list[int]]) -> list[int]:
@@ -242,11 +260,13 @@ def _with_chains(
     down: list[list[int]] = [[] for _ in range(count)]
     parts: dict[int, int] = {}
     owner: dict[int, int] = {}
+    carries = list(range(count))
     bottom = list(range(count))
 
     def below(vertex: int, layer: int) -> int:
         added = len(layer_of)
         layer_of.append(layer)
+        carries.append(carries[vertex])
         up.append([vertex])
         down.append([])
         down[vertex].append(added)
@@ -280,6 +300,7 @@ def _with_chains(
         chains=chains,
         parts=parts,
         owner=owner,
+        carries=carries,
         bottom=bottom,
         depth=depth,
         height=height,

@@ -119,11 +119,12 @@ def layout(
     root, places = scopes_of(items)
     ways = connect(pairs, places)
     parts, moved = parts_of(root) if bands is None else ([root], [])
+    constants = {index for index, node in enumerate(nodes) if node.constant}
     drawn: list[Placed] = []
     for part in parts:
         check()
         if part.items:
-            drawn.append(placed(arranged(part, check, bands), nodes, widths, check))
+            drawn.append(placed(arranged(part, constants, check, bands), nodes, widths, check))
     return _Joining(nodes, drawn).joined(pairs, ways, moved, labelled, items)
 
 

@@ -39,6 +39,7 @@ Point = tuple[float, float]
 class NodeSize:
     """A box that needs a place; its extents in pixels.
 
+    What flows from a ``constant`` is not followed in a straight line.
     ``left`` and ``right`` are how far it and what stands beside it reach from its middle at least,
     and ``above`` is the height of what stands on its top.
     """
@@ -49,6 +50,7 @@ class NodeSize:
     left: float = 0.0
     right: float = 0.0
     above: float = 0.0
+    constant: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -89,13 +89,14 @@ class _FunctionGraph:
         self._flows: list[Flow] = []
         # What each variable stands for: the box that makes its value, and the label of that.
         self._made_by: dict[Any, tuple[str, str]] = {}
+        self._weights: dict[Any, None] = {}
         inner = _inner_bindings(function)
         returned = function.body.body if isinstance(function.body, relax.SeqExpr) else function.body
         result = f"relax:{name}/return"
         self._block_of = _blocks(function)
         # The number of its block, and whether that is a data-flow block, for a binding's box.
         self._blocks_of_boxes: dict[str, tuple[int, bool]] = {}
-        for parameter in function.params:
+        for parameter in self._inputs(function, returned):
             self._add_parameter(parameter)
         for bound in bound_in(name, function):
             variable, value = bound.binding.var, getattr(bound.binding, "value", None)
@@ -148,6 +149,20 @@ class _FunctionGraph:
             titles={each: f"dataflow {index + 1}" for index, each in enumerate(framed)},
         )
 
+    def _inputs(self, function: Any, returned: Any) -> list[Any]:
+        """Return the parameters that have a box; note the weights, which have none.
+
+        What comes after the inputs that the function counts are weights, but for those that are
+        returned as they are.
+        """
+        counted = function.attrs.get("num_input") if function.attrs is not None else None
+        if counted is None:
+            return list(function.params)
+        kept = set(_used_in(returned)[0])
+        weights = [each for each in function.params[int(counted) :] if each not in kept]
+        self._weights = dict.fromkeys(weights)
+        return [each for each in function.params if each not in self._weights]
+
     def _add_parameter(self, parameter: Any) -> None:
         entity = f"relax:{self._name}/{parameter.name}"
         written = type_label(parameter.ty)
@@ -159,13 +174,16 @@ class _FunctionGraph:
         value = getattr(bound.binding, "value", None)
         used, constants = _used_in(value)
         sources = [each for each in used if each in self._made_by]
+        weights = [each for each in used if each in self._weights]
+        folded = bool(constants or weights)
         self._boxes.append(
             BoxText(
                 id=bound.id,
                 title=bound.name,
-                subtitle=self._subtitle(bound.binding, value, constants),
-                kind="call" if sources or not constants else "constant",
+                subtitle=self._subtitle(bound.binding, value, weights, constants),
+                kind="call" if sources or not folded else "constant",
                 strategy=self._strategy(value),
+                members=tuple(f"relax:{self._name}/{each.name}" for each in weights),
             )
         )
         self._blocks_of_boxes[bound.id] = self._block_of[bound.binding]
@@ -193,12 +211,23 @@ class _FunctionGraph:
             return _STRATEGIES[entity_of(callee, self._module).partition(":")[0]]
         return "high-level" if isinstance(value, relax.Call) else ""
 
-    def _subtitle(self, binding: Any, value: Any, constants: list[Any]) -> str:
+    def _subtitle(self, binding: Any, value: Any, weights: list[Any], constants: list[Any]) -> str:
         text = _call_text(binding, value)
-        if not constants or isinstance(value, relax.If):
+        if isinstance(value, relax.If):
             return text
-        shapes = [type_label(constant.ty, with_dtype=False) or "scalar" for constant in constants]
-        return f"{text} · const {', '.join(shapes)}"
+        named = [f"{each.name} {type_label(each.ty, with_dtype=False)}" for each in weights]
+        written = [_constant_text(constant) for constant in constants]
+        parts = (text, ", ".join(named), f"const {', '.join(written)}" if written else "")
+        return " · ".join(part for part in parts if part)
+
+
+def _constant_text(constant: Any) -> str:
+    """Return the shape of a constant, or the value of a scalar."""
+    shape = type_label(constant.ty, with_dtype=False)
+    if shape:
+        return shape
+    number = constant.value.numpy()
+    return f"{number.item():g}" if number.dtype.kind == "f" else str(number.item())
 
 
 def type_label(value_type: Any, with_dtype: bool = True) -> str:

@@ -7,7 +7,7 @@ its lower edge; so each scope can be laid out by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -75,8 +75,16 @@ class Scope:
         """Return the values that are used outside, in the order of their ports."""
         return tuple(value for value, ends in self.targets.items() if OUT in ends)
 
-    def wiring(self, bands: Sequence[int] | None = None) -> Wiring:
-        """Return the graph of what is inside."""
+    def wiring(self, constants: Set[int], bands: Sequence[int] | None = None) -> Wiring:
+        """Return the graph of what is inside.
+
+        Parameters
+        ----------
+        constants
+            The boxes, by number, that no spine begins with.
+        bands
+            The band of each vertex: all layers of a band are below those of lower ones.
+        """
         count = len(self.items)
         entering, leaving = self.entering(), self.leaving()
         port_in = {value: count + index for index, value in enumerate(entering)}
@@ -88,8 +96,19 @@ class Scope:
             )
             for value, source in self.sources.items()
         ]
-        framed = self.frame is not None
-        return Wiring(count, lines, len(entering), len(leaving), framed, bands)
+        return Wiring(
+            boxes=count,
+            lines=lines,
+            ins=len(entering),
+            outs=len(leaving),
+            framed=self.frame is not None,
+            bands=bands,
+            constants=frozenset(
+                vertex
+                for vertex, item in enumerate(self.items)
+                if isinstance(item, int) and item in constants
+            ),
+        )
 
     def run(self, value: int, source: int, target: int) -> None:
         """Let a value run from one vertex to another."""

@@ -69,30 +69,28 @@ def _wishes(graph: Layering, vertex: int) -> list[tuple[float, int]]:
     wishes: list[tuple[float, int]] = []
     below = [other for other in graph.down[vertex] if other < graph.real]
     dummies = [other for other in graph.down[vertex] if other >= graph.real]
-    box = graph.owner.get(vertex, vertex)
-    if box >= graph.real:
-        wishes.extend((1.0, other) for other in dummies)
-        if not dummies and len(below) == 1 and len(graph.up[below[0]]) == 1:
-            wishes.append((2.0, below[0]))
-        return wishes
-    best = _only_longest(below, graph.height)
-    if best is not None:
-        boxes = (graph.owner.get(other, other) for other in graph.up[best])
-        above = [other for other in boxes if other < graph.real]
-        if _only_longest(above, graph.depth) == box:
-            length = graph.depth[box] + graph.height[box]
+    carried = graph.carries[vertex]
+    dummy = vertex >= graph.real and vertex not in graph.owner
+    best = _only_longest(below, [graph.height[other] for other in below])
+    if best is not None and not (dummy and dummies):
+        above = graph.up[best]
+        depths = [graph.depth[graph.carries[other]] for other in above]
+        if _only_longest(above, depths) == vertex:
+            length = graph.depth[carried] + graph.height[carried]
             wishes.append((-float(length), best))
-    if not below:
+    if dummy:
+        wishes.extend((1.0, other) for other in dummies)
+    elif not below:
         wishes.extend((2.0, other) for other in dummies)
     return wishes
 
 
-def _only_longest(vertices: list[int], length: list[int]) -> int | None:
+def _only_longest(vertices: list[int], lengths: list[int]) -> int | None:
     """Return the vertex with the greatest length, or ``None`` where several are equal."""
     if not vertices:
         return None
-    longest = max(length[vertex] for vertex in vertices)
-    best = [vertex for vertex in vertices if length[vertex] == longest]
+    longest = max(lengths)
+    best = [vertex for vertex, length in zip(vertices, lengths, strict=True) if length == longest]
     return best[0] if len(best) == 1 else None
 
 

@@ -160,18 +160,43 @@ class Shared(nn.Module):
         return (x * self.scale + x * x).sum().to(torch.float64) * self.scale
 
 
-def test_a_constant_with_several_uses_is_a_box() -> None:
-    traced = trace(Shared(), (torch.ones(2, 4),), "export")
-    graph = picture_of(traced, {})
-    (box,) = [box for box in graph.boxes if box.title == "scale"]
-    assert (box.kind, box.subtitle) == ("constant", "get_attr · 4")
-    used = [edge for edge in graph.edges if edge.source == box.id]
-    assert len(used) == 2
-    assert [edge.label_at is not None for edge in used].count(True) == 1
+def test_a_constant_with_several_uses_is_in_the_boxes_of_all() -> None:
+    graph = picture_of(trace(Shared(), (torch.ones(2, 4),), "export"), {})
+    assert not [box for box in graph.boxes if box.title == "scale"]
+    using = [box for box in graph.boxes if "fx:scale" in box.members]
+    assert [(box.title, box.subtitle) for box in using] == [
+        ("mul", "mul · scale 4"),
+        ("mul_2", "mul · scale 4"),
+    ]
     # x * x has one edge; the sum is a scalar, which has no label.
     squares = [edge for edge in graph.edges if edge.source == "fx:x"]
     assert len(squares) == len({edge.target for edge in squares})
     assert {edge.label for edge in graph.edges if edge.source == "fx:sum_1"} == {""}
+
+
+class Returned(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
+        return x.view(x.size(0) * x.size(1)), self.scale, x.size(0)
+
+
+def test_scalars_are_in_the_boxes_that_use_them_and_what_is_returned_has_one() -> None:
+    graph = picture_of(trace(Returned(), (torch.ones(2, 4),), "fx"), {})
+    boxes = {box.title: box for box in graph.boxes}
+    assert list(boxes) == ["x", "view", "scale", "size_2", "output"]
+    assert boxes["view"].subtitle == "view · mul"
+    assert set(boxes["view"].members) == {"fx:mul", "fx:size", "fx:size_1"}
+    assert boxes["scale"].kind == "constant"
+    assert {(edge.source, edge.target) for edge in graph.edges} == {
+        ("fx:x", "fx:view"),
+        ("fx:x", "fx:size_2"),
+        ("fx:view", "fx:output"),
+        ("fx:scale", "fx:output"),
+        ("fx:size_2", "fx:output"),
+    }
 
 
 def test_resnet_has_a_straight_spine(example: Example) -> None:
