@@ -20,6 +20,7 @@ from lowerscope.core.rendering.hierarchy import Blocks, Modules, groups_in, hier
 from lowerscope.core.rendering.layout import Enclosed, NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.scopes import EnclosedItem
+from lowerscope.core.rendering.stubs import Stubs, with_stubs
 
 HEIGHT = 36.0
 """Of every box, in pixels: two lines of text."""
@@ -42,7 +43,8 @@ def graph_record(
 ) -> GraphRecord:
     """Lay out boxes and the values that flow between them.
 
-    Subtitles that are very long are cut, and end in ``…``. Two boxes have one edge at most.
+    Subtitles that are very long are cut, and end in ``…``. Two boxes have one edge at most. Where
+    a value is used in many places far from it, stubs at both ends take the place of edges.
 
     Parameters
     ----------
@@ -69,12 +71,10 @@ def graph_record(
         )
     left = collapse(boxes, flows, items, expanded, {} if modules is None else modules.kinds)
     widths = {box.id: _width(box, metrics) for box in left.boxes}
+    stubs = with_stubs(left.boxes, left.flows, metrics.quiet_width)
     placed = layout(
-        [
-            NodeSize(box.id, widths[box.id], HEIGHT, constant=box.kind == "constant")
-            for box in left.boxes
-        ],
-        [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in left.flows],
+        [_size(box, widths[box.id], stubs) for box in left.boxes],
+        [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in stubs.flows],
         check,
         [_enclosed(item, metrics) for item in left.items],
         None if blocks is None else _bands_of(left, blocks),
@@ -102,7 +102,7 @@ def graph_record(
             points=path.points,
             label_at=path.label_at,
         )
-        for flow, path in zip(left.flows, placed.edges, strict=True)
+        for flow, path in zip(stubs.flows, placed.edges, strict=True)
     )
     regions = tuple(
         Region(title=frame.title, x=x, y=y, width=width, height=height, id=frame.id)
@@ -114,9 +114,19 @@ def graph_record(
         width=placed.width,
         height=placed.height,
         regions=regions,
+        ports=tuple(
+            port
+            for box in drawn
+            for port in stubs.ports(box.id, box.x, box.y, box.width, box.height)
+        ),
         expanded=tuple(region.id for region in regions if region.id),
         collapsible=any(True for _ in groups_in(items)),
     )
+
+
+def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
+    left, right, above = stubs.room(box.id, width)
+    return NodeSize(box.id, width, HEIGHT, left, right, above, box.kind == "constant")
 
 
 def _enclosed(item: FrameItem, metrics: TextMetrics) -> EnclosedItem:

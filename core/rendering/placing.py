@@ -103,9 +103,11 @@ def placed(
 
 @dataclass(eq=False, slots=True)
 class _Rows:
-    """The top of each row, its height, and the y below which edges may change sides."""
+    """The top of each row, its height, of which some is above the boxes, and the y below which
+    edges may change sides."""
 
     tops: list[float] = field(default_factory=list)
+    aboves: list[float] = field(default_factory=list)
     heights: list[float] = field(default_factory=list)
     turns: list[float] = field(default_factory=list)
 
@@ -132,7 +134,6 @@ class _Placing:
         count = len(self._graph.layer_of)
         self._left, self._right = [0.0] * count, [0.0] * count
         self._heights = [0.0] * self._graph.boxes
-        # What stands above the box in its height.
         self._above = [0.0] * self._graph.boxes
         self._widths = [0.0] * self._graph.boxes
         self._label_of: dict[int, int] = {}
@@ -145,7 +146,7 @@ class _Placing:
             self._left[part], self._right[part] = self._left[vertex], self._right[vertex]
 
     def _measure_box(self, vertex: int, box: int, size: NodeSize, label: float) -> None:
-        self._widths[vertex], self._heights[vertex] = size.width, size.height + size.above
+        self._widths[vertex], self._heights[vertex] = size.width, size.height
         self._above[vertex] = size.above
         self._left[vertex] = max(size.left, size.width / 2)
         self._right[vertex] = max(size.right, size.width / 2)
@@ -196,7 +197,7 @@ class _Placing:
             labels={
                 box: (
                     x[vertex] + _LABEL_OFFSET,
-                    corners[vertex][1] + self._heights[vertex] - self._above[vertex] + _LABEL_DROP,
+                    corners[vertex][1] + self._heights[vertex] + _LABEL_DROP,
                 )
                 for vertex, box in self._label_of.items()
             },
@@ -254,9 +255,13 @@ class _Placing:
         y = 0.0
         frame = self._arranged.scope.frame
         for number, layer in enumerate(self._layers):
-            height = self._row_height(layer)
+            above = max(
+                [self._above[vertex] for vertex in layer if vertex < graph.boxes], default=0.0
+            )
+            height = above + self._row_height(layer)
             for vertex in reaching.get(number, ()):
-                height = max(height, rows.tops[graph.layer_of[vertex]] + self._heights[vertex] - y)
+                top = rows.tops[graph.layer_of[vertex]] + rows.aboves[graph.layer_of[vertex]]
+                height = max(height, top + self._heights[vertex] - y)
             widest = max(
                 [
                     abs(self._x[other] - self._x[vertex] - offsets.get((vertex, other), 0.0))
@@ -266,6 +271,7 @@ class _Placing:
                 default=0.0,
             )
             rows.tops.append(y)
+            rows.aboves.append(above)
             rows.heights.append(height)
             last = frame is not None and number == len(self._layers) - 1
             y += height + (0.0 if last else self._label_zone(frame, number, layer))
@@ -300,8 +306,8 @@ class _Placing:
 
     def _top(self, rows: _Rows, vertex: int) -> float:
         first, last = self._graph.layer_of[vertex], self._graph.reach(vertex)
-        room = rows.bottom(last) - rows.tops[first]
-        return rows.tops[first] + (room - self._heights[vertex]) / 2 + self._above[vertex]
+        top = rows.tops[first] + rows.aboves[first]
+        return top + (rows.bottom(last) - top - self._heights[vertex]) / 2
 
     # Lines
 
@@ -367,7 +373,7 @@ class _Placing:
         start = x[source] + self._begins[number]
         bottom = 0.0
         if source < graph.boxes:
-            bottom = corners[source][1] + self._heights[source] - self._above[source]
+            bottom = corners[source][1] + self._heights[source]
         points: list[Point] = [(start, bottom)]
         extend(points, (start, rows.turns[row]))
         trunk = [points]
