@@ -72,9 +72,11 @@ def graph_record(
     left = collapse(boxes, flows, items, expanded, {} if modules is None else modules.kinds)
     widths = {box.id: _width(box, metrics) for box in left.boxes}
     stubs = with_stubs(left.boxes, left.flows, metrics.quiet_width)
+    # Thousands of edges have few labels.
+    label_widths = {label: metrics.quiet_width(label) for label in {f.label for f in stubs.flows}}
     placed = layout(
         [_size(box, widths[box.id], stubs) for box in left.boxes],
-        [(flow.source, flow.target, metrics.quiet_width(flow.label)) for flow in stubs.flows],
+        [(flow.source, flow.target, label_widths[flow.label]) for flow in stubs.flows],
         check,
         [_enclosed(item, metrics) for item in left.items],
         None if blocks is None else _bands_of(left, blocks),

@@ -54,6 +54,8 @@ def coordinates(
     check
         Called now and then; may raise.
     """
+    if all(len(layer) == 1 for layer in layers):
+        return _in_line(graph, layers, offsets)
     straight = straight_pairs(graph, layers, check)
     x = _assigned(graph, layers, straight, left, right, offsets, check)
     if _width(x, left, right) > _TOO_WIDE * _least_width(graph, layers, left, right):
@@ -65,6 +67,14 @@ def coordinates(
     for _ in range(rounds):
         if not _pull_together(graph, layers, straight, left, right, x, offsets, check):
             break
+    return x
+
+
+def _in_line(graph: Layering, layers: list[list[int]], offsets: Offsets) -> list[float]:
+    """Return the x of vertices of which there is one in each layer: every edge is straight."""
+    x = [0.0] * len(graph.layer_of)
+    for (above,), (below,) in pairwise(layers):
+        x[below] = x[above] + offsets.get((above, below), 0.0)
     return x
 
 

@@ -114,7 +114,12 @@ def _runs(boxes: Iterable[int], paths: Sequence[str]) -> list[int | _Run]:
     """Return boxes, and the runs of those that come from one module, in order."""
     root = _Run("")
     open_runs = [root]
+    last = ""
     for box in boxes:
+        if paths[box] == last:
+            open_runs[-1].items.append(box)
+            continue
+        last = paths[box]
         names = paths[box].split(".") if paths[box] else []
         prefixes = [".".join(names[: length + 1]) for length in range(len(names))]
         kept = 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 FIRST = 32
 """Code of the first character that is measured; the last is 126."""
 
 # Each pair is equal in width in Inter, in every weight.
-_AS_WIDE_AS = str.maketrans({"×": "+", "·": "."})
+_AS_WIDE_AS = {"×": "+", "·": "."}
 
 
 class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,12 +38,15 @@ class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 def _width(text: str, advances: tuple[float, ...]) -> float:
     """Sum up `advances`; characters that were not measured count as the widest."""
-    total = 0.0
-    for character in text.translate(_AS_WIDE_AS):
-        index = ord(character) - FIRST
-        inside = 0 <= index < len(advances)
-        total += advances[index] if inside else max(advances)
-    return total
+    known, widest = _by_character(advances)
+    return sum([known.get(character, widest) for character in text])
+
+
+@lru_cache(maxsize=8)
+def _by_character(advances: tuple[float, ...]) -> tuple[dict[str, float], float]:
+    known = {chr(FIRST + index): advance for index, advance in enumerate(advances)}
+    known |= {character: known[like] for character, like in _AS_WIDE_AS.items() if like in known}
+    return known, max(advances)
 
 
 # fmt: off
