@@ -1,4 +1,5 @@
-"""The graph canvas against the time that a frame may take: panning, zooming and selecting.
+"""Graphs: their layout, and their canvas against the time that a frame may take: panning, zooming
+and selecting.
 
 The canvas stands alone, 1600×1000, drawn by the software rasteriser. Its graphs are layered, with
 nodes and edges as the layout makes them.
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from tests.benchmarks.figures import Figure, milliseconds
+from tests.benchmarks.graph_layout import layout_figures
 
 SIZE = (1600, 1000)
 FRAMES = {10_000: 12.0, 50_000: 16.0}
@@ -160,7 +162,7 @@ def measure() -> list[Figure]:
     app = QApplication.instance() or QApplication(["graph", *theme.STYLE])
     assert isinstance(app, QApplication)
     theme.start(app, "light")
-    figures: list[Figure] = []
+    figures = layout_figures()
     for count in FRAMES:
         canvas = GraphCanvas("graph")
         canvas.resize(*SIZE)
