@@ -9,7 +9,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
-from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.views.formats import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
@@ -46,20 +46,20 @@ class NodeMap(QWidget):
         self.table = Table(
             self.tr("Node map"),
             (
-                Column(self.tr("#"), numeric=True, width=60),
-                Column(self.tr("node"), width=130),
-                Column(self.tr("target"), width=120),
-                Column(self.tr("strategy"), width=92),
-                Column(self.tr("rule"), stretch=True),
+                Column(self.tr("#"), numeric=True, width=56),
+                Column(self.tr("node"), width=108),
+                Column(self.tr("target"), width=76),
+                Column(self.tr("as"), width=50, tooltip=self.tr("The strategy")),
+                Column(self.tr("rule"), width=150),
                 Column(
                     self.tr("value"),
-                    width=110,
+                    width=64,
                     tooltip=self.tr("What the node stands for in the module"),
                 ),
-                Column(self.tr("type"), width=150),
+                Column(self.tr("type"), width=116),
                 Column(
                     self.tr("adds"),
-                    width=150,
+                    stretch=True,
                     tooltip=self.tr("Functions that the module has from this node on"),
                 ),
             ),
@@ -182,7 +182,12 @@ def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
             Cell(str(record.number), role="quiet", value=float(record.number)),
             Cell(node.name, bold=True, tooltip=node.label),
             Cell(node.target, role="quiet", tooltip=node.target),
-            Cell(STRATEGY_NAMES.get(node.strategy, ""), role=node.strategy),
+            Cell(
+                STRATEGY_LETTERS.get(node.strategy, ""),
+                role=node.strategy,
+                bold=True,
+                tooltip=STRATEGY_NAMES.get(node.strategy, ""),
+            ),
             Cell(node.rule, tooltip=node.rule),
             Cell(value, code=True, tooltip=f"{value}\nbound: {bound}" if bound else value),
             Cell(node.type, role="quiet", tooltip=node.type),
@@ -205,4 +210,5 @@ def _marked(row: Row) -> Row:
 
 
 def _text(row: Row) -> str:
-    return "\n".join(row.cell(place).text for place in range(len(row.cells))).casefold()
+    cells = [row.cell(place) for place in range(len(row.cells))]
+    return "\n".join(f"{cell.text}\n{cell.tooltip}" for cell in cells).casefold()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import find_node, name_of
@@ -13,10 +14,14 @@ from lowerscope.app.views.rule_panel import RulePanel
 from lowerscope.app.views.te_panel import TePanel
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.step_records import Moment
 from lowerscope.core.translation_records import NodeTranslation
+
+BOTH = 900
+"""From this width on, in pixels, the rule and what ``emit_te`` did stand side by side."""
 
 
 class TranslationPage(QWidget):
@@ -40,24 +45,42 @@ class TranslationPage(QWidget):
         self.summary.setProperty("role", "quiet")
         self.rule = RulePanel()
         self.te = TePanel()
+        self.parts = SegmentedSwitch(
+            self.tr("Part of the translation"),
+            (
+                Segment("rule", self.tr("Rule"), self.tr("The source of what lowered the node")),
+                Segment("te", self.tr("emit_te"), self.tr("What emit_te did, in four steps")),
+            ),
+        )
         row = QHBoxLayout()
-        row.setContentsMargins(10, 6, 10, 2)
+        row.setContentsMargins(10, 4, 10, 0)
         row.setSpacing(12)
         row.addWidget(self.title)
         row.addWidget(self.summary, 1)
+        row.addWidget(self.parts)
         self.halves = QSplitter(Qt.Orientation.Horizontal)
         self.halves.setChildrenCollapsible(False)
         self.halves.addWidget(self.rule)
         self.halves.addWidget(self.te)
         self.halves.setSizes([500, 580])
+        # Where both have no room, one of them is hidden: they do not hold the pane open.
+        self.halves.setMinimumWidth(320)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(row)
         column.addWidget(self.halves, 1)
+        self.parts.changed.connect(self._show_parts)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
+        self._show_parts()
         self._show_snapshot()
+
+    def _show_parts(self) -> None:
+        both, chosen = self.width() >= BOTH, self.parts.current()
+        self.parts.setVisible(not both)
+        self.rule.setVisible(both or chosen == "rule")
+        self.te.setVisible(both or chosen == "te")
 
     def _show_snapshot(self) -> None:
         # What is shown may have been another recipe's.
@@ -129,3 +152,9 @@ class TranslationPage(QWidget):
         self.summary.set_whole("")
         self.rule.show_sources((), what, problem.todo)
         self.te.show_calls((), "", "")
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_parts()

@@ -42,6 +42,12 @@ def wait_for_title(qtbot: QtBot, page: TranslationPage, title: str, number: int)
     qtbot.waitUntil(shown, timeout=PATIENCE)
 
 
+def show_part(qtbot: QtBot, page: TranslationPage, key: str) -> None:
+    """Show the rule, or what emit_te did; a wide page shows both."""
+    assert page.parts.isVisible()
+    qtbot.mouseClick(page.parts, LEFT, pos=page.parts.segment_rect(key).center().toPoint())
+
+
 def choose_step(qtbot: QtBot, page: TranslationPage, key: str) -> None:
     rect = page.te.steps.segment_rect(key)
     qtbot.mouseClick(page.te.steps, LEFT, pos=rect.center().toPoint())
@@ -140,6 +146,9 @@ def test_the_translation_of_a_node_has_its_rule_and_the_steps_of_emit_te(
     qtbot.keyClick(page.rule.choice, Qt.Key.Key_End)
     assert page.rule.code.text().startswith("def add(lhs, rhs)")
 
+    assert not page.te.isVisible()
+    show_part(qtbot, page, "te")
+    assert not page.rule.isVisible()
     calls = [page.te.choice.itemText(each) for each in range(page.te.choice.count())]
     assert calls == [
         "lv3 = emit_te(topi.nn.dense, lv2, linear1.weight)",
@@ -157,6 +166,13 @@ def test_the_translation_of_a_node_has_its_rule_and_the_steps_of_emit_te(
     choose_step(qtbot, page, "call")
     assert page.te.code.text().startswith("lv3 = R.call_tir(cls.dense1, (lv2, ")
     qtbot.keyClick(page.te.choice, Qt.Key.Key_Down)
+    assert page.te.code.text().startswith("lv4 = R.call_tir(cls.add1, (lv3, ")
+
+    # With room for both, both are there.
+    for name, dock in window.panes.docks.items():
+        dock.setVisible(name == "outcome")
+    qtbot.waitUntil(lambda: page.rule.isVisible() and page.te.isVisible(), timeout=PATIENCE)
+    assert not page.parts.isVisible()
     assert page.te.code.text().startswith("lv4 = R.call_tir(cls.add1, (lv3, ")
 
 
@@ -187,6 +203,7 @@ def test_a_node_of_the_library_shows_torch_and_one_of_relax_what_a_pass_makes_of
     page = window.panes.translation
     wait_for_title(qtbot, page, "linear0 · Library", 2)
     assert page.rule.code.text().startswith('@tvm.register_global_func("torch.linear")')
+    show_part(qtbot, page, "te")
     assert not page.te.steps.isVisible()
     assert page.te.code.empty.isVisible()
     window.commands.action("high-level").trigger()
