@@ -168,7 +168,8 @@ class DifferenceView(QWidget):
     # Making it
 
     def _label(self) -> ElidedLabel:
-        label = ElidedLabel()
+        # The end says which step it is.
+        label = ElidedLabel(mode=Qt.TextElideMode.ElideLeft)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 

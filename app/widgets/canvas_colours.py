@@ -9,6 +9,11 @@ from lowerscope.app.widgets.canvas_graph import CanvasNode
 Colouring = Literal["strategy", "kind"]
 """What the colours say."""
 
+_GROUNDS = {"added": "right_ground", "removed": "wrong_ground", "changed": "changed"}
+
+STATUSES = frozenset(_GROUNDS)
+"""Strategies of nodes that say what became of them instead."""
+
 
 def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) -> str:
     """The colour of the bar of a node with a strategy, or none, and a role."""
@@ -19,14 +24,11 @@ def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) ->
     return kind_colour(theme, role)
 
 
-def node_ground(theme: Theme, node: CanvasNode) -> str:
-    """The ground of a node: that of its status in a difference, or of all others."""
-    grounds = {
-        "added": theme.right_ground,
-        "removed": theme.wrong_ground,
-        "changed": theme.changed,
-    }
-    return grounds.get(node.strategy, theme.node)
+def status_ground(theme: Theme, status: str) -> str:
+    """The ground of a node with a status in a difference, or of all others."""
+    name = _GROUNDS.get(status)
+    ground: str = theme.node if name is None else getattr(theme, name)
+    return ground
 
 
 def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
-from lowerscope.app.widgets.canvas_colours import Colouring, node_colour, node_ground
+from lowerscope.app.widgets.canvas_colours import STATUSES, Colouring, node_colour, status_ground
 from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_chevron
 from lowerscope.app.widgets.canvas_graph import CanvasNode
 from lowerscope.app.widgets.canvas_index import CHEVRON, GraphIndex, chevron
@@ -68,7 +68,7 @@ class NodePainter:
         if zoom < TEXT_SCALE:
             painter.fillRect(rect, QColor(theme.node_line))
         else:
-            ground = node_ground(theme, node)
+            ground = status_ground(theme, node.strategy)
             self._paint_body(painter, node, rect, ground, QPen(QColor(theme.node_line), 1))
 
     def paint_marked(
@@ -100,7 +100,7 @@ class NodePainter:
             else:
                 here = name == marks.hovered or name in lit
                 line = theme.accent if here else theme.node_line
-                ground = node_ground(theme, node)
+                ground = status_ground(theme, node.strategy)
                 self._paint_body(painter, node, rect, ground, QPen(QColor(line), 1))
         for name in found:
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -133,11 +133,19 @@ class NodePainter:
         painter.setPen(QPen(QColor(theme.node_line), 0) if outlined else Qt.PenStyle.NoPen)
         painter.setBrush(QColor(ground if outlined else theme.node_line))
         painter.drawRects(bodies)
+        for status in {strategy for strategy, _ in bars} & STATUSES:
+            painter.setBrush(QColor(status_ground(theme, status)))
+            painter.drawRects(
+                [self._index.rects[each] for each in names if self._status_is(each, status)]
+            )
         painter.setPen(Qt.PenStyle.NoPen)
         for (strategy, role), rects in bars.items():
             painter.setBrush(QColor(node_colour(theme, strategy, role, self._colouring)))
             painter.drawRects(rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+
+    def _status_is(self, name: str, status: str) -> bool:
+        return self._index.nodes[name].strategy == status
 
     def _paint_body(
         self, painter: QPainter, node: CanvasNode, rect: QRectF, ground: str, pen: QPen

@@ -120,15 +120,30 @@ class DiffArea(QAbstractScrollArea):
         """Go to the next change below the current row; False behind the last one."""
         later = [place for place in self.document.changes if place > self._current]
         if later:
-            self.go_to(later[0])
+            self._go_to_change(later[0])
         return bool(later)
 
     def previous_change(self) -> bool:
         """Go to the change before; False before the first one."""
         earlier = [place for place in self.document.changes if place < self._current]
         if earlier:
-            self.go_to(earlier[-1])
+            self._go_to_change(earlier[-1])
         return bool(earlier)
+
+    def _go_to_change(self, place: int) -> None:
+        """Go to a change, and scroll to the side as far as its first words want it."""
+        self.go_to(place)
+        row = self.document.rows[place]
+        pair = partners(self.document.parts, row)
+        sides = ((), ()) if pair is None else self._painter.words_of(*pair)
+        columns = [start for ranges in sides for start, _ in ranges[:1]]
+        for text in () if columns else self.document.texts_of(row):
+            if text is not None:
+                columns.append(len(text) - len(text.lstrip()))
+        x = self._painter.text_width(min(columns, default=0))
+        bar, room = self.horizontalScrollBar(), self._column_width()
+        if not bar.value() <= x <= bar.value() + room * 0.7:
+            bar.setValue(round(x - room / 4))
 
     def go_to(self, place: int) -> None:
         """Make a row the current one, and show it with what is around it."""

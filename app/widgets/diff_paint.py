@@ -141,7 +141,7 @@ class DiffPainter:
         part = self._parts[row.part]
         old = part.old[row.old - 1] if row.old else None
         new = part.new[row.new - 1] if row.new else None
-        words = ((), ()) if pair is None else self._words_of(*pair)
+        words = ((), ()) if pair is None else self.words_of(*pair)
         if place.unified:
             text, side = (new, "new") if new is not None else (old, "old")
             own = words[0] if side == "old" else words[1]
@@ -231,7 +231,8 @@ class DiffPainter:
             painter.setPen(QColor(signs.get(row.kind, colours.text)))
             painter.drawText(QPointF(right + 6, round(rect.top() + CODE_LINE / 2 + 4)), sign)
 
-    def _words_of(self, old: str, new: str) -> tuple[Sequence[WordRange], Sequence[WordRange]]:
+    def words_of(self, old: str, new: str) -> tuple[Sequence[WordRange], Sequence[WordRange]]:
+        """The columns of what changed in an old and a new line."""
         found = self._changed.get((old, new))
         if found is None:
             found = self._changed[old, new] = self._words(old, new)

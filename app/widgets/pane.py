@@ -32,11 +32,24 @@ HEADER_HEIGHT = 34
 
 
 class ElidedLabel(QLabel):
-    """A line that is shortened to the room that there is, with the whole in its tool tip."""
+    """A line that is shortened to the room that there is, with the whole in its tool tip.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The widget that it stands in.
+    mode : Qt.TextElideMode
+        Where it is shortened.
+    """
+
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
         super().__init__(parent)
         self._whole = ""
+        self._mode = mode
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def set_whole(self, text: str) -> None:
@@ -50,8 +63,7 @@ class ElidedLabel(QLabel):
         return self._whole
 
     def _elide(self) -> None:
-        right = Qt.TextElideMode.ElideRight
-        text = self.fontMetrics().elidedText(self._whole, right, self.width())
+        text = self.fontMetrics().elidedText(self._whole, self._mode, self.width())
         self.setText(text)
         self.setToolTip(self._whole if text != self._whole else "")
 

@@ -140,3 +140,20 @@ def test_the_graphs_are_compared_as_one_drawing(qtbot: QtBot, window: MainWindow
     assert view.graph.nodes.selected_keys() == ["relax:main/lv1"]
     qtbot.keyClicks(view.filter, "relu")
     assert [row.key for row in view.graph.nodes.rows()] == ["relax:main/lv3"]
+
+
+def test_a_pass_of_the_build_is_compared_by_the_worker(qtbot: QtBot, window: MainWindow) -> None:
+    view, stepping = window.panes.difference, window.workspace.stepping
+    window.commands.action("difference").trigger()
+    wait_for_sides(qtbot, view, "before all passes", "after all passes")
+    window.commands.action("clock-build").trigger()
+    qtbot.waitUntil(lambda: bool(stepping.lines("build")), timeout=PATIENCE)
+    last = next(line for line in stepping.lines("build") if line.title == "tirx.LowerIntrin")
+    stepping.go(Moment(clock="build", index=last.number))
+    wait_for_sides(
+        qtbot,
+        view,
+        f"build before {last.label} tirx.LowerIntrin",
+        f"build after {last.label} tirx.LowerIntrin",
+    )
+    assert set(statuses(view)) == set(last.changed)

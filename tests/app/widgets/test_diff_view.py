@@ -166,6 +166,15 @@ def test_switching_columns_keeps_the_place(qtbot: QtBot, view: DiffView) -> None
     assert top == Row("removed", 0, 10, 0)
 
 
+def test_a_change_far_to_the_right_comes_into_view(qtbot: QtBot, view: DiffView) -> None:
+    line = " " * 200 + "x = 2"
+    view.set_parts([DiffPart("f", "added", [], [line], (DiffRun("added", 1, 1, 1),))], "python")
+    bar = view.area.horizontalScrollBar()
+    assert bar.value() == 0
+    qtbot.keyClick(view.area, Qt.Key.Key_N)
+    assert bar.value() > 0
+
+
 def test_nothing_to_show_says_so(qtbot: QtBot, view: DiffView) -> None:
     view.set_empty("Nothing differs", "")
     view.set_parts(())
