@@ -11,6 +11,7 @@ from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage
+    from lowerscope.app.widgets.graph_canvas import GraphCanvas
     from lowerscope.app.window import MainWindow
 
 
@@ -36,6 +37,18 @@ class Graphs:
                 return page
         return next((page for page in pages if page.isVisible()), None)
 
+    def canvas(self) -> GraphCanvas | None:
+        """Return the canvas that the focus is in, be it that of a difference, or of `current`."""
+        from lowerscope.app.widgets.graph_canvas import GraphCanvas
+
+        widget = QApplication.focusWidget()
+        while widget is not None:
+            if isinstance(widget, GraphCanvas):
+                return widget
+            widget = widget.parentWidget()
+        page = self.current()
+        return None if page is None else page.canvas
+
     def commands(self) -> list[Command]:
         """Return the commands about a graph, in the order of the menu."""
         tr = self._window.tr
@@ -49,26 +62,34 @@ class Graphs:
 
             return run
 
+        def of_canvas(act: Callable[[GraphCanvas], object]) -> Callable[[], None]:
+            def run() -> None:
+                canvas = self.canvas()
+                if canvas is not None:
+                    act(canvas)
+
+            return run
+
         return [
             Command(
                 "find-node",
                 menu,
                 tr("Find a &node…"),
-                of_page(lambda page: page.canvas.open_find()),
+                of_canvas(lambda canvas: canvas.open_find()),
                 key_there="/",
             ),
             Command(
                 "graph-card",
                 menu,
                 tr("What is &known of the node"),
-                of_page(lambda page: page.canvas.show_card()),
+                of_canvas(lambda canvas: canvas.show_card()),
                 key_there="I",
             ),
             Command(
                 "fit-graph",
                 menu,
                 tr("&Fit the graph"),
-                of_page(lambda page: page.canvas.fit()),
+                of_canvas(lambda canvas: canvas.fit()),
                 key_there="F",
                 separated=True,
             ),
@@ -76,14 +97,14 @@ class Graphs:
                 "zoom-to-selection",
                 menu,
                 tr("&Zoom to the selection"),
-                of_page(lambda page: page.canvas.zoom_to_selection()),
+                of_canvas(lambda canvas: canvas.zoom_to_selection()),
                 key_there="Z",
             ),
             Command(
                 "graph-size",
                 menu,
                 tr("&Actual size"),
-                of_page(lambda page: page.canvas.reset_zoom()),
+                of_canvas(lambda canvas: canvas.reset_zoom()),
                 key_there="0",
             ),
             Command(
@@ -109,7 +130,7 @@ class Graphs:
                 "edge-labels",
                 menu,
                 tr("&Values beside all edges, or not"),
-                of_page(lambda page: page.canvas.switch_labels()),
+                of_canvas(lambda canvas: canvas.switch_labels()),
                 key_there="L",
                 separated=True,
             ),
@@ -117,14 +138,14 @@ class Graphs:
                 "graph-overview",
                 menu,
                 tr("&Overview, or not"),
-                of_page(lambda page: page.canvas.switch_minimap()),
+                of_canvas(lambda canvas: canvas.switch_minimap()),
                 key_there="M",
             ),
             Command(
                 "node-colours",
                 menu,
                 tr("Colours of nodes: by &strategy or by kind"),
-                of_page(lambda page: page.canvas.switch_colouring()),
+                of_canvas(lambda canvas: canvas.switch_colouring()),
                 key_there="C",
             ),
         ]

@@ -319,7 +319,8 @@ class CanvasDrawing(PanningArea):
         painter.scale(zoom, zoom)
         if len(graph.nodes) + len(graph.edges) <= _SMALL:
             self._painter.paint(painter, area, zoom)
-        self._painter.paint_marks(painter, area, zoom, self.marks())
+        seen = self.view.to_graph_area(QRectF(self.viewport().rect()))
+        self._painter.paint_marks(painter, seen, zoom, self.marks())
 
     # Qt
 

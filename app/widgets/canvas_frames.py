@@ -9,6 +9,7 @@ from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas_graph import CanvasPort, CanvasRegion
 from lowerscope.app.widgets.canvas_index import (
     CHEVRON,
+    TITLE_BAR,
     GraphIndex,
     chevron,
     port_rect,
@@ -64,14 +65,32 @@ def _paint_module(
     painter.setPen(QPen(QColor(colour), 1))
     painter.drawLine(bar.bottomLeft() + QPointF(1, -0.5), bar.bottomRight() + QPointF(-1, -0.5))
     paint_chevron(painter, chevron(bar), is_open=True)
-    font = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
-    left = chevron(bar).left() + CHEVRON + 2
-    title = QFontMetricsF(font).elidedText(
-        region.title, Qt.TextElideMode.ElideMiddle, bar.right() - left - 6
-    )
-    painter.setFont(font)
-    painter.setPen(QColor(theme.quiet))
-    painter.drawText(QPointF(left, round(bar.center().y() + _TITLE_PIXELS * _CAPITAL)), title)
+    _paint_title(painter, region.title, bar, chevron(bar).left() + CHEVRON + 2)
+
+
+def paint_pinned_titles(painter: QPainter, index: GraphIndex, area: QRectF, zoom: float) -> None:
+    """Paint the titles of frames that begin left of an area at its left side."""
+    for region in index.graph.regions if zoom >= TEXT_SCALE else ():
+        bar = title_bar(region_rect(region))
+        left = area.left() + _LEFT
+        if region.id and bar.intersects(area) and chevron(bar).left() < area.left():
+            width = QFontMetricsF(ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)).horizontalAdvance(
+                region.title
+            )
+            # A title that is half in view must not shine through.
+            ground = QRectF(area.left(), bar.top() + 1, CHEVRON + width + 2 * _LEFT, TITLE_BAR - 3)
+            painter.fillRect(ground & bar, QColor(current().ground))
+            _paint_title(painter, region.title, bar, left)
+
+
+def _paint_title(painter: QPainter, words: str, bar: QRectF, left: float) -> None:
+    room = bar.right() - left - 6
+    if room > 0:
+        font = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
+        title = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideMiddle, room)
+        painter.setFont(font)
+        painter.setPen(QColor(current().quiet))
+        painter.drawText(QPointF(left, round(bar.center().y() + _TITLE_PIXELS * _CAPITAL)), title)
 
 
 def _paint_block(painter: QPainter, region: CanvasRegion, frame: QRectF, zoom: float) -> None:

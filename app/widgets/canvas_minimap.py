@@ -10,8 +10,8 @@ from lowerscope.app.widgets.canvas_index import GraphIndex
 
 _WIDEST, _HIGHEST = 168.0, 150.0
 _NARROWEST, _LOWEST = 36.0, 24.0
-# Of what it floats over.
-_SHARE = 0.3
+# Of the width and height of what it floats over.
+_SHARE_ACROSS, _SHARE_DOWN = 0.2, 0.3
 _MARGIN = 4.0
 # A part that is seen is never drawn smaller than this.
 _LEAST_SEEN = 6.0
@@ -107,8 +107,9 @@ class Minimap(QWidget):
         if bounds.isEmpty():
             return QSize(0, 0)
         over = self.parentWidget()
-        room = (QSize() if over is None else over.size()) * _SHARE
-        widest, highest = min(_WIDEST, room.width()), min(_HIGHEST, room.height())
+        room = QSize() if over is None else over.size()
+        widest = min(_WIDEST, room.width() * _SHARE_ACROSS)
+        highest = min(_HIGHEST, room.height() * _SHARE_DOWN)
         scale = min(widest / bounds.width(), highest / bounds.height())
         return QSize(
             round(max(_NARROWEST, bounds.width() * scale) + 2 * _MARGIN),

@@ -9,7 +9,12 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.canvas_edges import LABEL_PIXELS, EdgePaths
-from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_frames, paint_ports
+from lowerscope.app.widgets.canvas_frames import (
+    TEXT_SCALE,
+    paint_frames,
+    paint_pinned_titles,
+    paint_ports,
+)
 from lowerscope.app.widgets.canvas_graph import CanvasPort
 from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_nodes import NodePainter
@@ -103,6 +108,7 @@ class GraphPainter:
         index = self._index
         if marks.hovered in index.frames:
             paint_frames(painter, index, area, zoom, (marks.hovered,))
+        paint_pinned_titles(painter, index, area, zoom)
         self._paint_marked_edges(painter, area, zoom, marks)
         lit: list[str] = []
         if marks.port is not None:

@@ -15,6 +15,7 @@ from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.widgets.canvas_index import chevron, title_bar
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
+from lowerscope.core.step_records import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
@@ -231,3 +232,16 @@ def test_commands_are_about_the_graph_with_the_focus(qtbot: QtBot, open_window: 
     assert fx.viewport().rect().contains(fx.node_rect("fx:relu").toAlignedRect())
     run_command(window, "graph-card")()
     assert fx.card.text().title.startswith("relu")
+
+
+def test_the_relax_graph_is_that_of_the_step(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    relax, stepping = window.panes.relax, window.workspace.stepping
+    relax.set_current("graph")
+    canvas = relax.graph.canvas
+    qtbot.waitUntil(lambda: bool(canvas.graph().nodes), timeout=PATIENCE)
+    whole = len(canvas.graph().nodes)
+    stepping.go(Moment(clock="translate", index=2))
+    qtbot.waitUntil(lambda: 0 < len(canvas.graph().nodes) < whole, timeout=PATIENCE)
+    stepping.leave()
+    qtbot.waitUntil(lambda: len(canvas.graph().nodes) == whole, timeout=PATIENCE)

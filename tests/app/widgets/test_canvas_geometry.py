@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.widgets import canvas_index
 from lowerscope.app.widgets.canvas_edges import EdgePaths, line_path
 from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_view import LARGEST, SMALLEST, CanvasView
+from lowerscope.core import graph_records
 
 
 def node(name: str, x: float, y: float) -> CanvasNode:
@@ -39,6 +41,11 @@ def test_neighbours_along_edges_and_in_layers() -> None:
     assert index.sibling("c", 1) == ""
     assert index.successors("d") == index.predecessors("a") == []
     assert index.bottom() == "d"
+
+
+def test_the_layout_keeps_the_room_that_bars_and_chevrons_take() -> None:
+    assert canvas_index.TITLE_BAR == graph_records.TITLE_BAR
+    assert canvas_index.CHEVRON == graph_records.CHEVRON
 
 
 def test_nodes_at_places_and_in_areas() -> None:

@@ -194,6 +194,27 @@ def test_a_frame_has_its_title_at_the_top_and_is_clicked_there(
     assert heard.args[0] == GROUP
 
 
+def test_the_title_of_a_wide_frame_stays_in_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    wide = CanvasGraph(
+        nodes=(node("x", 24, x=20), node("conv", 144, x=900)),
+        edges=(),
+        width=1200,
+        height=300,
+        regions=(CanvasRegion("layer1", 8, 112, 1100, 90, GROUP),),
+    )
+    canvas.set_graph(wide)
+    canvas.horizontalScrollBar().setValue(500)
+    bar = title_bar(canvas.node_rect(GROUP))
+    assert bar.left() < -100
+    picture = canvas.viewport().grab().toImage()
+    words = {
+        picture.pixelColor(x, y).name()
+        for x in range(8, 60)
+        for y in range(round(bar.top()) + 6, round(bar.bottom()) - 6)
+    }
+    assert len(words) > 4
+
+
 def with_ports() -> CanvasGraph:
     """A source whose value is read far below, twice."""
     names = ("mask", "a", "b", "c")
