@@ -55,10 +55,14 @@ class Extensions(QObject):
         return self._dialog
 
     def choose(self, kind: ExtensionKind) -> None:
-        """Ask for a file with rules, or with library functions, and add it."""
-        title = self.tr("Add lowering rules") if kind == "rules" else self.tr("Add a library file")
+        """Ask for a file with rules, with library functions or with passes, and add it."""
+        titles = {
+            "rules": self.tr("Add lowering rules"),
+            "library": self.tr("Add a library file"),
+            "passes": self.tr("Add a file of passes"),
+        }
         path, _ = QFileDialog.getOpenFileName(
-            self._window, title, self._start(), self.tr("Python files (*.py)")
+            self._window, titles[kind], self._start(), self.tr("Python files (*.py)")
         )
         if path:
             self._folder = str(Path(path).parent)
@@ -67,6 +71,10 @@ class Extensions(QObject):
     def choose_library(self) -> None:
         """Ask for a file with library functions, and add it."""
         self.choose("library")
+
+    def choose_passes(self) -> None:
+        """Ask for a file with passes, and add it: they are in the catalogue then."""
+        self.choose("passes")
 
     def add(self, path: str, kind: ExtensionKind) -> None:
         """Add a file to the recipe."""

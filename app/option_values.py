@@ -33,7 +33,9 @@ def option_value(option: PassOption, text: str) -> OptionValue:
         wanted = " or ".join(option.choices) if option.choices else WORDS[option.kind]
         more = ", or null" if option.nullable else ""
         raise LowerscopeError(
-            f"{option.name} cannot be “{text}”", where=option.name, todo=f"Give {wanted}{more}"
+            f"“{text}” is no value of {option.name}",
+            where=option.name,
+            todo=f"Give {wanted}{more}",
         )
     return value
 

@@ -26,7 +26,7 @@ from lowerscope.core.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
-from lowerscope.core.step_records import Clock
+from lowerscope.core.step_records import Clock, Moment
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -35,7 +35,19 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 STEPPING = ("next-step", "previous-step", "first-step", "last-step", "play")
-EDITING = ("step-options", "duplicate-step", "delete-step", "move-step-up", "move-step-down")
+EDITING = (
+    "add-pass",
+    "step-options",
+    "switch-step",
+    "duplicate-step",
+    "delete-step",
+    "move-step-up",
+    "move-step-down",
+    "copy-link",
+    "save-pipeline",
+    "load-pipeline",
+    "load-passes",
+)
 COMPARING = ("difference", "pin-step", "compare-pinned", "swap-sides", "unpin", "compare-before")
 FILES = "Pipelines (*.json)"
 
@@ -76,12 +88,21 @@ class PipelineEditing(QObject):
             menu.addAction(self._commands.action(key))
         return menu
 
+    def show_failed(self) -> None:
+        """Look at the step that failed, and select it."""
+        for line in self._workspace.stepping.lines("passes"):
+            if line.status == "failed" and line.depth == 0:
+                self._workspace.stepping.go(Moment(clock="passes", index=line.number))
+                self._window.panes.docks["pipeline"].show()
+                self.view.select_place(line.step - 1)
+
     def fill(self, panes: Panes) -> None:
-        """Give the timeline its menu: what the step can be compared with."""
+        """Give the timeline its menu of what the step can be compared with; follow problems."""
         menu = QMenu(panes.timeline)
         for key in COMPARING:
             menu.addAction(self._commands.action(key))
         panes.timeline.compare.setMenu(menu)
+        panes.problems.step_wanted.connect(self.show_failed)
 
     def hide_unchanged(self) -> None:
         """Go through the steps that changed something alone, or through all of them."""
@@ -158,7 +179,14 @@ class PipelineEditing(QObject):
         commands.check("hide-unchanged", stepping.filter.hide_unchanged)
         commands.check(f"clock-{stepping.clock}")
         opened = self._workspace.recipe is not None
-        for key in ("add-pass", "save-pipeline", "load-pipeline", "copy-link", *EDITING):
+        for key in (
+            "add-pass",
+            "save-pipeline",
+            "load-pipeline",
+            "load-passes",
+            "copy-link",
+            *EDITING,
+        ):
             commands.enable(key, opened)
         self._show_binding(recipe)
         chosen = None if recipe is None else preset_of(recipe)
@@ -255,4 +283,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
             separated=True,
         ),
         Command("load-pipeline", menu, tr("Load a p&reset…"), pipeline.load),
+        Command(
+            "load-passes", menu, tr("Load passes of your own…"), window.extensions.choose_passes
+        ),
     )

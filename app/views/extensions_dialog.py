@@ -24,7 +24,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records import ExtensionRecord, SourceLine
 
-KINDS = {"rules": "rules", "library": "library"}
+KINDS = {"rules": "rules", "library": "library", "passes": "passes"}
 
 
 class ExtensionsDialog(QDialog):
@@ -33,7 +33,7 @@ class ExtensionsDialog(QDialog):
     Signals
     -------
     file_wanted
-        The user wants to add a file: ``"rules"`` or ``"library"``.
+        The user wants to add a file: ``"rules"``, ``"library"`` or ``"passes"``.
     place_wanted
         The user wants to see a file: a `SourceLine`.
     """
@@ -58,7 +58,8 @@ class ExtensionsDialog(QDialog):
         hint = QLabel(
             self.tr(
                 "Rules go before the built-in ones; library files register functions that a module "
-                "calls by name. A later file wins over an earlier one."
+                "calls by name; files of passes add to the catalogue. A later file wins over an "
+                "earlier one."
             )
         )
         hint.setWordWrap(True)
@@ -69,13 +70,14 @@ class ExtensionsDialog(QDialog):
         for key, text, act in (
             ("rules", self.tr("Add rules…"), self._add_rules),
             ("library", self.tr("Add library…"), self._add_library),
+            ("passes", self.tr("Add passes…"), self._add_passes),
             ("remove", self.tr("Remove"), self._remove),
             ("up", self.tr("Up"), self._up),
             ("down", self.tr("Down"), self._down),
             ("open", self.tr("Open file"), self._open),
         ):
             row.addWidget(self._button(key, text, act))
-            if key == "library":
+            if key == "passes":
                 row.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)
@@ -84,7 +86,7 @@ class ExtensionsDialog(QDialog):
         column.addWidget(self.empty, 1)
         column.addWidget(self.list, 1)
         column.addLayout(row)
-        self.resize(640, 300)
+        self.resize(720, 300)
         self.list.itemChanged.connect(self._switch)
         self.list.currentItemChanged.connect(self._enable)
         workspace.recipe_wanted.connect(self._show_recipe)
@@ -133,7 +135,7 @@ class ExtensionsDialog(QDialog):
 
     def _enable(self) -> None:
         place, count = self._place(), len(self._files())
-        for key in ("rules", "library"):
+        for key in KINDS:
             self.buttons[key].setEnabled(self._workspace.wanted is not None)
         for key in ("remove", "open"):
             self.buttons[key].setEnabled(place >= 0)
@@ -159,6 +161,9 @@ class ExtensionsDialog(QDialog):
     def _add_library(self) -> None:
         self.file_wanted.emit("library")
 
+    def _add_passes(self) -> None:
+        self.file_wanted.emit("passes")
+
     def _remove(self) -> None:
         files = list(self._files())
         del files[self._place()]
@@ -183,6 +188,8 @@ class ExtensionsDialog(QDialog):
 def _holds(file: Extension, record: ExtensionRecord | None) -> str:
     if not file.on:
         return "off"
+    if file.kind == "passes":
+        return "passes of the catalogue"
     if record is None:
         return ""
     parts = []

@@ -94,7 +94,7 @@ class PassForm(QWidget):
             if not text.strip():
                 if option.required:
                     raise LowerscopeError(
-                        f"{option.name} is missing",
+                        f"a value of {option.name} is missing",
                         where=option.name,
                         todo=f"Give {WORDS[option.kind]}",
                     )

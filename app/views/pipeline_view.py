@@ -80,6 +80,7 @@ class PipelineView(Pane):
         self.list.currentItemChanged.connect(self._note_selected)
         workspace.recipe_wanted.connect(self._show_rows)
         workspace.build.changed.connect(self._show_rows)
+        workspace.pins.changed.connect(self._show_rows)
         self._stepping.list_changed.connect(self._show_rows)
         self._stepping.moment_changed.connect(self._show_moment)
         self._show_rows()
@@ -105,7 +106,8 @@ class PipelineView(Pane):
     # What the selected step is
 
     def _row(self) -> StepRow | None:
-        return self.list.row(self.list.current_key())
+        """The selected row, or that of the step that is looked at."""
+        return self.list.row(self.list.current_key()) or self.list.row(self.list.marked())
 
     def selected_place(self) -> int:
         """The place of the selected step in the recipe, from 0; -1 where none is selected."""
@@ -151,14 +153,14 @@ class PipelineView(Pane):
         place = self.selected_place()
         if place >= 0:
             self.change_steps(step_order.duplicated(self._steps(), place))
-            self._select_place(place + 1)
+            self.select_place(place + 1)
 
     def remove(self) -> None:
         """Take the selected step out of the pipeline."""
         place = self.selected_place()
         if place >= 0:
             self.change_steps(step_order.removed(self._steps(), place))
-            self._select_place(min(place, len(self._steps()) - 1))
+            self.select_place(min(place, len(self._steps()) - 1))
 
     def move_step(self, by: int) -> None:
         """Move the selected step up or down."""
@@ -168,11 +170,15 @@ class PipelineView(Pane):
 
     def switch(self) -> None:
         """Switch the selected step off, or on again."""
-        self._switch(self.list.current_key())
+        row = self._row()
+        if row is not None:
+            self._switch(row.key)
 
     def go_to_selected(self) -> None:
         """Look at the module after the selected step."""
-        self._go(self.list.current_key())
+        row = self._row()
+        if row is not None:
+            self._go(row.key)
 
     def pin(self) -> None:
         """Pin the selected step, as one side of a comparison."""
@@ -228,10 +234,18 @@ class PipelineView(Pane):
             shown=self._metal_shown,
             note=self._build_note(),
         )
-        self.list.set_rows(rows)
+        self.list.set_rows([self._with_pin(row) for row in rows])
         self._show_context()
         self._show_moment()
         self._note_selected()
+
+    def _with_pin(self, row: StepRow) -> StepRow:
+        pinned, at = self._workspace.pins.first, moment_of(row)
+        if pinned is None or pinned.moment is None or pinned.recipe != self._workspace.recipe:
+            return row
+        if at != (pinned.moment.clock, pinned.moment.index):
+            return row
+        return replace(row, note=f"{self.tr('pinned')} {row.note}".strip())
 
     def _build_note(self) -> str:
         build = self._workspace.build
@@ -253,11 +267,13 @@ class PipelineView(Pane):
         at = None if moment is None or line is None else (moment.clock, line.number)
         marked = (row.key for row in self.list.rows() if moment_of(row) == at)
         self.list.set_marked("" if at is None else next(marked, ""))
+        self._note_selected()
 
     def _note_selected(self) -> None:
         self.step.setEnabled(self._row() is not None)
 
-    def _select_place(self, place: int) -> None:
+    def select_place(self, place: int) -> None:
+        """Select the step at a place of the recipe, from 0."""
         for row in self.list.rows():
             if row.place == place:
                 self.list.select(row.key)
@@ -288,7 +304,7 @@ class PipelineView(Pane):
 
     def _move(self, place: int, to: int) -> None:
         self.change_steps(step_order.moved(self._steps(), place, to))
-        self._select_place(to)
+        self.select_place(to)
 
     def _remove(self, _key: str) -> None:
         self.remove()
@@ -377,4 +393,4 @@ class PipelineView(Pane):
             return
         to = place + 1 if place >= 0 else len(steps)
         self.change_steps(step_order.inserted(steps, to, dialog.chosen))
-        self._select_place(to)
+        self.select_place(to)

@@ -39,6 +39,8 @@ class ProblemsView(QWidget):
         The user wants to be asked again what the problem leaves open.
     library_wanted
         The user wants to load a file with library functions.
+    step_wanted
+        The user wants to see the step that failed.
     """
 
     tracer_wanted = Signal(str)
@@ -46,6 +48,7 @@ class ProblemsView(QWidget):
     retry_wanted = Signal()
     question_wanted = Signal()
     library_wanted = Signal()
+    step_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -140,6 +143,8 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Fill in the inputs…"), self.question_wanted.emit))
         if problem.code == "missing-function":
             remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
+        if problem.code == "failed-step":
+            remedies.append((self.tr("Show the step"), self.step_wanted.emit))
         if self._workspace.refused is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         return remedies

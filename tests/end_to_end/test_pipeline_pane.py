@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit
+from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.pass_dialog import PassDialog
@@ -129,7 +129,7 @@ def test_a_pass_is_added_from_the_catalogue_with_options(
     assert isinstance(field, QLineEdit)
     qtbot.keyClicks(field, "much")
     assert dialog.wrong.text() == (
-        "Fuse_opt_level cannot be “much”. Give a whole number, such as 2."
+        "“much” is no value of fuse_opt_level. Give a whole number, such as 2."
     )
     assert not dialog.ok.isEnabled()
     field.clear()
@@ -244,3 +244,80 @@ def test_a_link_to_a_step_is_copied(qtbot: QtBot, open_window: OpenWindow) -> No
     assert QApplication.clipboard().text() == (
         "lowerscope passes sample:fashion_mlp --lowering te --pipeline fuse --step 4"
     )
+
+
+OWN_PASSES = """
+import tvm
+
+
+@tvm.transform.module_pass(opt_level=0)
+class KeepAsItIs:
+    \"\"\"Leaves everything as it is.\"\"\"
+
+    def transform_module(self, module, context):
+        return module
+"""
+
+
+def test_a_pass_of_the_users_own_is_in_the_catalogue(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    file = tmp_path / "own.py"
+    file.write_text(OWN_PASSES)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(file), ""))
+    window.commands.action("load-passes").trigger()
+    wait_for_records(qtbot, window)
+    window.commands.action("extensions").trigger()
+    listed = window.extensions.dialog
+    assert listed is not None
+    item = listed.list.topLevelItem(0)
+    assert item is not None
+    assert (item.text(0), item.text(1)) == ("own.py", "passes")
+    window.commands.action("add-pass").trigger()
+    dialog = open_dialog(qtbot, window)
+    qtbot.keyClicks(dialog.line, "own keepas")
+    assert dialog.shown() == ["own.KeepAsItIs"]
+    qtbot.keyClick(dialog.line, Qt.Key.Key_Return)
+    wait_for_records(qtbot, window)
+    assert names(window) == ["LegalizeOps", "own.KeepAsItIs"]
+    assert window.panes.pipeline.list.rows()[1].changed == "–"
+
+
+def test_two_steps_are_pinned_and_compared(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", steps=FUSE)
+    pipeline, pins = window.panes.pipeline, window.workspace.pins
+    select(qtbot, window, "step:0")
+    pipeline.pin()
+    row = pipeline.list.row("step:0")
+    assert row is not None
+    assert row.note == "pinned"
+    select(qtbot, window, "step:3")
+    pipeline.compare()
+    assert window.panes.outcome.current() == "difference"
+    assert pins.sides is not None
+    old, new = pins.sides
+    assert old.moment == Moment(clock="passes", index=1)
+    assert new.moment is not None
+    line = window.workspace.stepping.lines("passes")[new.moment.index - 1]
+    assert line.title == "FuseOps"
+
+
+def test_the_step_that_failed_is_found_from_its_problem(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    wrong = Step(name="FuseOps", options={"fuse_opt_level": "high"})
+    window = open_window("sample:fashion_mlp", steps=(*FUSE[:2], wrong, FUSE[4]))
+    pipeline = window.panes.pipeline
+    rows = {row.key: row for row in pipeline.list.rows()}
+    assert rows["step:2"].changed == "✕ failed"
+    assert "fuse_opt_level" in rows["step:2"].note
+    assert rows["step:3"].changed == "not reached"
+    assert rows["step:1"].changed == "7 functions"
+    buttons = window.panes.problems.findChildren(QPushButton)
+    show = next(button for button in buttons if button.text() == "Show the step")
+    qtbot.mouseClick(show, LEFT)
+    assert pipeline.list.current_key() == pipeline.list.marked() == "step:2"
+    window.commands.action("step-options").trigger()
+    dialog = open_dialog(qtbot, window)
+    assert "is no value of fuse_opt_level" in dialog.wrong.text()
