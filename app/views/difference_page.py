@@ -20,7 +20,7 @@ from lowerscope.core.step_records import Moment
 
 ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "removed": "wrong"}
 
-LIST_WIDTH = 230
+LIST_WIDTH = 180
 
 
 class DifferencePage(QWidget):
@@ -73,6 +73,7 @@ class DifferencePage(QWidget):
         self.split.addWidget(right)
         self.split.setStretchFactor(1, 1)
         self.split.setSizes([LIST_WIDTH, 900])
+        self.split.setStretchFactor(0, 0)
         self.split.setCollapsible(1, False)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
