@@ -15,6 +15,7 @@ from tests.benchmarks import (
     redrawing,
     selecting,
     startup,
+    steps,
 )
 from tests.benchmarks.figures import Figure
 
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "select": selecting.measure,
     "code": code.measure,
     "graph": graph.measure,
+    "steps": steps.measure,
 }
 
 
