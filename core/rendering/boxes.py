@@ -69,7 +69,8 @@ def graph_record(
             if opening.expanded is None
             else frozenset(opening.expanded)
         )
-    left = collapse(boxes, flows, items, expanded, {} if modules is None else modules.kinds)
+    kinds, unit = ({}, "") if modules is None else (modules.kinds, modules.unit)
+    left = collapse(boxes, flows, items, expanded, kinds, unit)
     widths = {box.id: _width(box, metrics) for box in left.boxes}
     stubs = with_stubs(left.boxes, left.flows, metrics.quiet_width)
     # Thousands of edges have few labels.

@@ -68,6 +68,7 @@ def collapse(
     items: Sequence[Item],
     expanded: Set[str],
     kinds: Mapping[str, str],
+    unit: str = "nodes",
 ) -> Collapsed:
     """Collapse all groups that are not in `expanded`.
 
@@ -81,8 +82,10 @@ def collapse(
         Ids of groups.
     kinds
         The class of each module, by path.
+    unit
+        What the boxes are, in the plural.
     """
-    left = _Left(boxes, expanded, kinds)
+    left = _Left(boxes, expanded, kinds, unit)
     frames = left.add(items)
     labels: dict[tuple[str, str], dict[str, None]] = {}
     number = {box.id: index for index, box in enumerate(boxes)}
@@ -106,6 +109,7 @@ class _Left:
     whole: Sequence[BoxText]
     expanded: Set[str]
     kinds: Mapping[str, str]
+    unit: str
     boxes: list[BoxText] = field(default_factory=list)
     of: dict[int, int] = field(default_factory=dict)
 
@@ -134,7 +138,7 @@ class _Left:
         return BoxText(
             id=group.id,
             title=group.title,
-            subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} nodes"),
+            subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} {self.unit}"),
             kind="group",
             strategy=strategies.pop() if len(strategies) == 1 else "",
             members=tuple(each for box in inside for each in (box.id, *box.members)),

@@ -211,8 +211,11 @@ class Modules:
         The class of each module, by path.
     opening
         Which are expanded.
+    unit
+        What the boxes are, in the plural.
     """
 
     paths: Sequence[str]
     kinds: Mapping[str, str]
     opening: Opening
+    unit: str = "nodes"

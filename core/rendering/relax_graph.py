@@ -39,7 +39,8 @@ def relax_graph(
 ) -> GraphRecord:
     """Lay out the data flow of a Relax function; the id of a box is that of its binding.
 
-    A binding that only names what is returned is the box of the result; otherwise that box is
+    The call of a group that ``FuseOps`` has made is the box of all that the group holds. A binding
+    that only names what is returned is the box of the result; otherwise that box is
     ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is
     more than one block, or a binding outside of one, each data-flow block is a region.
 
@@ -125,7 +126,9 @@ class _FunctionGraph:
         kinds: Mapping[str, str],
         opening: Opening,
     ) -> GraphRecord:
-        modules = Modules([paths.get(box.id, "") for box in self._boxes], kinds, opening)
+        modules = Modules(
+            [paths.get(box.id, "") for box in self._boxes], kinds, opening, "bindings"
+        )
         blocks = self._blocks()
         return graph_record(self._boxes, self._flows, metrics, check, blocks, modules)
 
@@ -176,14 +179,18 @@ class _FunctionGraph:
         sources = [each for each in used if each in self._made_by]
         weights = [each for each in used if each in self._weights]
         folded = bool(constants or weights)
+        group = self._group_of(value)
         self._boxes.append(
             BoxText(
                 id=bound.id,
                 title=bound.name,
                 subtitle=self._subtitle(bound.binding, value, weights, constants),
                 kind="call" if sources or not folded else "constant",
-                strategy=self._strategy(value),
-                members=tuple(f"relax:{self._name}/{each.name}" for each in weights),
+                strategy=self._common(group) if group else self._strategy(value),
+                members=(
+                    *(each.id for each in group),
+                    *(f"relax:{self._name}/{each.name}" for each in weights),
+                ),
             )
         )
         self._blocks_of_boxes[bound.id] = self._block_of[bound.binding]
@@ -204,6 +211,21 @@ class _FunctionGraph:
         for variable in sources:
             source, label = self._made_by[variable]
             self._flows.append(Flow(source, target, label))
+
+    def _group_of(self, value: Any) -> tuple[Bound, ...]:
+        """Return the bindings of the group that is called, if it is one that ``FuseOps`` made."""
+        callee = callee_of(value)
+        function = self._module.functions.get(callee) if isinstance(callee, ir.GlobalVar) else None
+        if not isinstance(function, relax.Function) or function.attrs is None:
+            return ()
+        if not function.attrs.get("Primitive"):
+            return ()
+        return bound_in(str(callee.name_hint), function)
+
+    def _common(self, group: tuple[Bound, ...]) -> str:
+        """Return the strategy of a group's bindings, if all have the same one."""
+        strategies = {self._strategy(getattr(each.binding, "value", None)) for each in group}
+        return strategies.pop() if len(strategies) == 1 else ""
 
     def _strategy(self, value: Any) -> str:
         callee = callee_of(value)

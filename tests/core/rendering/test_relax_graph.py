@@ -8,6 +8,7 @@ import tvm
 
 from lowerscope.core.graph_records import GraphRecord, Region
 from lowerscope.core.relax_bindings import bound_in
+from lowerscope.core.rendering.hierarchy import Opening
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.relax_graph import relax_graph
 
@@ -180,3 +181,68 @@ def test_an_input_stands_above_the_block_that_reads_it_first() -> None:
     first, second = graph.regions
     assert first.y + first.height <= places["unread"].y
     assert places["unread"].y + places["unread"].height <= second.y
+
+
+def test_a_call_of_a_fused_group_is_the_box_of_all_that_is_in_it() -> None:
+    module = tvm.script.from_source(FUSED)
+    (box,) = [box for box in picture_of(module).boxes if box.title == "lv"]
+    assert (box.subtitle, box.strategy) == ("call fused_exp_relu", "high-level")
+    assert box.members == ("relax:fused_exp_relu/a", "relax:fused_exp_relu/b")
+
+
+FUSED = """
+# from tvm.script import ir as I, relax as R
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def fused_exp_relu(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 8), "float32"):
+        R.func_attr({"Primitive": True})
+        with R.dataflow():
+            a = R.exp(x)
+            b = R.nn.relu(a)
+            R.output(b)
+        return b
+
+    @R.function
+    def main(x: R.Tensor((2, 8), "float32"), w: R.Tensor((2, 8), "float32")):
+        R.func_attr({"num_input": 1})
+        cls = Module
+        with R.dataflow():
+            lv = cls.fused_exp_relu(x)
+            lv1 = R.add(lv, w)
+            lv2 = R.multiply(lv1, R.const(2.5, "float32"))
+            R.output(lv2)
+        return lv2
+"""
+
+
+def test_weights_and_scalars_are_in_the_boxes_that_use_them() -> None:
+    graph = picture_of(tvm.script.from_source(FUSED))
+    boxes = {box.title: box for box in graph.boxes}
+    assert list(boxes) == ["x", "lv", "lv1", "lv2", "return"]
+    assert boxes["lv1"].subtitle == "R.add · w 2×8"
+    assert boxes["lv1"].members == ("relax:main/w",)
+    assert boxes["lv2"].subtitle == "R.multiply · const 2.5"
+
+
+def test_bindings_are_collapsed_by_the_module_that_they_come_from() -> None:
+    paths = {f"relax:main/{name}": "head.scale" for name in ("lv1", "lv2")}
+    module = tvm.script.from_source(FUSED)
+    kinds = {"head.scale": "Scale"}
+    collapsed = relax_graph(
+        module, DEFAULT, lambda: None, paths=paths, kinds=kinds, opening=Opening(())
+    )
+    assert collapsed.collapsible
+    (group,) = [box for box in collapsed.boxes if box.kind == "group"]
+    assert (group.id, group.title) == ("module:head", "head")
+    assert group.subtitle == "2 bindings"
+    assert set(group.members) == {"relax:main/lv1", "relax:main/lv2", "relax:main/w"}
+    opened = relax_graph(
+        module, DEFAULT, lambda: None, paths=paths, kinds=kinds, opening=Opening(collapsed.expanded)
+    )
+    assert opened.expanded == ()
+    opened = relax_graph(
+        module, DEFAULT, lambda: None, paths=paths, kinds=kinds, opening=Opening((group.id,))
+    )
+    assert opened.expanded == (group.id,)
+    assert {box.title for box in opened.boxes} == {"x", "lv", "lv1", "lv2", "return"}
