@@ -5,12 +5,21 @@ blocks are hidden lays them out none the less. So lines that are folded away are
 document at all, and a long text comes into it in slices. `Rows` says at any time which lines are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from PySide6.QtGui import QTextCursor, QTextDocument
 
-from lowerscope.app.widgets.code_rows import Range, Rows, beginning, difference, total, union
+from lowerscope.app.widgets.code_rows import (
+    Range,
+    Rows,
+    beginning,
+    difference,
+    first_left,
+    total,
+    union,
+    within,
+)
 
 #: Lines that go into the document in one go; it takes some 2 ms.
 SLICE = 1_000
@@ -56,8 +65,12 @@ class CodeDocument:
             Whether the document had to begin anew: no cursor is where it was.
         """
         self._folded = union(ranges)
-        out = difference(self._folded, self.rows.hidden)
-        if total(out) > _MOST_LINES or len(out) + len(self._missing()) > _MOST_RANGES:
+        if abs(len(self._folded) - len(self.rows.hidden)) > _MOST_RANGES:
+            # There are thousands: finding out what differs would take longer as well.
+            self._begin()
+            return True
+        out = list(difference(self._folded, self.rows.hidden))
+        if total(out) > _MOST_LINES or len(out) + len(list(self._missing())) > _MOST_RANGES:
             self._begin()
             return True
         self._take_out(out)
@@ -75,20 +88,21 @@ class CodeDocument:
     def put_in_near(self, line: int) -> None:
         """Put in a line that is not folded away, with what is around it, before anything else."""
         if not self.rows.shows(line):
-            around = [(max(0, line - SLICE // 2), line + SLICE // 2)]
-            missing = self._missing()
-            self._put_in(difference(missing, difference(missing, around)))
+            around = within(self.rows.hidden, max(0, line - SLICE // 2), line + SLICE // 2)
+            self._put_in(list(difference(around, self._folded)))
 
-    def _missing(self) -> list[Range]:
+    def _missing(self) -> Iterator[Range]:
         return difference(self.rows.hidden, self._folded)
 
     def _begin(self) -> None:
         """Have the first rows in the document, and nothing else."""
         count = len(self.lines)
-        rows = Rows(count, self._folded)
-        first = [rows.line_of(row) for row in range(min(SLICE, rows.count))]
-        self._document.setPlainText("\n".join([self.lines[line] for line in first]))
-        self.rows = Rows(count, union([*self._folded, (first[-1] + 1, count)]))
+        parts = first_left(self._folded, count, SLICE)
+        first = [line for begin, end in parts for line in self.lines[begin:end]]
+        self._document.setPlainText("\n".join(first))
+        after = parts[-1][1]
+        hidden = [part for part in self._folded if part[0] < after]
+        self.rows = Rows(count, union([*hidden, (after, count)]))
 
     def _take_out(self, ranges: Sequence[Range]) -> None:
         # From the end, so that the rows before what is changed are still the ones of `rows`.
@@ -115,7 +129,7 @@ class CodeDocument:
             lines = [line for first, end in parts for line in self.lines[first:end]]
             cursor.insertText("\n" + "\n".join(lines))
         cursor.endEditBlock()
-        self.rows = Rows(len(self.lines), difference(self.rows.hidden, ranges))
+        self.rows = Rows(len(self.lines), list(difference(self.rows.hidden, ranges)))
 
     def _end_of_row(self, row: int) -> int:
         block = self._document.findBlockByNumber(row)

@@ -1,7 +1,7 @@
 """Which lines of a text stand in a document, and on which of its rows."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 Range = tuple[int, int]
@@ -69,22 +69,35 @@ def union(ranges: Iterable[Range]) -> list[Range]:
     return result
 
 
-def difference(ranges: Sequence[Range], others: Sequence[Range]) -> list[Range]:
-    """Return the lines of ``ranges`` that are in none of ``others``; all of them are in order."""
-    result: list[Range] = []
-    index = 0
+def difference(ranges: Iterable[Range], others: Sequence[Range]) -> Iterator[Range]:
+    """Yield the lines of ``ranges`` that are in none of ``others``; all of them are in order."""
     for first, end in ranges:
-        while index < len(others) and others[index][1] <= first:
-            index += 1
-        at = index
+        at = max(0, bisect_right(others, (first, first)) - 1)
         while at < len(others) and others[at][0] < end:
-            if others[at][0] > first:
-                result.append((first, others[at][0]))
-            first = max(first, others[at][1])
+            if others[at][1] > first:
+                if others[at][0] > first:
+                    yield first, others[at][0]
+                first = others[at][1]
             at += 1
         if first < end:
-            result.append((first, end))
+            yield first, end
+
+
+def within(ranges: Sequence[Range], first: int, end: int) -> list[Range]:
+    """Return the parts of ranges, which are in order, between two lines."""
+    at = max(0, bisect_right(ranges, (first, first)) - 1)
+    result: list[Range] = []
+    while at < len(ranges) and ranges[at][0] < end:
+        part = max(first, ranges[at][0]), min(end, ranges[at][1])
+        if part[0] < part[1]:
+            result.append(part)
+        at += 1
     return result
+
+
+def first_left(hidden: Sequence[Range], count: int, most: int) -> list[Range]:
+    """Return the first lines of so many that are not left out, at most a number of them."""
+    return beginning(difference([(0, count)], hidden), most)
 
 
 def beginning(ranges: Iterable[Range], lines: int) -> list[Range]:

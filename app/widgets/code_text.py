@@ -273,13 +273,14 @@ class CodeText(QPlainTextEdit):
             elif next(self._folding_all, None) is None:
                 self._folding_all = None
                 self._apply_folds(-1)
+                break
         self._keep_top(top)
         self._fill()
 
     def _bring(self, line: int) -> None:
         """Have a line in the document, whatever it is folded away in."""
         if self._folding.uncover(line):
-            self._refold(line)
+            self._apply_folds(line)
         self._put_in_near(line)
 
     def _put_in_near(self, line: int) -> None:

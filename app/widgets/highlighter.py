@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from itertools import count
 from typing import Protocol
@@ -51,6 +51,10 @@ _STRINGS = re.compile(
 
 class Lexer(Protocol):
     """What is needed of a pygments lexer."""
+
+    def __hash__(self) -> int:
+        """One lexer is itself."""
+        ...
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
         """Place, type and text of each token."""
@@ -113,16 +117,12 @@ class Highlighter:
             start = len(line) if close < 0 else close + len(quote)
             ranges.append(self._range(0, _units(line[:start]), "string"))
         wide = not line.isascii()
-        # Lexers know remarks by the end of their line.
-        for offset, token, value in self._lexer.get_tokens_unprocessed(f"{line[start:]}\n"):
-            name = _colour_of(str(token))
-            word = value.rstrip("\n")
-            if name is not None and word.strip():
-                begin = start + offset
-                length = len(word)
-                if wide:
-                    begin, length = _units(line[:begin]), _units(word)
-                ranges.append(self._range(begin, length, name))
+        for offset, length, name in _words(self._lexer, line[start:]):
+            begin = start + offset
+            if wide:
+                length = _units(line[begin : begin + length])
+                begin = _units(line[:begin])
+            ranges.append(self._range(begin, length, name))
         return ranges
 
     def _range(self, start: int, length: int, name: str) -> QTextLayout.FormatRange:
@@ -182,6 +182,7 @@ def _opening(text: str, begin: int, end: int) -> re.Match[str] | None:
     return None
 
 
+@cache
 def _lexer(language: str) -> Lexer | None:
     if language not in _LEXERS:
         return None
@@ -189,6 +190,17 @@ def _lexer(language: str) -> Lexer | None:
     module_name, class_name = _LEXERS[language]
     lexer: Lexer = getattr(import_module(module_name), class_name)()
     return lexer
+
+
+@lru_cache(maxsize=4096)
+def _words(lexer: Lexer, line: str) -> tuple[tuple[int, int, str], ...]:
+    """Place, length and colour of the words of a line: scripts say the same again and again."""
+    # Lexers know remarks by the end of their line.
+    return tuple(
+        (offset, len(value.rstrip("\n")), name)
+        for offset, token, value in lexer.get_tokens_unprocessed(f"{line}\n")
+        if value.strip() and (name := _colour_of(str(token))) is not None
+    )
 
 
 @lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app import theme
 from lowerscope.app.widgets.code_document import SLICE
 from lowerscope.app.widgets.code_regions import regions_of
-from lowerscope.app.widgets.code_rows import Rows, difference, union
+from lowerscope.app.widgets.code_rows import Rows, difference, union, within
 from lowerscope.app.widgets.code_view import CodeView, Span
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -90,7 +90,8 @@ def in_them(ranges: Ranges) -> set[int]:
 def test_ranges_are_sets_of_lines(some: Ranges, others: Ranges) -> None:
     one, other = union(some), union(others)
     assert in_them(one) == in_them(some)
-    assert in_them(difference(one, other)) == in_them(some) - in_them(others)
+    assert in_them(list(difference(one, other))) == in_them(some) - in_them(others)
+    assert in_them(within(one, 5, 20)) == in_them(some) & set(range(5, 20))
     assert all(a[1] < b[0] for a, b in pairwise(one))
 
 
