@@ -1,39 +1,165 @@
-"""What becomes of the bindings of Relax functions in a pass."""
+"""What becomes of the bindings of Relax functions in a pass.
+
+Passes of TVM keep the variable of each binding that they keep, and make new ones for what is new:
+identity comes first. What has a new variable and computes the same value, such as the output of a
+group that ``FuseOps`` makes, is found by that value. What has neither is found by name and place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import tvm
+import tvm_ffi
+from tvm import tirx
 
-from lowerscope.core.relax_bindings import bound_in, relax_functions
+from lowerscope.core.passes.values import Leaf, Numbers, Unfolded
+from lowerscope.core.relax_bindings import binding_ids, bound_in, relax_functions
+
+Matches = Mapping[str, tuple[str, ...]]
+"""From ids of bindings before a pass to those after it, ``relax:FUNCTION/VARIABLE``."""
 
 
-def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Mapping[str, tuple[str, ...]]:
+def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
     """Say which bindings of `after` each binding of `before` became.
 
-    A pass that rewrites values in place, such as ``LegalizeOps``, keeps each variable and its
-    place, and puts what it needs besides right before it. So both lists are walked together, and
-    a new binding belongs to the next one that was there before.
-
-    Returns
-    -------
-    Mapping[str, tuple[str, ...]]
-        From ids of bindings of `before` to those of `after`, ``relax:FUNCTION/VARIABLE``.
+    What a pass makes besides for a binding that it keeps, such as the memory of its value, belongs
+    to that binding. In a function that a pass makes of some bindings, both the binding there and
+    the call of the function belong to each. A binding that is gone is mapped to nothing.
     """
-    matches: dict[str, tuple[str, ...]] = {}
-    functions = dict(relax_functions(after))
-    for name, function in relax_functions(before):
-        if name not in functions:
-            continue
-        old: dict[str, list[str]] = {}
-        for bound in bound_in(name, function):
-            old.setdefault(bound.binding.var.name, []).append(bound.id)
-        waiting: list[str] = []
-        for bound in bound_in(name, functions[name]):
-            waiting.append(bound.id)
-            same = old.get(bound.binding.var.name)
+    if before.same_as(after):
+        return {bound.id: (bound.id,) for bound in binding_ids(before)}
+    fused = _now_tensorir(before, after)
+    numbers = Numbers()
+    old = Unfolded(before, numbers, fused).leaves
+    anchors = {leaf.address: leaf.number for leaf in reversed(old)}
+    new = Unfolded(after, numbers, anchors=anchors).leaves
+    pairs = _Pairs(old, new)
+    pairs.by_variable()
+    pairs.by_value()
+    pairs.by_name()
+    matches: dict[str, dict[str, None]] = {bound.id: {} for bound in binding_ids(before)}
+    helpers = _helpers(new, pairs.taken)
+    for index, leaf in enumerate(old):
+        for place in pairs.found.get(index, ()):
+            # The bindings of a group belong to the function that it has become.
+            members = _members(before, leaf.callee) if leaf.callee in fused else ()
+            for entity in (*leaf.ids, *members):
+                made = (*helpers.get(place, ()), new[place])
+                matches[entity].update(dict.fromkeys(each for one in made for each in one.ids))
+    return {entity: tuple(found) for entity, found in matches.items()}
+
+
+def _now_tensorir(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
+    """Return the names of Relax functions that are TensorIR functions after the pass."""
+    prim_funcs = {
+        str(variable.name_hint)
+        for variable, function in after.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+    return frozenset(name for name, _ in relax_functions(before) if name in prim_funcs)
+
+
+def _members(module: tvm.IRModule, name: str) -> tuple[str, ...]:
+    return tuple(bound.id for bound in bound_in(name, module[name]))
+
+
+class _Pairs:
+    """Pairs of bindings before and after a pass, by their places in the two lists."""
+
+    def __init__(self, old: Sequence[Leaf], new: Sequence[Leaf]) -> None:
+        self._old = old
+        self._new = new
+        self.found: dict[int, list[int]] = {}
+        self.taken: set[int] = set()
+
+    def _add(self, old: int, new: int) -> None:
+        self.found.setdefault(old, []).append(new)
+        self.taken.add(new)
+
+    def _left(self) -> list[int]:
+        return [index for index in range(len(self._old)) if index not in self.found]
+
+    def by_variable(self) -> None:
+        """Pair those with the same variable."""
+        places: dict[int, list[int]] = {}
+        for index, leaf in enumerate(self._new):
+            places.setdefault(leaf.address, []).append(index)
+        for index, leaf in enumerate(self._old):
+            same = places.get(leaf.address)
             if same:
-                matches[same.pop(0)] = tuple(waiting)
-                waiting = []
-    return matches
+                self._add(index, same.pop(0))
+
+    def by_value(self) -> None:
+        """Pair those with the same value in order; what is left over has become one of them."""
+        left = self._left()
+        if not left:
+            return
+        free: dict[int, list[int]] = {}
+        anywhere: dict[int, int] = {}
+        for index, leaf in enumerate(self._new):
+            anywhere.setdefault(leaf.number, index)
+            if index not in self.taken:
+                free.setdefault(leaf.number, []).append(index)
+        for index in left:
+            number = self._old[index].number
+            if free.get(number):
+                self._add(index, free[number].pop(0))
+            elif number in anywhere:
+                self._add(index, anywhere[number])
+
+    def by_name(self) -> None:
+        """Pair those of the same name and type that stand between the same neighbours."""
+        left = self._left()
+        if not left:
+            return
+        free: dict[tuple[str, ...], list[int]] = {}
+        for index, leaf in enumerate(self._new):
+            if index not in self.taken:
+                free.setdefault(leaf.ids, []).append(index)
+        for index in left:
+            leaf = self._old[index]
+            for place in free.get(leaf.ids, ()):
+                if self._between(index, place) and _same_type(leaf, self._new[place]):
+                    self._add(index, place)
+                    free[leaf.ids].remove(place)
+                    break
+
+    def _between(self, old: int, new: int) -> bool:
+        earlier = next((self.found[i][-1] for i in range(old - 1, -1, -1) if i in self.found), -1)
+        later = next(
+            (self.found[i][0] for i in range(old + 1, len(self._old)) if i in self.found),
+            len(self._new),
+        )
+        return earlier < new < later
+
+
+def _same_type(one: Leaf, other: Leaf) -> bool:
+    return bool(tvm_ffi.structural_equal(one.bound.binding.var.ty, other.bound.binding.var.ty))
+
+
+def _helpers(new: Sequence[Leaf], taken: set[int]) -> Mapping[int, tuple[Leaf, ...]]:
+    """Return, by place, what a pass has made for a binding that it keeps: what that reads.
+
+    A call that returns nothing writes into one of its arguments: it belongs to what reads these.
+    """
+    helpers: dict[int, tuple[Leaf, ...]] = {}
+    waiting: list[Leaf] = []
+    for index, leaf in enumerate(new):
+        if index not in taken:
+            waiting.append(leaf)
+            continue
+        if waiting:
+            reads, found = set(leaf.reads), list[Leaf]()
+            for each in reversed(waiting):
+                if each.address in reads or (_returns_nothing(each) and each.reads & reads):
+                    found.append(each)
+                    reads |= each.reads
+            helpers[index] = tuple(reversed(found))
+        waiting = []
+    return helpers
+
+
+def _returns_nothing(leaf: Leaf) -> bool:
+    fields = getattr(leaf.bound.binding.var.ty, "fields", None)
+    return fields is not None and len(fields) == 0

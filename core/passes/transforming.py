@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 import msgspec
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
-from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
+from lowerscope.core.passes.following import Followed, compose, follow
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
@@ -27,8 +29,6 @@ class TransformedModel:
     ----------
     module
         The module after the last step that was applied.
-    bindings
-        From ids of bindings before the first step to ids of those that they became.
     runs
         The steps and the passes inside of them, in the order in which they began.
     problem
@@ -36,9 +36,47 @@ class TransformedModel:
     """
 
     module: tvm.IRModule
-    bindings: Mapping[str, tuple[str, ...]]
     runs: tuple[PassRun, ...] = ()
     problem: Problem | None = None
+
+    @property
+    def bindings(self) -> Matches:
+        """From ids of bindings before the first step to ids of those that they became."""
+        return self._followed[-1].became
+
+    @property
+    def fates(self) -> Mapping[str, str]:
+        """What happened to the bindings before the first step that are no more by themselves."""
+        return self._followed[-1].fates
+
+    @cached_property
+    def _followed(self) -> tuple[Followed, ...]:
+        module = self.module_after(0)
+        first = {bound.id: (bound.id,) for bound in binding_ids(module)}
+        return tuple(follow(self._steps, first))
+
+    @cached_property
+    def _steps(self) -> tuple[PassRun, ...]:
+        return tuple(run for run in self.runs if run.depth == 0 and run.after is not None)
+
+    def origins(self, number: int) -> Matches:
+        """Return, for bindings after a pass of `runs`, those before the first that became them.
+
+        Bindings that came from none, and those of a module of its own, as a pass inside of
+        ``FoldConstant`` has it, are not among them.
+        """
+        applied = [run for run in self.runs[:number] if run.depth == 0]
+        became = self._followed[len([run for run in applied if run.after is not None])].became
+        run = self.runs[number - 1] if number else None
+        if run is not None and run.depth > 0 and applied and run.after is not None:
+            before = len([each for each in applied[:-1] if each.after is not None])
+            matches = match_bindings(applied[-1].before, run.after)
+            became = compose(self._followed[before].became, matches)
+        origins: dict[str, list[str]] = {}
+        for entity, found in became.items():
+            for each in found:
+                origins.setdefault(each, []).append(entity)
+        return {entity: tuple(found) for entity, found in origins.items()}
 
     def check(self) -> None:
         """Raise what a step failed with, if one did."""
@@ -99,7 +137,6 @@ def transform(
     passes = catalogue() if passes is None else passes
     recorder = Recorder()
     problem: Problem | None = None
-    became: dict[str, tuple[str, ...]] = {bound.id: (bound.id,) for bound in binding_ids(module)}
     for number, step in enumerate(steps, start=1):
         if not step.on or problem is not None:
             recorder.runs.append(_not_applied(step, module, number))
@@ -114,13 +151,8 @@ def transform(
             problem = _of_step(failed.problem, step, number)
             continue
         run.end(after)
-        matches = match_bindings(module, after)
-        became = {
-            entity: tuple(new for old in olds for new in matches.get(old, ()))
-            for entity, olds in became.items()
-        }
         module = after
-    return TransformedModel(module, became, tuple(recorder.runs), problem)
+    return TransformedModel(module, tuple(recorder.runs), problem)
 
 
 def _where(step: Step, number: int) -> str:

@@ -1,0 +1,71 @@
+"""What becomes of bindings from step to step: where each of them is, or which step took it away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.recording import PassRun
+from lowerscope.core.relax_bindings import relax_functions
+
+_FOLDS = frozenset(("FoldConstant",))
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The bindings before the first step, after some steps.
+
+    Attributes
+    ----------
+    became
+        From their ids to the ids of those that they became.
+    fates
+        What happened to those that are gone, or are in a function of several: ``"folded by
+        FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``.
+    """
+
+    became: Matches
+    fates: Mapping[str, str]
+
+
+def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
+    """Yield where the bindings are before the first step, and after each one.
+
+    Parameters
+    ----------
+    runs
+        Of the steps that were applied, without the passes inside of them.
+    first
+        The bindings before the first step, each mapped to itself.
+    """
+    became, fates = first, dict[str, str]()
+    yield Followed(became, {})
+    for run in runs:
+        assert run.after is not None
+        if not run.after.same_as(run.before):
+            name = run.name.removeprefix("relax.")
+            known = {function for function, _ in relax_functions(run.before)}
+            matches = match_bindings(run.before, run.after)
+            after = compose(became, matches)
+            for entity, found in after.items():
+                if not found and became[entity]:
+                    fates[entity] = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
+                    continue
+                groups = [group for each in found if (group := _function_of(each)) not in known]
+                if groups:
+                    fates[entity] = f"fused into {groups[0]} by {name}"
+            became = after
+        yield Followed(became, dict(fates))
+
+
+def compose(one: Matches, other: Matches) -> Matches:
+    """Return what ids became by one mapping, and then by another, each once."""
+    return {
+        entity: tuple(dict.fromkeys(new for old in olds for new in other.get(old, ())))
+        for entity, olds in one.items()
+    }
+
+
+def _function_of(entity: str) -> str:
+    return entity.removeprefix("relax:").partition("/")[0]
