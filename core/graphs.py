@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import tvm
-
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.lowering.translator import LoweredModel
-from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.hierarchy import Opening
@@ -57,7 +55,7 @@ def draw_graph(
     module = stages.module if moment is None else stages.module_at(moment)
     paths = {} if traced is None or lowered is None else binding_paths(traced, lowered)
     if moment is not None:
-        paths = _paths_after(paths, stages.module, module)
+        paths = _paths_at(paths, stages.origins_at(moment))
     return relax_graph(module, metrics, check, paths=paths, kinds=kinds, opening=opening)
 
 
@@ -78,13 +76,10 @@ def binding_paths(traced: TracedModel, lowered: LoweredModel) -> Mapping[str, st
     }
 
 
-def _paths_after(
-    paths: Mapping[str, str], before: tvm.IRModule, after: tvm.IRModule
-) -> Mapping[str, str]:
-    """Return the module that each binding after some passes comes from."""
-    return {
-        became: paths[binding]
-        for binding, became_all in match_bindings(before, after).items()
-        if binding in paths
-        for became in became_all
+def _paths_at(paths: Mapping[str, str], origins: Matches) -> Mapping[str, str]:
+    """Return the module that each binding at a moment comes from: that of the last it was."""
+    known = {
+        became: [paths[binding] for binding in bindings if binding in paths]
+        for became, bindings in origins.items()
     }
+    return {became: found[-1] for became, found in known.items() if found}

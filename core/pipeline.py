@@ -5,6 +5,8 @@ The engine, the worker, the command line, the tests and a notebook call the same
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import psutil
 
@@ -19,6 +21,7 @@ from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.module_difference import graphs_difference, module_difference
 from lowerscope.core.outside import with_outside
 from lowerscope.core.pass_records import PassType
+from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
@@ -157,15 +160,21 @@ class Pipeline:
     def derived_functions(
         self, recipe: Recipe, moment: Moment, progress: Progress
     ) -> tuple[FunctionRecord, ...]:
-        """Return the functions of the module at a moment, with the bindings that call them there.
+        """Return the functions of the module at a moment.
+
+        The bindings that call them are those of the lowered module that became these calls.
 
         Raises
         ------
         LowerscopeError
             If there is no module at that moment.
         """
-        module = self.stages(recipe, progress).module_at(moment)
-        return function_records(module, calls_of(module))
+        stages = self.stages(recipe, progress)
+        module, origins = stages.module_at(moment), stages.origins_at(moment)
+        return tuple(
+            msgspec.structs.replace(each, calls=tuple(_origins(each.calls, origins)))
+            for each in function_records(module, calls_of(module))
+        )
 
     def graph(
         self,
@@ -343,3 +352,7 @@ class Pipeline:
 def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
     parent = stages.build_key if needs_build(view, moment) else stages.transform_key
     return key_of("text", parent, view, name, moment)
+
+
+def _origins(bindings: tuple[str, ...], origins: Matches) -> Iterator[str]:
+    yield from dict.fromkeys(before for each in bindings for before in origins.get(each, ()))

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.graph_records import GraphRecord
-from lowerscope.core.step_records import PassRecord, TranslationRecord
+from lowerscope.core.step_records import Fate, PassRecord, TranslationRecord
 
 View = Literal[
     "script", "numpy", "te", "builder", "metadata", "code", "source", "bytecode", "llvm", "asm"
@@ -368,6 +368,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         The steps of the translation, one an FX node in order; empty for a source without torch.
     passes
         The recipe's steps, and the passes inside of them, in the order in which they began.
+    fates
+        What passes did with entities that are no more by themselves, by id: bindings before the
+        passes, and FX nodes all of whose bindings are gone.
     links
         Pairs of ids that belong together, as they were recorded when the second was made.
     notes
@@ -391,6 +394,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     constants: tuple[ParameterRecord, ...] = ()
     translation: tuple[TranslationRecord, ...] = ()
     passes: tuple[PassRecord, ...] = ()
+    fates: dict[str, Fate] = {}
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}

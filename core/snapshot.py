@@ -15,6 +15,7 @@ from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.records import (
     FunctionRecord,
     FxNode,
+    FxPart,
     InputRecord,
     ModelRecord,
     ModuleRecord,
@@ -30,7 +31,7 @@ from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
-from lowerscope.core.step_records import TranslationRecord
+from lowerscope.core.step_records import Fate, TranslationRecord
 from lowerscope.core.tracing.tracing import TracedModel
 
 Links = dict[tuple[str, str], None]
@@ -86,6 +87,7 @@ def make_snapshot(
         functions=_functions(transformed, calls),
         translation=translation,
         passes=pass_records(transformed.runs),
+        fates=_fates(nodes, transformed.fates),
         links=tuple(_links(nodes, called, model, arguments)),
     )
 
@@ -135,6 +137,19 @@ def _functions(
         )
         for function in function_records(transformed.module, calls)
     )
+
+
+def _fates(nodes: tuple[FxNode, ...], fates: Mapping[str, Fate]) -> dict[str, Fate]:
+    """Add the nodes, and the parts of nodes, that are gone with all of their bindings."""
+    found = dict(fates)
+    for node in nodes:
+        entities: list[FxNode | FxPart] = [node, *node.parts]
+        for each in entities:
+            ends = [fates.get(binding) for binding in each.bindings]
+            gone = [end for end in ends if end is not None and end.gone]
+            if gone and len(gone) == len(ends):
+                found[each.id] = gone[-1]
+    return found
 
 
 def _links(

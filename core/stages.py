@@ -35,10 +35,13 @@ from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
+from lowerscope.core.passes.following import compose, inverse
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
+from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.step_records import Moment
@@ -247,6 +250,19 @@ class Stages:
                 )
             return module_after(lowered, traced.graph_module.graph, moment.index)
         return self.transformed.module_after(moment.index)
+
+    def origins_at(self, moment: Moment) -> Matches:
+        """Return, for bindings at a moment, those of the lowered module that became them.
+
+        Bindings that came from none are not among them.
+        """
+        if moment.clock == "passes":
+            return self.transformed.origins(moment.index)
+        module = self.module_at(moment)
+        if moment.clock == "translate":
+            return {bound.id: (bound.id,) for bound in binding_ids(module)}
+        matches = match_bindings(self.completed, module)
+        return inverse(compose(self.transformed.bindings, matches))
 
     @cached_property
     def target(self) -> tvm.target.Target:

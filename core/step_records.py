@@ -60,6 +60,24 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass did with a binding that is no more by itself after it.
+
+    Attributes
+    ----------
+    text
+        ``"folded by FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``.
+    step
+        `PassRecord.step` of the pass.
+    gone
+        Nothing has become of it: it is not a part of something else either.
+    """
+
+    text: str
+    step: int
+    gone: bool = True
+
+
 class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The translation of one FX node.
 

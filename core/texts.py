@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.finding_tensors import constants_by_name
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
-from lowerscope.core.records import TextRecord, View
+from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.records import Span, TextRecord, View
 from lowerscope.core.rendering.builder_constants import elements_of
 from lowerscope.core.rendering.builder_text import BuilderText, builder_text
 from lowerscope.core.rendering.fx_code import fx_code
@@ -72,12 +75,14 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     if view == "metadata":
         return metadata_text(_whole(stages, moment))
     module = stages.transformed.module if moment is None else stages.module_at(moment)
-    if view == "script" and moment is not None and not name:
-        return relax_text(module)
     if view == "script":
-        if moment is not None and moment.clock == "build":
+        if moment is None:
+            origins = inverse(stages.transformed.bindings)
+            return _as_lowered(function_text(module, name), origins)
+        if moment.clock == "build" and name:
             return function_text(module, name, loops_at(stages, name, moment.index))
-        return function_text(module, name)
+        record = function_text(module, name) if name else relax_text(module)
+        return _as_lowered(record, stages.origins_at(moment))
     functions = prim_funcs_of(module)
     if name not in functions:
         raise LowerscopeError(
@@ -86,6 +91,22 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             todo=f"The module has {', '.join(functions)}",
         )
     return _WRITERS[view](functions[name], name)
+
+
+def _as_lowered(record: TextRecord, origins: Matches) -> TextRecord:
+    """Return a text whose bindings have the ids of those of the lowered module that became them.
+
+    The ids of the module's own bindings would be taken for those of the lowered one.
+    """
+    spans: list[Span] = []
+    for span in record.spans:
+        if not span.entity.startswith("relax:") or "/" not in span.entity:
+            spans.append(span)
+        else:
+            spans += [
+                msgspec.structs.replace(span, entity=each) for each in origins.get(span.entity, ())
+            ]
+    return msgspec.structs.replace(record, spans=tuple(spans))
 
 
 def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.compiled_page import CompiledPage
-from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.views.relax_script import RelaxScript
-from lowerscope.app.views.step_words import moment_text
+from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
@@ -79,8 +79,12 @@ class RelaxView(Pane):
             return
         bindings = tuple(entity for entity in selection.of_kind("relax") if "/" in entity)
         moment = moment_text(self._workspace.stepping)
-        if moment:
-            # Bindings are other ones at each step. The script has the step above its text.
+        fate = fate_text(self._workspace) if moment else ""
+        if fate:
+            name = name_of(selection.chosen[0])
+            self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
+        elif moment:
+            # The script has the step above its text.
             self.set_context("" if self.current() == "script" else moment)
         elif bindings:
             self.set_context(names_of(bindings))

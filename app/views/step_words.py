@@ -5,6 +5,8 @@ from __future__ import annotations
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import Snapshot
 
 
 def changed_text(line: StepLine) -> str:
@@ -46,3 +48,30 @@ def moment_text(stepping: Stepping) -> str:
         return f"before {first.label} {first.title}"
     last = stepping.lines(moment.clock)[moment.index - 1]
     return f"after {last.label} {last.title}"
+
+
+def fate_text(workspace: Workspace) -> str:
+    """Return ``folded by FoldConstant`` where a pass has left nothing of what is selected.
+
+    It is empty where the selection has something at the moment that is looked at.
+    """
+    snapshot, selection = workspace.snapshot, workspace.selection
+    if snapshot is None or not selection.chosen:
+        return ""
+    entities = [each for each in selection.chosen if each in snapshot.fates] or [
+        each for each in selection.of_kind("relax") if "/" in each
+    ]
+    fates = [snapshot.fates.get(each) for each in entities]
+    step = _last_step(workspace, snapshot)
+    gone = [fate.text for fate in fates if fate is not None and fate.gone and fate.step <= step]
+    return gone[0] if gone and len(gone) == len(fates) else ""
+
+
+def _last_step(workspace: Workspace, snapshot: Snapshot) -> int:
+    """Return the number of the recipe's last step at the moment that is looked at."""
+    moment = workspace.stepping.moment
+    if moment is None or moment.clock == "build":
+        return len(snapshot.passes)
+    if moment.clock == "translate" or moment.index == 0:
+        return 0
+    return snapshot.passes[moment.index - 1].step

@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.views.called_by import CalledBy
 from lowerscope.app.views.compiled_page import CompiledPage
-from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.library_page import LibraryPage
-from lowerscope.app.views.step_words import moment_text
+from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -140,12 +140,16 @@ class TensorIRView(Pane):
         selection = self._workspace.selection
         if self._workspace.snapshot is None:
             return
-        linked = [each for each in self._functions if each.id in selection.linked]
+        linked = [each for each in self._functions if self._is_linked(each)]
         callable_ = [each for each in linked if each.kind != "relax"]
         self.functions.set_selection([each.id for each in linked])
         if linked:
             self.functions.reveal(linked[0].id)
         shown = [each for each in callable_ if each.kind == "tensorir"]
+        fate = "" if callable_ else fate_text(self._workspace)
+        if fate:
+            self._show_gone(fate)
+            return
         if not shown and self._workspace.stepping.moment is not None:
             # What is looked at stays, or what has become of it: its bindings are other ones here.
             everything = [each for each in self._functions if each.kind == "tensorir"]
@@ -166,6 +170,15 @@ class TensorIRView(Pane):
             self._show_none_yet()
         elif selection.chosen:
             self._show_nothing(callable_)
+
+    def _is_linked(self, function: FunctionRecord) -> bool:
+        selection = self._workspace.selection
+        if self._workspace.stepping.moment is None:
+            return function.id in selection.linked
+        # Another function may have had the name at this step: its calls tell.
+        return function.id in selection.chosen or any(
+            call in selection.linked for call in function.calls
+        )
 
     def _offer(self, functions: list[FunctionRecord]) -> None:
         """Offer the functions of the selection in the strip: those with the most work, if many."""
@@ -190,6 +203,16 @@ class TensorIRView(Pane):
             page.show_nothing(
                 self.tr("No TensorIR function at this step"),
                 self.tr("LegalizeOps makes one of each operator."),
+            )
+
+    def _show_gone(self, fate: str) -> None:
+        self._function = ""
+        self._offer([])
+        name = name_of(self._workspace.selection.chosen[0])
+        self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
+        for page in self.texts.values():
+            page.show_nothing(
+                self.tr("Nothing here for {0}").format(name), f"{fate[:1].upper()}{fate[1:]}."
             )
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:

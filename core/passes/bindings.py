@@ -8,6 +8,7 @@ group that ``FuseOps`` makes, is found by that value. What has neither is found 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tvm
 import tvm_ffi
@@ -29,7 +30,7 @@ def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
     """
     if before.same_as(after):
         return {bound.id: (bound.id,) for bound in binding_ids(before)}
-    fused = _now_tensorir(before, after)
+    fused = _fused(before, after)
     numbers = Numbers()
     old = Unfolded(before, numbers, fused).leaves
     anchors = {leaf.address: leaf.number for leaf in reversed(old)}
@@ -50,14 +51,26 @@ def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
     return {entity: tuple(found) for entity, found in matches.items()}
 
 
-def _now_tensorir(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
-    """Return the names of Relax functions that are TensorIR functions after the pass."""
+def _fused(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
+    """Return the names of the groups that are TensorIR functions after the pass.
+
+    Groups that do the same become one function, under the name of one of them.
+    """
+    kept = {name for name, _ in relax_functions(after)}
     prim_funcs = {
         str(variable.name_hint)
         for variable, function in after.functions_items()
         if isinstance(function, tirx.PrimFunc)
     }
-    return frozenset(name for name, _ in relax_functions(before) if name in prim_funcs)
+    return frozenset(
+        name
+        for name, function in relax_functions(before)
+        if name in prim_funcs or (name not in kept and _is_group(function))
+    )
+
+
+def _is_group(function: Any) -> bool:
+    return function.attrs is not None and bool(function.attrs.get("Primitive"))
 
 
 def _members(module: tvm.IRModule, name: str) -> tuple[str, ...]:

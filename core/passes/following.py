@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.relax_bindings import relax_functions
+from lowerscope.core.step_records import Fate
 
 _FOLDS = frozenset(("FoldConstant",))
 
@@ -21,12 +22,11 @@ class Followed:
     became
         From their ids to the ids of those that they became.
     fates
-        What happened to those that are gone, or are in a function of several: ``"folded by
-        FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``.
+        What happened to those that are gone, or are in a function of several.
     """
 
     became: Matches
-    fates: Mapping[str, str]
+    fates: Mapping[str, Fate]
 
 
 def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
@@ -39,7 +39,7 @@ def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
     first
         The bindings before the first step, each mapped to itself.
     """
-    became, fates = first, dict[str, str]()
+    became, fates = first, dict[str, Fate]()
     yield Followed(became, {})
     for run in runs:
         assert run.after is not None
@@ -50,11 +50,13 @@ def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
             after = compose(became, matches)
             for entity, found in after.items():
                 if not found and became[entity]:
-                    fates[entity] = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
+                    text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
+                    fates[entity] = Fate(text=text, step=run.step)
                     continue
                 groups = [group for each in found if (group := _function_of(each)) not in known]
                 if groups:
-                    fates[entity] = f"fused into {groups[0]} by {name}"
+                    text = f"fused into {groups[0]} by {name}"
+                    fates[entity] = Fate(text=text, step=run.step, gone=False)
             became = after
         yield Followed(became, dict(fates))
 
@@ -65,6 +67,15 @@ def compose(one: Matches, other: Matches) -> Matches:
         entity: tuple(dict.fromkeys(new for old in olds for new in other.get(old, ())))
         for entity, olds in one.items()
     }
+
+
+def inverse(matches: Matches) -> Matches:
+    """Return, for what ids became, the ids that became it."""
+    origins: dict[str, list[str]] = {}
+    for entity, found in matches.items():
+        for each in found:
+            origins.setdefault(each, []).append(entity)
+    return {entity: tuple(found) for entity, found in origins.items()}
 
 
 def _function_of(entity: str) -> str:

@@ -14,11 +14,12 @@ import tvm
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
-from lowerscope.core.passes.following import Followed, compose, follow
+from lowerscope.core.passes.following import Followed, compose, follow, inverse
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
 from lowerscope.core.relax_bindings import binding_ids
+from lowerscope.core.step_records import Fate
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class TransformedModel:
         return self._followed[-1].became
 
     @property
-    def fates(self) -> Mapping[str, str]:
+    def fates(self) -> Mapping[str, Fate]:
         """What happened to the bindings before the first step that are no more by themselves."""
         return self._followed[-1].fates
 
@@ -72,11 +73,7 @@ class TransformedModel:
             before = len([each for each in applied[:-1] if each.after is not None])
             matches = match_bindings(applied[-1].before, run.after)
             became = compose(self._followed[before].became, matches)
-        origins: dict[str, list[str]] = {}
-        for entity, found in became.items():
-            for each in found:
-                origins.setdefault(each, []).append(entity)
-        return {entity: tuple(found) for entity, found in origins.items()}
+        return inverse(became)
 
     def check(self) -> None:
         """Raise what a step failed with, if one did."""

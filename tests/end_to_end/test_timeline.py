@@ -133,3 +133,27 @@ def test_scrolling_stays_from_step_to_step(qtbot: QtBot, open_window: OpenWindow
     qtbot.waitUntil(lambda: code.code.text() != before, timeout=PATIENCE)
     assert code.code.place() == (40, 0)
     assert window.workspace.selection.chosen == ("fx:conv1",)
+
+
+def test_a_pane_says_which_pass_has_left_nothing_of_the_selection(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    names = ("LegalizeOps", "FoldConstant")
+    window = open_window("sample:fashion_mlp", steps=tuple(Step(name=each) for each in names))
+    relax, tensorir = window.panes.relax, window.panes.tensorir
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    (folded, *_) = snapshot.fates
+    name = folded.removeprefix("relax:main/")
+    said = f"nothing here for {name} (folded by FoldConstant)"
+
+    window.workspace.select((folded,))
+    assert tensorir.context() == said
+    assert relax.context() == name
+    window.workspace.stepping.go(Moment(clock="passes", index=1))
+    qtbot.waitUntil(lambda: "def transpose" in tensorir.script.code.text(), timeout=PATIENCE)
+    assert "nothing here" not in relax.context() + tensorir.context()
+    window.workspace.stepping.go(Moment(clock="passes", index=2))
+    qtbot.waitUntil(lambda: tensorir.context() == said, timeout=PATIENCE)
+    assert relax.context() == said
+    qtbot.waitUntil(lambda: not tensorir.script.code.text(), timeout=PATIENCE)

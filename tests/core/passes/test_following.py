@@ -1,0 +1,242 @@
+"""Bindings followed through passes: what each became, and which pass took it away."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.passes.transforming import TransformedModel, transform
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.relax_bindings import calls_of
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.step_records import Moment
+
+FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
+
+
+def after(module: tvm.IRModule, *names: str) -> TransformedModel:
+    transformed = transform(module, tuple(Step(name=each) for each in names))
+    transformed.check()
+    return transformed
+
+
+def became(transformed: TransformedModel) -> dict[str, tuple[str, ...]]:
+    """Return what bindings of ``main`` became, without the prefix of ``main``."""
+    return {
+        old.removeprefix("relax:main/"): tuple(new.removeprefix("relax:main/") for new in found)
+        for old, found in transformed.bindings.items()
+    }
+
+
+@I.ir_module
+class Twice:
+    """The same group twice, so that one function is called from two places."""
+
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32")) -> R.Tensor((4, 4), "float32"):
+        with R.dataflow():
+            a = R.add(x, x)
+            b = R.nn.relu(a)
+            c = R.nn.softmax(b)
+            d = R.add(c, c)
+            e = R.nn.relu(d)
+            f = R.nn.softmax(e)
+            R.output(f)
+        return f
+
+
+def test_fused_bindings_are_followed_into_the_function_of_their_group() -> None:
+    names = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps")
+    found = after(Twice, *names)
+    callees = {
+        binding: function
+        for function, bindings in calls_of(found.module).items()
+        for binding in bindings
+    }
+    groups = {}
+    for name, operator in zip("abde", ("add", "relu") * 2, strict=True):
+        call, member = found.bindings[f"relax:main/{name}"]
+        groups[name] = callees[call].removeprefix("relax:")
+        # In the group's function, it has the binding that calls its operator's function.
+        assert member.startswith(f"relax:{groups[name]}/")
+        assert callees[member] == f"tir:{operator}"
+        fate = found.fates[f"relax:main/{name}"]
+        assert fate.text == f"fused into {groups[name]} by FuseOps"
+        assert not fate.gone
+    assert groups["a"] == groups["b"]
+    assert groups["d"] == groups["e"]
+
+
+def test_one_function_of_two_groups_is_that_of_both() -> None:
+    """Two groups that do the same are one function after FuseTIR, whatever their names were."""
+    found = after(Twice, "LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
+    fused = {
+        function: bindings
+        for function, bindings in calls_of(found.module).items()
+        if function.startswith("tir:fused_")
+    }
+    bindings = found.bindings
+    first, second = bindings["relax:main/a"], bindings["relax:main/d"]
+    assert bindings["relax:main/b"] == first
+    assert bindings["relax:main/e"] == second
+    assert sorted([*first, *second]) == sorted(each for calls in fused.values() for each in calls)
+    assert first != second
+
+
+@I.ir_module
+class Repeated:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        with R.dataflow():
+            a = R.add(x, x)
+            unused = R.multiply(x, x)  # noqa: F841
+            b = R.add(x, x)
+            c = R.multiply(a, b)
+            d = c
+            R.output(d)
+        return d
+
+
+def test_a_common_subexpression_becomes_the_one_that_is_kept() -> None:
+    found = became(after(Repeated, "EliminateCommonSubexpr", "CanonicalizeBindings"))
+    assert found["a"] == found["b"] == ("a",)
+    assert found["c"] == found["d"]
+    assert len(found["c"]) == 1
+
+
+def test_what_is_dead_is_removed_by_the_pass_that_does() -> None:
+    transformed = after(Repeated, "LegalizeOps", "DeadCodeElimination")
+    fate = transformed.fates["relax:main/unused"]
+    assert (fate.text, fate.step, fate.gone) == ("removed by DeadCodeElimination", 2, True)
+    assert became(transformed)["unused"] == ()
+    assert set(transformed.fates) == {"relax:main/unused"}
+
+
+def test_what_is_folded_says_so() -> None:
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2, 3), "float32"))
+    weight = relax.const(np.ones((4, 3), "float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            turned = builder.emit(relax.op.permute_dims(weight), "turned")
+            out = builder.emit_output(relax.op.matmul(x, turned), "out")
+        builder.emit_func_output(out)
+    transformed = after(builder.get(), "LegalizeOps", "relax.FoldConstant")
+    assert became(transformed) == {"turned": (), "out": ("out",)}
+    assert transformed.fates["relax:main/turned"].text == "folded by FoldConstant"
+
+
+@I.ir_module
+class Normed:
+    @R.function
+    def main(
+        x: R.Tensor((1, 2, 4, 4), "float32"),
+        w: R.Tensor((2, 2, 3, 3), "float32"),
+        g: R.Tensor((2,), "float32"),
+    ) -> R.Tensor((1, 2, 2, 2), "float32"):
+        with R.dataflow():
+            a = R.nn.conv2d(x, w)
+            b = R.nn.batch_norm(a, g, g, g, g, axis=1, training=False)
+            c = b[0]
+            d = R.nn.relu(c)
+            R.output(d)
+        return d
+
+
+def test_an_operator_that_is_decomposed_keeps_its_place() -> None:
+    transformed = after(Normed, "DecomposeOpsForInference")
+    found = became(transformed)
+    assert found["a"] == ("a",)
+    assert found["d"] == ("d",)
+    # What it was decomposed into belongs to the binding that reads it.
+    assert found["c"][-1] == "c"
+    kept = {each for group in found.values() for each in group}
+    assert "b" in kept or transformed.fates["relax:main/b"].gone
+
+
+def test_memory_and_calls_belong_to_the_binding_whose_value_they_make() -> None:
+    steps = ("LegalizeOps", "ToNonDataflow", "CallTIRRewrite", "StaticPlanBlockMemory")
+    transformed = after(Twice, *steps, "LowerAllocTensor", "KillAfterLastUse")
+    calls = {
+        binding: function
+        for function, bindings in calls_of(transformed.module).items()
+        for binding in bindings
+        if function.startswith("tir:")
+    }
+    for name, function in zip("abcdef", ("add", "relu", "softmax") * 2, strict=True):
+        found = [
+            calls[each] for each in transformed.bindings[f"relax:main/{name}"] if each in calls
+        ]
+        assert found == [f"tir:{function}"]
+
+
+def test_a_renaming_pass_is_followed_by_what_is_computed() -> None:
+    text = Twice.script()
+    for old, new in zip("abcdef", "pqrstu", strict=True):
+        text = re.sub(rf"\b{old}\b", new, text)
+    again = tvm.script.from_source(text)
+    assert match_bindings(Twice, again) == {
+        f"relax:main/{old}": (f"relax:main/{new}",)
+        for old, new in zip("abcdef", "pqrstu", strict=True)
+    }
+
+
+@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
+def test_every_function_after_fusion_is_linked_with_its_nodes(
+    sample: str, lowering: Strategy
+) -> None:
+    pipeline = Pipeline()
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering, steps=FUSE)
+    record = pipeline.snapshot(recipe, DEFAULT, Silent())
+    linked = {function for node in record.fx for function in node.functions}
+    called = {each.id for each in record.functions if each.calls and each.name != "main"}
+    assert called == linked
+    # Whatever has no function has a fate, or calls none from the start.
+    transformed = pipeline.stages(recipe).transformed
+    before = {
+        binding
+        for bindings in calls_of(transformed.module_after(1)).values()
+        for binding in bindings
+    }
+    for binding, found in transformed.bindings.items():
+        if not found:
+            assert record.fates[binding].gone
+        elif binding in before:
+            assert any(
+                binding in each.calls or (binding, each.id) in record.links
+                for each in record.functions
+            ), binding
+
+
+def test_texts_and_functions_at_a_step_have_the_ids_of_the_lowered_module() -> None:
+    pipeline = Pipeline()
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
+    record = pipeline.snapshot(recipe, DEFAULT, Silent())
+    number = next(each.number for each in record.passes if each.name == "FuseOps")
+    moment = Moment(clock="passes", index=number)
+    text = pipeline.text(recipe, "script", "", Silent(), moment)
+    lines = text.text.splitlines()
+    (relu,) = (node for node in record.fx if node.name == "relu")
+    (binding,) = relu.bindings
+    shown = [lines[span.first - 1].strip() for span in text.spans if span.entity == binding]
+    assert len(shown) == 2
+    assert any("cls.relu" in line for line in shown)
+    assert any("cls.fused_matmul_add_relu(" in line for line in shown)
+    functions = pipeline.functions(recipe, moment, Silent())
+    called = {each.name for each in functions if binding in each.calls}
+    assert called == {"relu", "fused_matmul_add_relu"}
+    # What is folded is nowhere.
+    gone = [entity for entity, fate in record.fates.items() if fate.gone]
+    assert gone
+    assert not {span.entity for span in text.spans} & set(gone)
