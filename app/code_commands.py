@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 from shiboken6 import isValid
 
 from lowerscope.app.actions import Command
-from lowerscope.app.widgets.code_view import CodeView
 
 if TYPE_CHECKING:
+    from lowerscope.app.widgets.code_view import CodeView
     from lowerscope.app.window import MainWindow
 
 
@@ -46,6 +46,11 @@ class CodeCommands(QObject):
         )
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
+        if self._window.workspace.snapshot is None:
+            # There is no text yet, and no need to load what shows one.
+            return
+        from lowerscope.app.widgets.code_view import CodeView
+
         widget: QWidget | None = new
         while widget is not None and not isinstance(widget, CodeView):
             widget = widget.parentWidget()

@@ -227,21 +227,14 @@ def line_colours(line: str, language: str) -> list[tuple[int, int, str]]:
     list of (int, int, str)
         Start and length in UTF-16 units, and the name of a colour of the theme.
     """
-    lexer = _shared_lexer(language)
+    lexer = _lexer(language)
     result: list[tuple[int, int, str]] = []
     if lexer is None:
         return result
     wide = not line.isascii()
-    for start, token, value in lexer.get_tokens_unprocessed(line):
-        name = _colour_of(str(token))
-        if name is not None and value.strip():
-            length = len(value)
-            if wide:
-                start, length = _units(line[:start]), _units(value)
-            result.append((start, length, name))
+    for start, length, name in _words(lexer, line):
+        if wide:
+            length = _units(line[start : start + length])
+            start = _units(line[:start])
+        result.append((start, length, name))
     return result
-
-
-@lru_cache(maxsize=8)
-def _shared_lexer(language: str) -> Lexer | None:
-    return _lexer(language)
