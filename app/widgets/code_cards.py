@@ -57,7 +57,7 @@ class CodeCards:
     def __init__(self, editor: CodeText) -> None:
         self._editor = editor
         self._places: list[NamedPlace] = []
-        self.card = HoverCard(editor.viewport())
+        self.card = HoverCard(editor.viewport(), below=True)
 
     def set_places(self, places: Iterable[NamedPlace]) -> None:
         """Take the names of another text."""

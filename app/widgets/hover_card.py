@@ -54,10 +54,14 @@ class HoverCard(QFrame):
     ----------
     owner : QWidget
         The widget that it is about things of.
+    below : bool
+        Whether it stands below what it is about, or above it, as with words of a line; otherwise
+        it stands at its side, if there is room.
     """
 
-    def __init__(self, owner: QWidget) -> None:
+    def __init__(self, owner: QWidget, *, below: bool = False) -> None:
         super().__init__(owner)
+        self._below = below
         self._owner = owner
         self._wanted: tuple[CardText, QRect] | None = None
         self._text = CardText("")
@@ -140,7 +144,7 @@ class HoverCard(QFrame):
         self.setFixedWidth(min(self._wanted_width(), window.width() - 2 * _GAP))
         self.adjustSize()
         corner = window.mapFromGlobal(self._owner.mapToGlobal(beside.topLeft()))
-        self.move(_place(QRect(corner, beside.size()), self.size(), window.rect()))
+        self.move(_place(QRect(corner, beside.size()), self.size(), window.rect(), self._below))
         self.show()
         self.raise_()
 
@@ -205,13 +209,14 @@ def _timer(parent: QObject, interval: int) -> QTimer:
     return timer
 
 
-def _place(beside: QRect, size: QSize, inside: QRect) -> QPoint:
+def _place(beside: QRect, size: QSize, inside: QRect, only_below: bool) -> QPoint:
     """At its right, or its left, or below it, or above it; in the window in any case."""
     width, height = size.width(), size.height()
     lowest = max(_GAP, inside.height() - height - _GAP)
-    if beside.right() + width + 2 * _GAP < inside.width():
+    at_side = not only_below
+    if at_side and beside.right() + width + 2 * _GAP < inside.width():
         return QPoint(beside.right() + _GAP, max(_GAP, min(beside.top(), lowest)))
-    if beside.left() - width > 2 * _GAP:
+    if at_side and beside.left() - width > 2 * _GAP:
         return QPoint(beside.left() - width - _GAP, max(_GAP, min(beside.top(), lowest)))
     x = max(_GAP, min(beside.left(), inside.width() - width - _GAP))
     below = beside.bottom() + _GAP

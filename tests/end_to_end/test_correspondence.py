@@ -182,6 +182,10 @@ def test_names_have_cards_and_loops_of_one_header_are_told_apart(
     qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
     card = relax.editor.cards.card
     assert card.isVisible()
+    # It stands below the line, which it leaves in view.
+    caret = relax.editor.cursorRect()
+    line = relax.editor.viewport().mapTo(window, caret.bottomLeft()).y()
+    assert card.y() > line or card.geometry().bottom() < line - caret.height()
     assert dict(card.text().rows)["shape"] == "(128, 784)"
     qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
     assert not card.isVisible()
