@@ -60,7 +60,7 @@ class PipelineView(Pane):
         self.function.setAccessibleName(self.tr("Filter by a function that was changed"))
         for field in (self.name, self.function):
             field.setClearButtonEnabled(True)
-            field.setMinimumWidth(70)
+            field.setMinimumWidth(48)
             field.textChanged.connect(self._filter)
         self.hide_unchanged = QCheckBox(self.tr("hide unchanged"))
         self.hide_unchanged.setToolTip(

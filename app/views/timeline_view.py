@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.step_lines import StepLine
@@ -13,6 +14,9 @@ from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.step_records import Clock, Moment
+
+ROOMY = 1180
+"""From this width on, there is room to say how many steps are hidden."""
 
 CLOCKS: dict[str, Clock] = {"translate": "translate", "passes": "passes", "build": "build"}
 
@@ -195,3 +199,10 @@ class TimelineView(QWidget):
             self.title.setProperty("role", role)
         self.title.style().polish(self.title)
         self.facts.set_whole(facts)
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # Where there is little room, it is for what the step is.
+        self.hidden.setVisible(self.width() >= ROOMY)

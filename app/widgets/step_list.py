@@ -49,7 +49,7 @@ from lowerscope.app.widgets.step_row import (
 from lowerscope.app.widgets.table import ROW_HEIGHT
 from lowerscope.app.widgets.typefaces import ui_font
 
-_WIDTHS = {0: 62, 2: 120, 3: 86}
+_WIDTHS = {0: 56, 2: 104, 3: 84}
 
 
 class StepList(QTreeWidget):
@@ -93,7 +93,7 @@ class StepList(QTreeWidget):
         self.setColumnCount(len(COLUMNS))
         self.setHeaderLabels([self.tr("#"), self.tr("pass"), self.tr("changed"), self.tr("time")])
         self.setTreePosition(TITLE)
-        self.setIndentation(16)
+        self.setIndentation(12)
         self.setUniformRowHeights(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setMouseTracking(True)
