@@ -102,6 +102,9 @@ class PipelineEditing(QObject):
         for key in COMPARING:
             menu.addAction(self._commands.action(key))
         panes.timeline.compare.setMenu(menu)
+        settings = self._window.settings
+        panes.timeline_action.setChecked(settings.timeline())
+        panes.timeline_action.toggled.connect(settings.set_timeline)
         panes.problems.step_wanted.connect(self.show_failed)
 
     def hide_unchanged(self) -> None:

@@ -47,6 +47,14 @@ class Settings:
         """Remember the colour scheme."""
         self._store.setValue("scheme", scheme)
 
+    def timeline(self) -> bool:
+        """Return whether the timeline is shown."""
+        return str(self._store.value("timeline", "true")) == "true"
+
+    def set_timeline(self, shown: bool) -> None:
+        """Remember whether the timeline is shown."""
+        self._store.setValue("timeline", "true" if shown else "false")
+
     def geometry(self) -> QByteArray:
         """Return the window's place and size; empty the first time."""
         return self._bytes("geometry")

@@ -16,3 +16,12 @@ def test_docks_that_were_not_shown_stay_where_they_were(tmp_path: Path) -> None:
     Settings().save(QByteArray(b"another place"), QByteArray())
     assert Settings().layout() == QByteArray(b"docks")
     assert Settings().geometry() == QByteArray(b"another place")
+
+
+def test_a_timeline_that_was_closed_stays_closed() -> None:
+    settings = Settings()
+    assert settings.timeline()
+    settings.set_timeline(False)
+    assert not Settings().timeline()
+    settings.set_timeline(True)
+    assert Settings().timeline()
