@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
-from lowerscope.core.rendering.layering import Layering, Wiring, layering
+from lowerscope.core.rendering.layering import Layering, Wiring, follow, layering
 from lowerscope.core.rendering.ordering import meets_parts, order
 from lowerscope.core.rendering.scopes import Scope
 
@@ -97,7 +97,9 @@ def _order(
     layers = order(graph, check, first, last)
     if graph.parts and meets_parts(graph, layers):
         # A line would run through a frame: each frame gets a layer of its own height.
+        depth = graph.depth
         graph = arranged.graph = layering(wiring, check, [1] * wiring.boxes)
+        graph.depth[:] = depth
         layers = order(graph, check, first, last)
     arranged.layers = layers
     if not arranged.frames:
@@ -118,6 +120,8 @@ def _order(
             ends = chain[:1] or wiring.lines[line].targets
             below.append((sum(position[end] for end in ends) / len(ends), index))
         count = frame.wiring.boxes
+        sources = [wiring.lines[line_of[value]].source for value in entering]
+        follow(frame.graph, frame.wiring, [graph.depth[source] for source in sources])
         _order(
             frame,
             [count + index for _, index in sorted(above)],

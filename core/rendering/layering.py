@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lowerscope.core.rendering.bands import banded_layers
 
-_AFAR = 1_000_000
+_AFAR = 100_000
 """A length, in layers, that no path within a graph has."""
 
 _WORTH_SLIDING = 4
@@ -142,15 +142,31 @@ def layering(wiring: Wiring, check: Callable[[], None], spans: Sequence[int]) ->
     )
     _place_ports(wiring, layers, span)
     check()
-    spine = [0] * count
+    graph = _with_chains(wiring, layers, span, height)
+    follow(graph, wiring, [0] * wiring.ins)
+    return graph
+
+
+def follow(graph: Layering, wiring: Wiring, outside: Sequence[int]) -> None:
+    """Fill in `Layering.depth`.
+
+    Parameters
+    ----------
+    outside
+        The depth of each line that comes in, where it comes from.
+    """
+    depth = graph.depth
+    depth[:] = [0] * graph.real
     for vertex in wiring.constants:
-        spine[vertex] = -_AFAR
-    for port in range(wiring.ins):
-        spine[wiring.boxes + port] = _AFAR
-    for vertex in order:
-        if predecessors[vertex]:
-            spine[vertex] = max([spine[source] + span[source] for source in predecessors[vertex]])
-    return _with_chains(wiring, layers, span, spine, height)
+        depth[vertex] = -_AFAR
+    for port, length in enumerate(outside):
+        depth[wiring.boxes + port] = length + _AFAR if length >= 0 else length
+    reached: set[int] = set()
+    for line in sorted(wiring.lines, key=lambda line: graph.layer_of[line.source]):
+        below = depth[line.source] + graph.reach(line.source) + 1 - graph.layer_of[line.source]
+        for target in line.targets:
+            depth[target] = max(depth[target], below) if target in reached else below
+            reached.add(target)
 
 
 def _topological(successors: list[list[int]], predecessors: list[list[int]]) -> list[int]:
@@ -251,9 +267,7 @@ def _place_ports(wiring: Wiring, layers: list[int], span: list[int]) -> None:
         layers[wiring.boxes + wiring.ins + port] = last
 
 
-def _with_chains(
-    wiring: Wiring, layers: list[int], span: list[int], depth: list[int], height: list[int]
-) -> Layering:
+def _with_chains(wiring: Wiring, layers: list[int], span: list[int], height: list[int]) -> Layering:
     count = len(layers)
     layer_of = list(layers)
     up: list[list[int]] = [[] for _ in range(count)]
@@ -302,6 +316,6 @@ def _with_chains(
         owner=owner,
         carries=carries,
         bottom=bottom,
-        depth=depth,
+        depth=[0] * count,
         height=height,
     )

@@ -215,7 +215,9 @@ class _FunctionGraph:
     def _group_of(self, value: Any) -> tuple[Bound, ...]:
         """Return the bindings of the group that is called, if it is one that ``FuseOps`` made."""
         callee = callee_of(value)
-        function = self._module.functions.get(callee) if isinstance(callee, ir.GlobalVar) else None
+        if not isinstance(callee, ir.GlobalVar):
+            return ()
+        function = self._module.functions.get(callee)
         if not isinstance(function, relax.Function) or function.attrs is None:
             return ()
         if not function.attrs.get("Primitive"):
