@@ -51,7 +51,7 @@ def arranged(
 ) -> Arranged:
     """Return a scope with its layers, and the order within them; see `Scope.wiring`."""
     result = _layered(scope, constants, check, bands)
-    _order(result, (), (), check)
+    _order(result, (), (), (), check)
     return result
 
 
@@ -90,10 +90,23 @@ def _spans(graph: Layering, frames: dict[int, Arranged]) -> list[int]:
 
 
 def _order(
-    arranged: Arranged, first: Sequence[int], last: Sequence[int], check: Callable[[], None]
+    arranged: Arranged,
+    outside: Sequence[int],
+    first: Sequence[int],
+    last: Sequence[int],
+    check: Callable[[], None],
 ) -> None:
-    """Order the layers; the lines that come in and go out have the order that is given."""
+    """Order the layers.
+
+    Parameters
+    ----------
+    outside
+        The depth of each line that comes in, where it comes from.
+    first, last
+        The order of the lines that come in and go out, which is given.
+    """
     graph, wiring = arranged.graph, arranged.wiring
+    follow(graph, wiring, outside, {each: arranged.frames[each].rows for each in arranged.frames})
     layers = order(graph, check, first, last)
     if graph.parts and meets_parts(graph, layers):
         # A line would run through a frame: each frame gets a layer of its own height.
@@ -121,9 +134,9 @@ def _order(
             below.append((sum(position[end] for end in ends) / len(ends), index))
         count = frame.wiring.boxes
         sources = [wiring.lines[line_of[value]].source for value in entering]
-        follow(frame.graph, frame.wiring, [graph.depth[source] for source in sources])
         _order(
             frame,
+            [graph.depth[source] for source in sources],
             [count + index for _, index in sorted(above)],
             [count + len(entering) + index for _, index in sorted(below)],
             check,

@@ -6,7 +6,7 @@ then the rest: dummies, and the lower parts of boxes that reach through several 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lowerscope.core.rendering.bands import banded_layers
@@ -81,7 +81,7 @@ class Layering:
         The lowest part of each box or port.
     depth, height
         The longest path from a source, and to a sink, through each box or port, in layers; what
-        comes in from above comes from afar, and constants do not count.
+        comes in from above comes from afar, and constants do not count: see `follow`.
     """
 
     boxes: int
@@ -142,29 +142,31 @@ def layering(wiring: Wiring, check: Callable[[], None], spans: Sequence[int]) ->
     )
     _place_ports(wiring, layers, span)
     check()
-    graph = _with_chains(wiring, layers, span, height)
-    follow(graph, wiring, [0] * wiring.ins)
-    return graph
+    return _with_chains(wiring, layers, span, height)
 
 
-def follow(graph: Layering, wiring: Wiring, outside: Sequence[int]) -> None:
+def follow(
+    graph: Layering, wiring: Wiring, outside: Sequence[int], rows: Mapping[int, int]
+) -> None:
     """Fill in `Layering.depth`.
 
     Parameters
     ----------
     outside
         The depth of each line that comes in, where it comes from.
+    rows
+        How many layers there are inside of each frame.
     """
     depth = graph.depth
-    depth[:] = [0] * graph.real
+    depth[:] = [rows.get(vertex, 1) - 1 for vertex in range(graph.real)]
     for vertex in wiring.constants:
         depth[vertex] = -_AFAR
     for port, length in enumerate(outside):
         depth[wiring.boxes + port] = length + _AFAR if length >= 0 else length
     reached: set[int] = set()
     for line in sorted(wiring.lines, key=lambda line: graph.layer_of[line.source]):
-        below = depth[line.source] + graph.reach(line.source) + 1 - graph.layer_of[line.source]
         for target in line.targets:
+            below = depth[line.source] + rows.get(target, 1)
             depth[target] = max(depth[target], below) if target in reached else below
             reached.add(target)
 
