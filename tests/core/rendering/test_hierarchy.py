@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import networkx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lowerscope.core.errors import Cancelled
 from lowerscope.core.graph_records import TITLE_BAR, GraphRecord
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.collapsing import BoxText, Flow, Frame, collapse
@@ -218,3 +220,53 @@ def test_members_with_other_strategies_leave_a_group_without_one() -> None:
     boxes = [BoxText(f"n{i}", f"n{i}", "", "call", way) for i, way in enumerate(("te", "library"))]
     left = collapse(boxes, [], hierarchy(["a", "a"]), frozenset(), {})
     assert left.boxes[0].strategy == ""
+
+
+def test_a_picture_with_frames_can_be_given_up() -> None:
+    paths = [f"layer.{i // 20}.{i // 5}" for i in range(200)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(200)]
+    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(199)]
+    modules = Modules(paths, {}, Opening(tuple(group.id for group in all_groups(paths))))
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 50:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        graph_record(boxes, flows, DEFAULT, check, modules=modules)
+    assert calls == 50
+
+
+def test_expanding_a_group_leaves_what_is_in_the_others_as_it_was() -> None:
+    paths = [f"layer.{i // 5}" for i in range(15)]
+    edges = [(i, i + 1) for i in range(14)] + [(i, i + 3) for i in range(0, 12, 5)]
+    one = drawn(paths, edges, frozenset({"module:layer", "module:layer.0"}))
+    two = drawn(paths, edges, frozenset({"module:layer", "module:layer.0", "module:layer.2"}))
+
+    def within(record: GraphRecord) -> dict[str, tuple[float, float]]:
+        frame = next(region for region in record.regions if region.id == "module:layer.0")
+        return {
+            box.id: (round(box.x - frame.x, 3), round(box.y - frame.y, 3))
+            for box in record.boxes
+            if inside(box, frame)
+        }
+
+    assert set(within(one)) == {f"n{i}" for i in range(5)}
+    assert within(one) == within(two)
+
+
+def test_it_opens_at_the_deepest_level_that_fits() -> None:
+    paths = [f"net.{i // 4}" for i in range(8)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(8)]
+    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(7)]
+
+    def opened(height: float) -> tuple[str, ...]:
+        modules = Modules(paths, {}, Opening(None, (400.0, height)))
+        return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules).expanded
+
+    assert opened(40) == ()
+    assert opened(150) == ("module:net",)
+    assert opened(900) == ("module:net", "module:net.0", "module:net.1")
