@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.graph_records import GraphName, GraphRecord
@@ -77,9 +77,19 @@ def binding_paths(traced: TracedModel, lowered: LoweredModel) -> Mapping[str, st
 
 
 def _paths_at(paths: Mapping[str, str], origins: Matches) -> Mapping[str, str]:
-    """Return the module that each binding at a moment comes from: that of the last it was."""
+    """Return the module that each binding at a moment comes from: that of all that became it."""
     known = {
         became: [paths[binding] for binding in bindings if binding in paths]
         for became, bindings in origins.items()
     }
-    return {became: found[-1] for became, found in known.items() if found}
+    return {became: _around(found) for became, found in known.items() if found}
+
+
+def _around(paths: Sequence[str]) -> str:
+    """Return the path of the innermost module that all of these are in."""
+    first, *others = [path.split(".") for path in paths]
+    length = len(first)
+    for names in others:
+        while names[:length] != first[:length]:
+            length -= 1
+    return ".".join(first[:length])
