@@ -19,7 +19,7 @@ from lowerscope.core.recipe import OptionValue
 
 Convert = Callable[[Any], Any]
 
-_PARAMETER = re.compile(r"^(\w+)\s*:\s*(\S.*)?$")
+_PARAMETER = re.compile(r"^(\w+)\s*(?::\s*(\S.*)?)?$")
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _SECTION = re.compile(r"^[-=]{3,}\s*$")
 

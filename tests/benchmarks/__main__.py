@@ -12,6 +12,7 @@ from tests.benchmarks import (
     graph,
     lowering,
     opening,
+    passes,
     redrawing,
     selecting,
     startup,
@@ -28,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "select": selecting.measure,
     "code": code.measure,
     "graph": graph.measure,
+    "passes": passes.measure,
     "steps": steps.measure,
 }
 

@@ -1,0 +1,87 @@
+"""What it costs to record the passes of a recipe, and how long a step of these takes to show.
+
+The passes are held against TVM's own, applied one by one without a recorder; a step against the
+time that it may take, for the whole module after each pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import tvm
+from tvm import relax
+
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.passes.recording import pass_records
+from lowerscope.core.passes.transforming import transform
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.step_records import Moment
+from tests.benchmarks.figures import Figure, alternately, milliseconds
+
+RECORDING = 1.1
+PAIRS = {"fashion_mlp": 9, "conv_net": 7, "resnet18": 5}
+
+LIMIT = 100.0
+"""Milliseconds."""
+
+FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
+
+
+def _recording(name: str, pairs: int) -> Figure:
+    stages = Pipeline().stages(Recipe(source=Source(spec=f"sample:{name}"), steps=FUSE))
+    module, target = stages.module, stages.target
+
+    def ours() -> float:
+        def work() -> None:
+            transformed = transform(module, FUSE, target=target)
+            pass_records(transformed.runs)
+            # Where each binding is, and what took it away, is made on demand, once.
+            assert transformed.bindings
+
+        return _processor_time(work)
+
+    def theirs() -> float:
+        def work() -> None:
+            current = module
+            with tvm.transform.PassContext(opt_level=3), target:
+                for step in FUSE:
+                    current = getattr(relax.transform, step.name)()(current)
+
+        return _processor_time(work)
+
+    for warm in (ours, theirs):
+        warm()
+    times = alternately(ours, theirs, pairs)
+    return Figure(f"record the passes of {name}", *times, "TVM's passes alone", RECORDING)
+
+
+def _processor_time(work: Callable[[], object]) -> float:
+    """Return the milliseconds that a processor was at it, which other programs do not lengthen."""
+    start = time.thread_time()
+    work()
+    return (time.thread_time() - start) * 1000
+
+
+def _stepping() -> Figure:
+    pipeline = Pipeline()
+    recipe = Recipe(source=Source(spec="sample:resnet18"), steps=FUSE)
+    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+
+    def show(number: int) -> object:
+        moment = Moment(clock="passes", index=number)
+        pipeline.functions(recipe, moment, Silent())
+        return pipeline.text(recipe, "script", "", Silent(), moment)
+
+    times = [milliseconds(lambda at=each.number: show(at)) for each in snapshot.passes]
+    return Figure(
+        "show a step of the passes of resnet18", times, [LIMIT] * len(times), "the limit", 1.0
+    )
+
+
+def measure() -> list[Figure]:
+    """Measure recording, and the way to a step."""
+    return [*(_recording(name, pairs) for name, pairs in PAIRS.items()), _stepping()]

@@ -1,0 +1,52 @@
+"""Every preset runs on every sample, and what is built from it matches torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowerscope.core.passes.presets import PRESETS, with_pipeline
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
+from lowerscope.core.sources.samples import samples
+
+NAMES = tuple(each.name for each in samples())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_matches_torch(name: str) -> None:
+    pipeline = Pipeline()
+    for preset in PRESETS:
+        recipe = Recipe(source=Source(spec=f"sample:{name}"), steps=preset.steps)
+        assert pipeline.run(recipe, Silent()).verdict == "match", preset.name
+
+
+@pytest.mark.parametrize("lowering", ["te", "library"])
+@pytest.mark.parametrize("preset", ["fuse", "cpu"])
+def test_presets_match_torch_for_other_lowerings(lowering: Strategy, preset: str) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == preset)
+    recipe = Recipe(source=Source(spec="sample:conv_net"), lowering=lowering, steps=steps)
+    assert Pipeline().run(recipe, Silent()).verdict == "match"
+
+
+@pytest.mark.parametrize("preset", ["default-build", "cpu"])
+def test_a_lowered_module_of_any_size_builds_again(preset: str) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == preset)
+    recipe = Recipe(
+        source=Source(spec="sample:fashion_mlp"),
+        inputs=(InputSpec(name="x", shape=("n", 784)),),
+        steps=steps,
+    )
+    record = Pipeline().run(recipe, Silent())
+    assert [each.verdict for each in record.sizes] == ["match"] * len(record.sizes)
+    assert len(record.sizes) > 1
+
+
+def test_a_pipeline_keeps_the_step_that_binds_parameters() -> None:
+    recipe = with_bound_params(Recipe(source=Source(spec="sample:fashion_mlp")), True)
+    fuse = next(each for each in PRESETS if each.name == "fuse")
+    changed = with_pipeline(recipe, fuse.steps)
+    assert [step.name for step in changed.steps] == [
+        "BindParams",
+        *(step.name for step in fuse.steps),
+    ]
