@@ -15,7 +15,7 @@ import tvm_ffi
 from tvm import tirx
 
 from lowerscope.core.passes.values import Leaf, Numbers, Unfolded
-from lowerscope.core.relax_bindings import binding_ids, bound_in, relax_functions
+from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in, relax_functions
 
 Matches = Mapping[str, tuple[str, ...]]
 """From ids of bindings before a pass to those after it, ``relax:FUNCTION/VARIABLE``."""
@@ -28,8 +28,9 @@ def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
     to that binding. In a function that a pass makes of some bindings, both the binding there and
     the call of the function belong to each. A binding that is gone is mapped to nothing.
     """
-    if before.same_as(after):
-        return {bound.id: (bound.id,) for bound in binding_ids(before)}
+    bounds = binding_ids(before)
+    if before.same_as(after) or _variables(bounds) == _variables(binding_ids(after)):
+        return {bound.id: (bound.id,) for bound in bounds}
     fused = _fused(before, after)
     numbers = Numbers()
     old = Unfolded(before, numbers, fused).leaves
@@ -39,7 +40,7 @@ def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
     pairs.by_variable()
     pairs.by_value()
     pairs.by_name()
-    matches: dict[str, dict[str, None]] = {bound.id: {} for bound in binding_ids(before)}
+    matches: dict[str, dict[str, None]] = {bound.id: {} for bound in bounds}
     helpers = _helpers(new, pairs.taken)
     for index, leaf in enumerate(old):
         for place in pairs.found.get(index, ()):
@@ -49,6 +50,10 @@ def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
                 made = (*helpers.get(place, ()), new[place])
                 matches[entity].update(dict.fromkeys(each for one in made for each in one.ids))
     return {entity: tuple(found) for entity, found in matches.items()}
+
+
+def _variables(bounds: Sequence[Bound]) -> list[tuple[str, int]]:
+    return [(bound.id, hash(bound.binding.var)) for bound in bounds]
 
 
 def _fused(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:

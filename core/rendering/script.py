@@ -177,6 +177,8 @@ def _module_lines(
 def _functions(lines: list[str]) -> list[_FunctionLines]:
     """Find the functions in a module's script: decorators alone stand at the class's indent."""
     begins = [index for index, line in enumerate(lines) if line.startswith("    @")]
+    if not begins:
+        return []
     functions: list[_FunctionLines] = []
     for begin, next_begin in zip(begins, [*begins[1:], len(lines)], strict=True):
         end = next(
