@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
@@ -129,6 +129,7 @@ def paint_chevron(painter: QPainter, place: QRectF, is_open: bool) -> None:
 
 def paint_ports(
     painter: QPainter,
+    index: GraphIndex,
     ports: Collection[CanvasPort],
     area: QRectF,
     zoom: float,
@@ -146,6 +147,8 @@ def paint_ports(
         painter.setBrush(QColor(theme.accent_ground if marked else theme.panel))
         painter.setPen(QPen(QColor(theme.accent if marked else theme.edge), max(1.0, 0.8 / zoom)))
         half = rect.height() / 2
+        if port.node in index.rects:
+            painter.drawLine(_stem(rect, index.rects[port.node], port.side == "in"))
         painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), half, half)
         if zoom >= TEXT_SCALE:
             painter.setPen(QColor(theme.accent if marked else theme.quiet))
@@ -155,3 +158,11 @@ def paint_ports(
             painter.drawText(
                 QPointF(round(left), round(rect.center().y() + _TITLE_PIXELS * _CAPITAL)), text
             )
+
+
+def _stem(stub: QRectF, node: QRectF, is_above: bool) -> QLineF:
+    """The line from a stub to its node, or from the node to it."""
+    x = round(max(node.left() + 8, min(stub.center().x(), node.right() - 8))) + 0.5
+    if is_above:
+        return QLineF(x, stub.bottom(), x, node.top())
+    return QLineF(x, node.bottom(), x, stub.top())

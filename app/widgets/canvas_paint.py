@@ -80,7 +80,7 @@ class GraphPainter:
         paint_frames(painter, self._index, area, zoom)
         self.paint_edges(painter, area, zoom)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_ports(painter, self._index.graph.ports, area, zoom)
+        paint_ports(painter, self._index, self._index.graph.ports, area, zoom)
         self.nodes.paint(painter, self._index.inside(area), zoom)
 
     def paint_edges(self, painter: QPainter, area: QRectF, zoom: float) -> None:
@@ -113,7 +113,8 @@ class GraphPainter:
         lit: list[str] = []
         if marks.port is not None:
             lit = [name for name in (marks.port.node, *marks.port.others) if name in index.nodes]
-            paint_ports(painter, (marks.port, *index.ends(marks.port)), area, zoom, marked=True)
+            ports = (marks.port, *index.ends(marks.port))
+            paint_ports(painter, index, ports, area, zoom, marked=True)
         names = {*marks.selection, *marks.found, *lit, marks.hovered, marks.walked}
         seen = self._seen(names & index.nodes.keys(), area)
         self.nodes.paint_marked(painter, seen, zoom, marks, frozenset(lit))

@@ -373,12 +373,10 @@ class GraphCanvas(CanvasDrawing):
         elif key == Qt.Key.Key_F3:
             shift = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
             (self.search.go_back if shift else self.search.go_on)()
-        elif key == Qt.Key.Key_Escape and (is_open or self.search.is_open()):
-            if not is_open:
-                self.search.close()
-        elif key == Qt.Key.Key_I and plain:
-            if not is_open:
-                self.show_card()
+        elif key == Qt.Key.Key_Escape and self.search.is_open() and not is_open:
+            self.search.close()
+        elif key == Qt.Key.Key_I and plain and not is_open:
+            self.show_card()
         elif key == Qt.Key.Key_Z and plain:
             self.zoom_to_selection()
         elif key == Qt.Key.Key_L and plain:
