@@ -25,6 +25,9 @@ from lowerscope.core.records import RunRecord
 
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
 BOTTOM = (("pipeline", 480), ("outcome", 640), ("details", 320))
+STEADY = ("model", "pipeline", "details")
+"""These get no more than that where there is more room: it is that of graphs, scripts and tables."""
+
 BOTTOM_HEIGHT = 250
 
 DIFFERENCE_SHARE = 0.45
@@ -132,11 +135,17 @@ class Panes(QMainWindow):
         else:
             for row in (TOP, BOTTOM):
                 docks = [self.docks[name] for name, _ in row]
-                self.resizeDocks(docks, [width for _, width in row], Qt.Orientation.Horizontal)
+                self.resizeDocks(docks, self._widths(row), Qt.Orientation.Horizontal)
             self._bottom = BOTTOM_HEIGHT
             self._keep_bottom()
         self._settled = True
         QTimer.singleShot(0, self, self._note_bottom)
+
+    def _widths(self, row: tuple[tuple[str, int], ...]) -> list[int]:
+        steady = sum(width for name, width in row if name in STEADY)
+        others = sum(width for name, width in row if name not in STEADY)
+        share = max(1.0, (self.width() - steady) / others)
+        return [width if name in STEADY else round(share * width) for name, width in row]
 
     def _note_bottom(self) -> None:
         self._bottom = self.docks[BOTTOM[0][0]].height()
