@@ -26,7 +26,7 @@ from lowerscope.core.records import RunRecord
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
 BOTTOM = (("pipeline", 480), ("outcome", 640), ("details", 320))
 STEADY = ("model", "pipeline", "details")
-"""These get no more than that where there is more room: it is that of graphs, scripts and tables."""
+"""These get no more than that: more room is that of graphs, scripts and tables."""
 
 BOTTOM_HEIGHT = 250
 
