@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from lowerscope.core.cli_passes import add_passes_options, passes, recipe_of_catalogue
+from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
@@ -297,7 +296,7 @@ def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     record = pipeline.run(recipe, Silent())
     code = DIFFER if record.verdict == "differ" else MATCH
     if options.json:
-        return code, msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
+        return code, to_json(record)
     return code, describe_run(record)
 
 

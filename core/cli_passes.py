@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lowerscope.core.difference_records import Side
+from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Silent
@@ -77,7 +78,7 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         )
     if options.catalogue:
         types = pipeline.catalogue(recipe, Silent())
-        return True, _json(types) if options.json else _catalogue(types)
+        return True, to_json(types) if options.json else _catalogue(types)
     if options.diff:
         return True, _difference(pipeline, recipe, options)
     if options.step is not None:
@@ -89,7 +90,7 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     listed = (
         records if options.nested or options.json else [each for each in records if not each.depth]
     )
-    return transformed.problem is None, _json(listed) if options.json else _table(listed, records)
+    return transformed.problem is None, to_json(listed) if options.json else _table(listed, records)
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
@@ -100,7 +101,7 @@ def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
     records = pass_records(stages.transformed.runs)
     module = stages.module_at(moment_of(options.step, records))
     record = function_text(module, options.function) if options.function else module_text(module)
-    return _json(record) if options.json else record.text.rstrip("\n")
+    return to_json(record) if options.json else record.text.rstrip("\n")
 
 
 def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
@@ -121,7 +122,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
                 choices=names,
             )
         record = msgspec.structs.replace(record, functions=chosen)
-    return _json(record) if options.json else unified_text(record)
+    return to_json(record) if options.json else unified_text(record)
 
 
 def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
@@ -190,7 +191,3 @@ def _catalogued(record: PassType) -> Iterator[str]:
         )
         choices = f", one of {', '.join(option.choices)}" if option.choices else ""
         yield f"    {option.name}: {option.kind}, {default}{choices}"
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

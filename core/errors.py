@@ -58,14 +58,13 @@ class LowerscopeError(Exception):
         choices: tuple[str, ...] = (),
         details: str = "",
     ) -> None:
-        # TVM's names are of a class of its own, which is a str and has no encoding.
         self.problem = Problem(
-            what=str(what),
-            where=str(where),
-            todo=str(todo[:1].upper() + todo[1:]),
+            what=what,
+            where=where,
+            todo=todo[:1].upper() + todo[1:],
             code=code,
-            choices=tuple(map(str, choices)),
-            details=str(details),
+            choices=choices,
+            details=details,
         )
         super().__init__(self.problem.line())
 

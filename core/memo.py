@@ -9,14 +9,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar, cast
 
-import msgspec
+from lowerscope.core.encoding import to_bytes
 
 T = TypeVar("T")
 
 
 def key_of(*parts: object) -> str:
     """Return a key made of values that msgspec can encode."""
-    return blake2b(msgspec.msgpack.encode(parts), digest_size=16).hexdigest()
+    return blake2b(to_bytes(parts), digest_size=16).hexdigest()
 
 
 class FileHashes:

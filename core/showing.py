@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import tvm
 
 from lowerscope.core.dimensions import sizes_text
+from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.outside import notes_of
 from lowerscope.core.pipeline import Pipeline
@@ -46,17 +46,17 @@ def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
 def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return the FX graph as a table, or as records."""
     nodes = fx_nodes_of(pipeline, recipe)
-    return _json(nodes) if as_json else print_table(nodes)
+    return to_json(nodes) if as_json else print_table(nodes)
 
 
 def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node: str = "") -> str:
     """Return the node map as a table, or how one node was translated; or the records of these."""
     if node:
         translation = pipeline.derived_translation(recipe, node, Silent())
-        return _json(translation) if as_json else print_translation(translation)
+        return to_json(translation) if as_json else print_translation(translation)
     nodes = fx_nodes_of(pipeline, recipe)
     records = pipeline.snapshot(recipe, DEFAULT, Silent()).translation
-    return _json(records) if as_json else print_node_map(records, nodes)
+    return to_json(records) if as_json else print_node_map(records, nodes)
 
 
 def show_relax(
@@ -78,20 +78,20 @@ def show_tensorir(
 def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return the functions outside of the module as a table, or as records."""
     library = pipeline.snapshot(recipe, DEFAULT, Silent()).library
-    return _json(library) if as_json else print_library(library)
+    return to_json(library) if as_json else print_library(library)
 
 
 def show_parameters(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return parameters, buffers and constants as a table, or as records."""
     snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
     records = (*snapshot.model.parameters, *snapshot.constants)
-    return _json(records) if as_json else print_parameters(records)
+    return to_json(records) if as_json else print_parameters(records)
 
 
 def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
     """Return the values of a parameter, a constant or an input in a few lines, or as a record."""
     record = pipeline.derived_values(recipe, name, Silent())
-    return _json(record) if as_json else print_values(record)
+    return to_json(record) if as_json else print_values(record)
 
 
 def show_builder(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
@@ -106,7 +106,7 @@ def show_code(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
 
 def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool) -> str:
     record = pipeline.derived_text(recipe, view, "", Silent())
-    return _json(record) if as_json else record.text.rstrip("\n")
+    return to_json(record) if as_json else record.text.rstrip("\n")
 
 
 def show_loops(
@@ -126,7 +126,7 @@ def show_loops(
     if function or as_json:
         names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
         records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
-        return _json(records) if as_json else records[0].text.rstrip("\n")
+        return to_json(records) if as_json else records[0].text.rstrip("\n")
     texts = []
     for name in _prim_funcs(pipeline, recipe):
         try:
@@ -159,7 +159,7 @@ def show_native(
         # Where there is no function, the text of none says why.
         names = tuple(pipeline.stages(recipe).recorded.tensorir) or names
     records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
-    return _json(records) if as_json else "\n\n".join(record.text for record in records)
+    return to_json(records) if as_json else "\n\n".join(record.text for record in records)
 
 
 def _prim_funcs(pipeline: Pipeline, recipe: Recipe) -> dict[str, tvm.tirx.PrimFunc]:
@@ -170,7 +170,7 @@ def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bo
     record = (
         function_text(module, function) if function else module_text(module, show_meta=show_meta)
     )
-    return _json(record) if as_json else record.text.rstrip("\n")
+    return to_json(record) if as_json else record.text.rstrip("\n")
 
 
 def describe_run(record: RunRecord) -> str:
@@ -222,7 +222,3 @@ def _verdict_line(record: RunRecord) -> str:
             f"Not comparable: {record.reason}; the other outputs match {record.reference}: {errors}"
         )
     return f"Differs from {record.reference}: {record.reason}; {errors}"
-
-
-def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.pass_records import PassType
@@ -118,7 +119,7 @@ _Message = TypeVar("_Message")
 
 def to_raw(value: Any) -> msgspec.Raw:
     """Return `value`, encoded, as it stands inside a message."""
-    return msgspec.Raw(msgspec.msgpack.encode(value))
+    return msgspec.Raw(to_bytes(value))
 
 
 def encode_frame(message: ToChild | ToWindow) -> bytes:
@@ -130,7 +131,7 @@ def encode_frame(message: ToChild | ToWindow) -> bytes:
         If it is longer than `FRAME_LIMIT`, or holds what has no encoding.
     """
     try:
-        payload = msgspec.msgpack.encode(message)
+        payload = to_bytes(message)
     except (TypeError, ValueError, OverflowError) as error:
         raise ProtocolError(f"a message cannot be encoded: {error}") from error
     if len(payload) > FRAME_LIMIT:

@@ -127,15 +127,20 @@ class OddText(str):
 
 
 def err_oddly(params: Text, context: Context) -> None:
-    """Raise an error of the user's whose texts are of a class that has no encoding."""
+    """Raise an error of the user's whose texts are of another library's class."""
     text = OddText(params.text)
     raise LowerscopeError(text, where=text, choices=(text,))
+
+
+def answer_oddly(params: Text, context: Context) -> Problem:
+    """Answer with a record whose texts are of another library's class."""
+    return Problem(what=OddText(params.text), choices=(OddText(params.text),))
 
 
 def answer_with_an_odd_problem(params: Text, context: Context) -> None:
     """Fail with a problem that cannot be sent."""
     error = LowerscopeError("")
-    error.problem = Problem(what=OddText(params.text))
+    error.problem = Problem(what=object())  # type: ignore[arg-type]
     raise error
 
 
@@ -221,6 +226,7 @@ METHODS: Mapping[str, MethodType] = {
     "err": MethodType(Text, None, "heavy", "erring"),
     "fail": MethodType(Text, None, "heavy", "failing"),
     "err_oddly": MethodType(Text, None, "light", "erring"),
+    "answer_oddly": MethodType(Text, Problem, "light", "answering"),
     "answer_with_an_odd_problem": MethodType(Text, None, "light", "erring"),
     "say": MethodType(Text, None, "heavy", "talking"),
     "flood": MethodType(Count, None, "heavy", "talking"),

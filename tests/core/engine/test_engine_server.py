@@ -266,6 +266,8 @@ def test_a_users_error_whose_texts_are_of_another_librarys_class_arrives_whole(
     assert isinstance(answer, Failure)
     assert answer.problem.what == "no such function"
     assert answer.problem.choices == ("no such function",)
+    child.ask(3, "answer_oddly", practice.Text("n"))
+    assert child.result()["choices"] == ["n"]
     child.ask(2, "echo", practice.Text("still here"))
     assert child.result() == "still here"
 
