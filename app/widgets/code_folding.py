@@ -14,11 +14,12 @@ class Folding:
 
     def __init__(self, lines: Sequence[str] = ("",), language: str = "") -> None:
         self._regions: Regions = regions_of(lines, language)
-        self._folded: dict[int, int] = {}
+        # Of each first line, the lines that are folded into it.
+        self._folded: dict[int, Range] = {}
 
     def ranges(self) -> list[Range]:
         """The lines that are folded away."""
-        return [(line + 1, last + 1) for line, last in self._folded.items()]
+        return list(self._folded.values())
 
     def begins(self, line: int) -> bool:
         """Whether a region begins with a line."""
@@ -26,7 +27,8 @@ class Folding:
 
     def folded(self, line: int) -> int:
         """How many lines are folded into this one."""
-        return self._folded.get(line, line) - line
+        first, end = self._folded.get(line, (0, 0))
+        return end - first
 
     def around(self, line: int) -> int:
         """The first line of the smallest region that is not folded and has a line, or -1."""
@@ -41,7 +43,7 @@ class Folding:
         """Fold the region that begins with a line."""
         if header in self._folded or header < 0 or not self._regions.begins(header):
             return False
-        self._folded[header] = self._regions.end(header)
+        self._folded[header] = (header + 1, self._regions.end(header) + 1)
         return True
 
     def unfold(self, header: int) -> bool:
@@ -62,11 +64,11 @@ class Folding:
 
     def covers(self, line: int) -> bool:
         """Whether a line is folded away."""
-        return any(header < line <= last for header, last in self._folded.items())
+        return any(first <= line < end for first, end in self._folded.values())
 
     def uncover(self, line: int) -> bool:
         """Unfold what a line is folded away in."""
-        covering = [header for header, last in self._folded.items() if header < line <= last]
+        covering = [header for header, (first, end) in self._folded.items() if first <= line < end]
         for header in covering:
             del self._folded[header]
         return bool(covering)

@@ -46,19 +46,19 @@ class _Text:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self._whole = ""
+        #: Where every `_STRIDE`-th line begins.
         self._starts: list[int] = []
 
     def next_with(self, pattern: re.Pattern[str], line: int) -> int:
         """The first line below ``line`` that a pattern matches, or the number of lines."""
         self._read()
-        found = pattern.search(self._whole, self._starts[line] + len(self.lines[line]))
+        found = pattern.search(self._whole, self._end_of(line))
         return len(self.lines) if found is None else self._line_of(found)
 
     def last_with(self, pattern: re.Pattern[str], line: int) -> int:
         """The last line that a pattern matches, down to ``line``, or -1."""
         self._read()
-        end = self._starts[line] + len(self.lines[line])
-        last = deque(pattern.finditer(self._whole, 0, end), maxlen=1)
+        last = deque(pattern.finditer(self._whole, 0, self._end_of(line)), maxlen=1)
         return self._line_of(last[0]) if last else -1
 
     def all_with(self, pattern: re.Pattern[str]) -> Iterator[int]:
@@ -68,13 +68,24 @@ class _Text:
 
     def _line_of(self, found: re.Match[str]) -> int:
         # A pattern begins with the end of the line before.
-        return bisect_right(self._starts, found.start() + 1) - 1
+        place = found.start() + 1
+        before = bisect_right(self._starts, place) - 1
+        return before * _STRIDE + self._whole.count("\n", self._starts[before], place)
+
+    def _end_of(self, line: int) -> int:
+        before = line // _STRIDE
+        lines = self.lines[before * _STRIDE : line + 1]
+        return self._starts[before] + sum(map(len, lines)) + len(lines) - 1
 
     def _read(self) -> None:
         if not self._starts:
             self._whole = "\n" + "\n".join(self.lines)
-            # In C from end to end: there may be 200,000 lines.
-            self._starts = list(accumulate(map((1).__add__, map(len, self.lines)), initial=1))[:-1]
+            # In C almost from end to end: there may be 200,000 lines.
+            parts = (
+                self.lines[first : first + _STRIDE] for first in range(0, len(self.lines), _STRIDE)
+            )
+            lengths = (sum(map(len, part)) + len(part) for part in parts)
+            self._starts = list(accumulate(lengths, initial=1))[:-1]
 
 
 class _Indented:
@@ -180,6 +191,7 @@ class _Labelled:
         return (line for line in self._text.all_with(self._function) if self.begins(line))
 
 
+_STRIDE = 64
 _OPENING = re.compile(
     r" *(?:async +)?(?:def|class|for|while|with|if|elif|else|try|except|finally|match|case)\b"
 )

@@ -61,6 +61,10 @@ class CodeText(QPlainTextEdit):
         self._filling = QTimer(self)
         self._filling.setInterval(0)
         self._filling.timeout.connect(self._step)
+        self._colouring = QTimer(self)
+        self._colouring.setInterval(0)
+        self._colouring.setSingleShot(True)
+        self._colouring.timeout.connect(self._colour_visible)
         self.verticalScrollBar().valueChanged.connect(self._after_scroll)
         theme.notifier().changed.connect(self._use_theme)
         self._use_theme()
@@ -111,7 +115,11 @@ class CodeText(QPlainTextEdit):
 
     @property
     def settled(self) -> bool:
-        """Whether everything is filled in, and folded."""
+        """Whether everything is filled in, folded, and coloured as far as it is in view."""
+        return self._is_filled and not self._colouring.isActive()
+
+    @property
+    def _is_filled(self) -> bool:
         return self._folding_all is None and self._shown.settled
 
     # Folding
@@ -259,22 +267,27 @@ class CodeText(QPlainTextEdit):
     # Filling in
 
     def _fill(self) -> None:
-        if self.settled:
+        if self._is_filled:
             self._filling.stop()
         elif not self._filling.isActive():
             self._filling.start()
 
     def _step(self) -> None:
-        end = time.perf_counter() + _STEP_MS / 1000
+        start = time.perf_counter()
+        end = start + _STEP_MS / 1000
         top = self.top_line()
-        while not self.settled and time.perf_counter() < end:
+        all_folded = False
+        while not self._is_filled and time.perf_counter() < end:
             if self._folding_all is None:
                 self._shown.step()
             elif next(self._folding_all, None) is None:
-                self._folding_all = None
-                self._apply_folds(-1)
+                # What comes of it takes a turn of its own, if it was long to find out.
+                all_folded = time.perf_counter() - start < _STEP_MS / 2000
                 break
         self._keep_top(top)
+        if all_folded:
+            self._folding_all = None
+            self._apply_folds(-1)
         self._fill()
 
     def _bring(self, line: int) -> None:
@@ -303,7 +316,9 @@ class CodeText(QPlainTextEdit):
                 break
             blocks.append((self._shown.rows.line_of(row), block))
             row, block = row + 1, block.next()
-        self._highlighter.colour(blocks)
+        if not self._highlighter.colour(blocks):
+            # They are read in the colour of plain text until the next turn of the event loop.
+            self._colouring.start()
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column of a position in the document."""

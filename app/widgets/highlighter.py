@@ -1,6 +1,7 @@
 """Colours of code, line by line, so that only the lines in view are ever looked at."""
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
@@ -43,6 +44,11 @@ _COLOURS: dict[str, str | None] = {
 
 _STATES = count(1)
 
+#: So long lines are coloured in one go, in ms.
+_SLICE_MS = 8.0
+#: So many characters are looked through for strings of several lines in one go.
+_PART = 100_000
+
 # What may hide a triple quote, then the triple quotes themselves.
 _STRINGS = re.compile(
     r"""("{3}|'{3})|\#[^\n]*|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?""", re.VERBOSE
@@ -75,13 +81,13 @@ class Highlighter:
         self._lexer: Lexer | None = None
         # Blocks come and go: each knows by itself which colours it was given.
         self._state = next(_STATES)
-        self._open_quotes: dict[int, str] = {}
+        self._open_quotes = OpenQuotes("")
         self._formats: dict[str, QTextCharFormat] = {}
 
     def set_text(self, text: str, language: str) -> None:
         """Take another text: what was coloured is forgotten."""
         self._lexer = _lexer(language)
-        self._open_quotes = open_quotes(text) if language in _TRIPLE_QUOTED else {}
+        self._open_quotes = OpenQuotes(text if language in _TRIPLE_QUOTED else "")
         self._state = next(_STATES)
 
     def set_theme(self, theme: Theme) -> None:
@@ -92,21 +98,33 @@ class Highlighter:
             text_format.setForeground(QColor(getattr(theme, name)))
         self._state = next(_STATES)
 
-    def colour(self, blocks: Iterable[tuple[int, QTextBlock]]) -> None:
-        """Colour blocks, each with the number of its line from 0, where not done yet."""
+    def colour(self, blocks: Iterable[tuple[int, QTextBlock]]) -> bool:
+        """Colour blocks, each with the number of its line from 0, where not done yet.
+
+        Returns
+        -------
+        bool
+            False where there was too little time for all of them: call it again.
+        """
         if self._lexer is None:
-            return
+            return True
         start, end = -1, -1
+        until = time.perf_counter() + _SLICE_MS / 1000
+        done = True
         for number, block in blocks:
             if block.userState() != self._state:
+                if time.perf_counter() > until:
+                    done = False
+                    break
                 block.setUserState(self._state)
-                ranges = self._ranges(block.text(), self._open_quotes.get(number))
+                ranges = self._ranges(block.text(), self._open_quotes.at(number))
                 if ranges:
                     block.layout().setFormats(ranges)
                     start = block.position() if start < 0 else start
                     end = block.position() + block.length()
         if start >= 0:
             self._document.markContentsDirty(start, end - start)
+        return done
 
     def _ranges(self, line: str, quote: str | None) -> list[QTextLayout.FormatRange]:
         assert self._lexer is not None
@@ -133,44 +151,60 @@ class Highlighter:
         return result
 
 
-def open_quotes(text: str) -> dict[int, str]:
-    """Lines that begin inside a string of several lines.
+class OpenQuotes:
+    """The lines of a text that begin inside a string of several lines.
+
+    The text is read as far as it is asked for: one of 11 MB takes 20 ms.
 
     Parameters
     ----------
     text : str
         Python source, or what looks like it.
-
-    Returns
-    -------
-    dict of int to str
-        Number of the line, from 0, and the three quotes that will close the string.
     """
-    result: dict[int, str] = {}
-    line, counted, position = 0, 0, 0
-    while (candidate := _next_quotes(text, position)) >= 0:
-        # Only the line that it stands in says whether it opens a string.
-        begin = max(position, text.rfind("\n", 0, candidate) + 1)
-        end_of_line = text.find("\n", candidate)
-        found = _opening(text, begin, len(text) if end_of_line < 0 else end_of_line)
-        if found is None:
-            position = len(text) if end_of_line < 0 else end_of_line
-            continue
-        quote = found.group(1)
-        line += text.count("\n", counted, found.start())
-        close = text.find(quote, found.end())
-        end = len(text) if close < 0 else close
-        inside = text.count("\n", found.start(), end)
-        for number in range(line + 1, line + inside + 1):
-            result[number] = quote
-        line, counted = line + inside, end
-        position = end if close < 0 else end + 3
-    return result
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[int, str] = {}
+        self._read_to = -1
+        self._reading = self._read(text)
+
+    def at(self, line: int) -> str | None:
+        """The three quotes that will close the string that a line, from 0, begins in."""
+        while self._read_to < line and (read_to := next(self._reading, None)) is not None:
+            self._read_to = read_to
+        return self._lines.get(line)
+
+    def _read(self, text: str) -> Iterator[int]:
+        """Yield the line up to which the strings are known."""
+        line, counted, position = 0, 0, 0
+        while position < len(text):
+            end_of_part = text.find("\n", position + _PART)
+            part = len(text) if end_of_part < 0 else end_of_part
+            candidate = _next_quotes(text, position, part)
+            if candidate < 0:
+                line, counted, position = line + text.count("\n", counted, part), part, part
+                yield line
+                continue
+            # Only the line that it stands in says whether it opens a string.
+            begin = max(position, text.rfind("\n", 0, candidate) + 1)
+            end_of_line = text.find("\n", candidate)
+            found = _opening(text, begin, len(text) if end_of_line < 0 else end_of_line)
+            if found is None:
+                position = len(text) if end_of_line < 0 else end_of_line
+                continue
+            quote = found.group(1)
+            line += text.count("\n", counted, found.start())
+            close = text.find(quote, found.end())
+            end = len(text) if close < 0 else close
+            inside = text.count("\n", found.start(), end)
+            for number in range(line + 1, line + inside + 1):
+                self._lines[number] = quote
+            line, counted = line + inside, end
+            position = end if close < 0 else end + 3
 
 
-def _next_quotes(text: str, position: int) -> int:
+def _next_quotes(text: str, position: int, end: int) -> int:
     # No pattern: of 11 MB, `find` takes 4 ms, and a pattern 300.
-    found = [at for quote in ('"""', "'''") if (at := text.find(quote, position)) >= 0]
+    found = [at for quote in ('"""', "'''") if (at := text.find(quote, position, end)) >= 0]
     return min(found, default=-1)
 
 

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QPlainTextDocumentLayout
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.theme import DARK, LIGHT, Theme
-from lowerscope.app.widgets.highlighter import Highlighter, open_quotes
+from lowerscope.app.widgets.highlighter import Highlighter, OpenQuotes
 
 
 def coloured(text: str, language: str, theme: Theme = LIGHT) -> list[list[tuple[str, str]]]:
@@ -56,9 +56,16 @@ def test_strings_of_several_lines_are_strings(qtbot: QtBot) -> None:
 
 
 def test_quotes_in_comments_and_strings_open_nothing() -> None:
+    def open_quotes(text: str) -> dict[int, str]:
+        quotes = OpenQuotes(text)
+        return {n: found for n in range(text.count("\n") + 1) if (found := quotes.at(n))}
+
     assert open_quotes('# """\nx = 1\ny = \'"""\'\nz = 2') == {}
     assert open_quotes("a = '''\nb\n'''\nc\n\"\"\"d\n\"\"\"") == {1: "'''", 2: "'''", 5: '"""'}
     assert open_quotes('"""\nnever closed') == {1: '"""'}
+    lines = 5_000
+    long = "x = 'some text that is no string of several lines'\n" * lines
+    assert open_quotes(f'{long}"""\nb"""\n# \'\'\'\n{long}') == {lines + 1: '"""'}
 
 
 def test_wide_characters_do_not_shift_colours(qtbot: QtBot) -> None:
