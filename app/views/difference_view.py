@@ -168,8 +168,8 @@ class DifferenceView(QWidget):
     # Making it
 
     def _label(self) -> ElidedLabel:
-        # The end says which step it is.
-        label = ElidedLabel(mode=Qt.TextElideMode.ElideLeft)
+        # Its start says which side it is, its end which step.
+        label = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 

@@ -106,7 +106,7 @@ class ScriptPage(QWidget):
         )
         if self._workspace.stepping.moment is None or before is None or not same_thing:
             self._changed = []
-        elif before.text != record.text:
+        elif before is not record:
             self._changed = _changed(before.text, record.text)
         self.code.set_changed_lines(self._changed)
 

@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app import theme
 from lowerscope.app.widgets.code_painting import x_of
 from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.core.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 LAYER = """\
@@ -236,3 +237,23 @@ def test_stepping_marks_the_lines_that_changed(qtbot: QtBot, open_window: OpenWi
     changed = [line for n, line in enumerate(lines) if code.editor.marks.is_changed(n)]
     assert any("R.call_tir(cls.matmul" in line for line in changed)
     assert not any("with R.dataflow" in line or "def main" in line for line in changed)
+
+
+def test_a_step_that_leaves_a_text_as_it_was_marks_no_line_of_it(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    steps = (Step(name="LegalizeOps"), Step(name="AnnotateTIROpPattern"))
+    window = open_window("sample:fashion_mlp", lowering="high-level", steps=steps)
+    window.commands.action("first-step").trigger()
+    code = window.panes.relax.script.stepped.script.code
+
+    def marked() -> bool:
+        lines = code.text().split("\n")
+        return any(code.editor.marks.is_changed(place) for place in range(len(lines)))
+
+    qtbot.waitUntil(lambda: "R.matmul" in window.panes.relax.script.code.text(), timeout=PATIENCE)
+    window.commands.action("next-step").trigger()
+    qtbot.waitUntil(marked, timeout=PATIENCE)
+    window.commands.action("next-step").trigger()
+    qtbot.waitUntil(lambda: not marked(), timeout=PATIENCE)
+    assert "R.call_tir(cls.matmul" in code.text()
