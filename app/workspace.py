@@ -345,9 +345,9 @@ class Workspace(QObject):
             self._selection = selection
             self.selection_changed.emit()
 
-    def linked_to(self, entity: str) -> frozenset[str]:
-        """Return the ids that are linked to one."""
-        return self._links.of(entity)
+    def linked_to(self, *entities: str) -> frozenset[str]:
+        """Return the ids that are linked to one of these."""
+        return frozenset[str]().union(*(self._links.of(entity) for entity in entities))
 
     # Run
 

@@ -28,9 +28,14 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kind`` is ``input``, ``constant``, ``call``, ``output``, or ``group`` for a module that is
     collapsed into one box: its id is that of the module, ``module:layer1``, and ``members`` are the
-    ids of what is inside; of another box, those of the weights and scalars that have no box of
-    their own. ``strategy`` as in `FxNode`, or empty; of a group, the one that all of
-    its members have.
+    ids of what is inside; of another box, those of what has no box of its own: weights and
+    scalars, and the bindings of a fused group or of a branch. ``strategy`` as in `FxNode`, or
+    empty; of a group, the one that all of its members have.
+
+    Passes use names anew, so the id of a box at a step may be that of another binding elsewhere.
+    There, ``origins`` are the bindings of the lowered module that became the box, none for what a
+    pass made, and ``members`` are of that module too. ``None`` stands for a box whose id is good
+    everywhere.
     """
 
     id: str
@@ -43,6 +48,12 @@ class Box(msgspec.Struct, frozen=True, kw_only=True):
     width: float
     height: float
     members: tuple[str, ...] = ()
+    origins: tuple[str, ...] | None = None
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """What the box stands for: what is selected where it is clicked."""
+        return (self.id,) if self.origins is None else self.origins
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):

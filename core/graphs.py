@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tvm import IRModule
+
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.lowering.translator import LoweredModel
 from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.hierarchy import Opening
@@ -54,9 +57,23 @@ def draw_graph(
         return fx_graph(traced.graph_module, nodes, traced.values, metrics, check, kinds, opening)
     module = stages.module if moment is None else stages.module_at(moment)
     paths = {} if traced is None or lowered is None else binding_paths(traced, lowered)
-    if moment is not None:
-        paths = _paths_at(paths, stages.origins_at(moment))
-    return relax_graph(module, metrics, check, paths=paths, kinds=kinds, opening=opening)
+    if moment is None:
+        return relax_graph(module, metrics, check, paths=paths, kinds=kinds, opening=opening)
+    matches = stages.origins_at(moment)
+    paths, origins = _paths_at(paths, matches), with_ends(matches, stages.module)
+    return relax_graph(
+        module, metrics, check, paths=paths, kinds=kinds, opening=opening, origins=origins
+    )
+
+
+def with_ends(origins: Matches, lowered: IRModule) -> Matches:
+    """Add the parameters and results of the lowered module's functions: they keep their ids."""
+    ends = {
+        f"relax:{name}/{end}"
+        for name, function in relax_functions(lowered)
+        for end in (*(str(parameter.name) for parameter in function.params), "return")
+    }
+    return {**{end: (end,) for end in ends}, **origins}
 
 
 def kinds_of(loaded: LoadedModel) -> Mapping[str, str]:

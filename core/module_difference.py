@@ -10,7 +10,10 @@ import tvm
 from tvm import relax, tirx
 
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
+from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
@@ -56,15 +59,19 @@ def graphs_difference(
 ) -> GraphDifference:
     """Compare the data flow of a Relax function on both sides.
 
+    The boxes stand for bindings of the module that the new side was lowered to.
+
     Raises
     ------
     LowerscopeError
         If there is no module at one of the moments.
     """
     labels = labels_of(old, new, sides)
+    # Where the modules were not lowered alike, bindings of the same name are not the same.
+    origins = _side_origins(old, sides[0]) if old.lower_key == new.lower_key else {}
     graph, nodes = graph_difference(
-        function_graph(side_module(old, sides[0]), function),
-        function_graph(side_module(new, sides[1]), function),
+        function_graph(side_module(old, sides[0]), function, origins),
+        function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1])),
         metrics,
         check,
     )
@@ -85,6 +92,20 @@ def side_module(stages: Stages, side: Side) -> tvm.IRModule:
     if moment.clock == "build":
         return stages.recorded.module_before(moment.index)
     return stages.transformed.module_before(moment.index)
+
+
+def _side_origins(stages: Stages, side: Side) -> Matches:
+    """Return what became the bindings of a side, and its parameters and results."""
+    moment = side.moment
+    if moment is None:
+        origins = inverse(stages.transformed.bindings)
+    elif not side.before or moment.index == 0:
+        origins = stages.origins_at(moment)
+    elif moment.clock == "passes":
+        origins = stages.transformed.origins_before(moment.index)
+    else:
+        origins = stages.origins_in(side_module(stages, side), moment.clock)
+    return with_ends(origins, stages.module)
 
 
 def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:

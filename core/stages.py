@@ -44,7 +44,7 @@ from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, b
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
-from lowerscope.core.step_records import Moment
+from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
 
 T = TypeVar("T")
@@ -258,8 +258,11 @@ class Stages:
         """
         if moment.clock == "passes":
             return self.transformed.origins(moment.index)
-        module = self.module_at(moment)
-        if moment.clock == "translate":
+        return self.origins_in(self.module_at(moment), moment.clock)
+
+    def origins_in(self, module: tvm.IRModule, clock: Clock) -> Matches:
+        """Return the same for a module of the clocks ``"translate"`` and ``"build"``."""
+        if clock == "translate":
             return {bound.id: (bound.id,) for bound in binding_ids(module)}
         matches = match_bindings(self.completed, module)
         return inverse(compose(self.transformed.bindings, matches))

@@ -29,15 +29,18 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
     if node is not None:
         code = "" if node.line is None else node.line.text.strip()
         return CardText(f"{node.name} · {node.label}", _given(_node_facts(node)), code)
-    linked = workspace.linked_to(box.id)
+    linked = workspace.linked_to(*box.entities)
+    # What is linked to a function is linked to one after the passes: not to that of a step.
+    functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()
     facts = [
+        ("from", _other_name(box)),
         ("value", box.subtitle),
         ("holds", names_of(tuple(name_of(each) for each in box.members))),
         ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
-        ("functions", names_of((*_of_kind(linked, "tir"), *_of_kind(linked, "ext")))),
+        ("functions", names_of(functions)),
     ]
-    return CardText(box.title, _given(facts), _binding_text(snapshot, box.id))
+    return CardText(box.title, _given(facts), _binding_text(snapshot, box.entities))
 
 
 def frame_text(region: Region) -> CardText:
@@ -75,14 +78,22 @@ def _group_facts(box: Box) -> Facts:
     return _given(facts)
 
 
-def _binding_text(snapshot: Snapshot, entity: str) -> str:
-    """Return the lines of the script that make a binding."""
-    for span in snapshot.relax.spans:
-        if span.entity == entity:
-            lines = snapshot.relax.text.splitlines()[span.first - 1 : span.last]
-            shown = [line.strip() for line in lines[:MOST_CODE]]
-            return "\n".join(shown + ["…"] * (len(lines) > MOST_CODE))
-    return ""
+def _other_name(box: Box) -> str:
+    """Return the name that the binding had as it was lowered, where that is another one."""
+    is_other = len(box.entities) == 1 and box.entities != (box.id,)
+    return name_of(box.entities[0]) if is_other else ""
+
+
+def _binding_text(snapshot: Snapshot, entities: tuple[str, ...]) -> str:
+    """Return the lines of the script that make some bindings, as they were lowered."""
+    whole = snapshot.relax.text.splitlines()
+    lines = [
+        line.strip()
+        for span in snapshot.relax.spans
+        if span.entity in entities
+        for line in whole[span.first - 1 : span.last]
+    ]
+    return "\n".join(lines[:MOST_CODE] + ["…"] * (len(lines) > MOST_CODE))
 
 
 def _of_kind(entities: frozenset[str], kind: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.difference_page import ROLES
 from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.when_looked_at import WhenLookedAt
@@ -18,6 +19,7 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.difference_records import GraphDifference, NodeDifference
 from lowerscope.core.errors import Problem
+from lowerscope.core.graph_records import Box
 from lowerscope.core.step_records import Moment
 
 LIST_WIDTH = 460
@@ -49,6 +51,8 @@ class GraphDifferencePage(QWidget):
         self._workspace = workspace
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self._record: GraphDifference | None = None
+        self._boxes: dict[str, Box] = {}
+        self._here = ""
         self._function = "main"
         self._filter = ""
         self._all = False
@@ -85,7 +89,8 @@ class GraphDifferencePage(QWidget):
         )
         self.canvas.card_text = self._card
         self.nodes.row_clicked.connect(self._choose)
-        self.canvas.node_clicked.connect(self._choose_box)
+        self.canvas.node_clicked.connect(self._choose)
+        workspace.selection_changed.connect(self._show_selection)
 
     @property
     def record(self) -> GraphDifference | None:
@@ -120,9 +125,11 @@ class GraphDifferencePage(QWidget):
     def step(self, by: int) -> None:
         """Go to the next node of the list, or to the one before."""
         keys = [row.key for row in self.nodes.rows()]
-        chosen = self.nodes.selected_keys()
+        chosen = [each for each in self.nodes.selected_keys() if each in keys]
         if keys:
-            place = keys.index(chosen[0]) + by if chosen else 0
+            # Of those that what is selected came to, the one that was gone to last.
+            here = self._here if self._here in chosen else chosen[0] if chosen else ""
+            place = keys.index(here) + by if here else 0
             self._mark(keys[max(0, min(place, len(keys) - 1))])
 
     def _ask(self, _sides: str, _moment: Moment | None = None) -> int:
@@ -146,11 +153,13 @@ class GraphDifferencePage(QWidget):
 
     def _show(self, record: GraphDifference | None) -> None:
         self._record = record
+        self._boxes = {} if record is None else {box.id: box for box in record.graph.boxes}
         if record is None:
             self.canvas.set_graph(CanvasGraph())
         else:
             self.canvas.set_graph(canvas_graph(record.graph))
         self._show_nodes()
+        self._show_selection()
         self.shown.emit()
 
     def _show_nodes(self) -> None:
@@ -165,24 +174,49 @@ class GraphDifferencePage(QWidget):
         )
 
     def _choose(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        entities = self._boxes[key].entities if self._is_of_shown() else ()
         self._mark(key)
+        if entities:
+            self._workspace.select(entities)
+            self._show_selection()
 
-    def _choose_box(self, entity: str, _modifiers: Qt.KeyboardModifier) -> None:
-        self._mark(entity)
+    def _show_selection(self) -> None:
+        """Mark what is selected, where it is of the module that is shown."""
+        linked = self._workspace.selection.linked
+        if self._is_of_shown():
+            marked = [
+                box.id
+                for box in self._boxes.values()
+                if not linked.isdisjoint((*box.entities, *box.members))
+            ]
+            self.canvas.set_selection(marked)
+            self.nodes.set_selection(marked)
+
+    def _is_of_shown(self) -> bool:
+        """Return whether the boxes stand for bindings that the window's recipe is lowered to."""
+        sides, recipe = self._workspace.pins.sides, self._workspace.recipe
+        if sides is None or recipe is None:
+            return False
+        replace = msgspec.structs.replace
+        return replace(sides[1].recipe, steps=()) == replace(recipe, steps=())
 
     def _card(self, entity: str) -> CardText | None:
         nodes = () if self._record is None else self._record.nodes
         node = next((each for each in nodes if each.id == entity), None)
         if node is None:
             return None
+        linked = self._workspace.linked_to(*self._boxes[entity].entities)
+        nodes_of = tuple(sorted(each for each in linked if each.startswith("fx:")))
         rows = (
             (self.tr("status"), f"{STATUS_MARKS[node.status]} {node.status}"),
             (self.tr("before"), node.before),
             (self.tr("after"), node.after),
+            (self.tr("FX nodes"), names_of(nodes_of) if self._is_of_shown() else ""),
         )
         return CardText(node.name, tuple(row for row in rows if row[1]))
 
     def _mark(self, entity: str) -> None:
+        self._here = entity
         self.canvas.set_selection([entity])
         self.canvas.reveal(entity)
         self.nodes.set_selection([entity])

@@ -46,10 +46,10 @@ def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
 
 def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     canvas, workspace, tr = page.canvas, page.workspace, page.tr
-    entity = page.entity_of(name)
-    deeds[menu.addAction(tr("Select"))] = partial(workspace.select, (entity,))
+    entities = page.entities_of(name)
+    deeds[menu.addAction(tr("Select"))] = partial(workspace.select, entities)
     add = menu.addAction(tr("Add to selection"))
-    deeds[add] = partial(workspace.select, (entity,), extend=True)
+    deeds[add] = partial(workspace.select, entities, extend=True)
     deeds[menu.addAction(tr("What is known of it\tI"))] = partial(canvas.show_card, name)
     around = canvas.frame_around(name)
     if canvas.is_group(name):
@@ -57,7 +57,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     if canvas.is_frame(name):
         around = name
     if around:
-        text = tr("Collapse {0}\t-").format(name_of(page.entity_of(around)))
+        text = tr("Collapse {0}\t-").format(name_of(page.entities_of(around)[0]))
         deeds[menu.addAction(text)] = partial(page.collapse, around)
     if page.graph != "fx":
         return

@@ -75,7 +75,7 @@ class GraphPage(QWidget):
         layout.addWidget(self.canvas)
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self.canvas.node_clicked.connect(self._select)
-        self.canvas.ends_wanted.connect(workspace.select)
+        self.canvas.ends_wanted.connect(self._select_ends)
         self.canvas.background_clicked.connect(self._clear)
         self.canvas.expand_wanted.connect(self.expand)
         self.canvas.collapse_wanted.connect(self.collapse)
@@ -192,7 +192,7 @@ class GraphPage(QWidget):
         self._boxes = {box.id: box for box in (record or NOTHING).boxes}
         self._box_of = {}
         for box in self._boxes.values():
-            for entity in (box.id, *box.members):
+            for entity in (*box.entities, *box.members):
                 self._box_of.setdefault(entity, []).append(box.id)
         if is_other:
             graph = canvas_graph(record or NOTHING)
@@ -216,22 +216,24 @@ class GraphPage(QWidget):
 
     # What the user does
 
-    def entity_of(self, name: str) -> str:
-        """Return the entity that a box or a frame is, for the selection."""
-        # The second group of a module is the same module.
-        return name.partition("#")[0] if name.startswith("module:") else name
+    def entities_of(self, name: str) -> tuple[str, ...]:
+        """Return the entities that a box or a frame stands for, for the selection."""
+        if name.startswith("module:"):
+            # The second group of a module is the same module.
+            return (name.partition("#")[0],)
+        return self._boxes[name].entities if name in self._boxes else (name,)
 
     def meant(self, name: str) -> tuple[str, ...]:
         """Return the FX nodes that a menu on a box or frame is about.
 
         These are all that is selected, if the box is among it.
         """
-        selection, entity = self.workspace.selection, self.entity_of(name)
-        if entity in selection.chosen:
+        selection, entities = self.workspace.selection, self.entities_of(name)
+        if not set(entities).isdisjoint(selection.chosen):
             return selection.of_kind("fx")
         if name in self._boxes and self._boxes[name].kind == "group":
             return self._boxes[name].members
-        linked = self.workspace.linked_to(entity) | {entity}
+        linked = self.workspace.linked_to(*entities).union(entities)
         return tuple(sorted(each for each in linked if each.startswith("fx:")))
 
     def _card_text(self, name: str) -> CardText | None:
@@ -242,8 +244,14 @@ class GraphPage(QWidget):
         return next((frame_text(region) for region in regions if region.id == name), None)
 
     def _select(self, name: str, modifiers: Qt.KeyboardModifier) -> None:
-        extend = bool(modifiers & EXTENDING)
-        self.workspace.select((self.entity_of(name),), extend=extend)
+        entities, extend = self.entities_of(name), bool(modifiers & EXTENDING)
+        others = [each for each in entities if each not in self.workspace.selection.chosen]
+        # A box that was selected in part is selected as a whole.
+        self.workspace.select(others if extend and others else entities, extend=extend)
+
+    def _select_ends(self, names: tuple[str, ...]) -> None:
+        ends = [entity for name in names for entity in self.entities_of(name)]
+        self.workspace.select(dict.fromkeys(ends))
 
     def _open_menu(self, name: str, position: QPoint) -> None:
         open_menu(self, name, position)

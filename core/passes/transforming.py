@@ -66,14 +66,27 @@ class TransformedModel:
         Bindings that came from none, and those of a module of its own, as a pass inside of
         ``FoldConstant`` has it, are not among them.
         """
-        applied = [run for run in self.runs[:number] if run.depth == 0]
-        became = self._followed[len([run for run in applied if run.after is not None])].became
         run = self.runs[number - 1] if number else None
-        if run is not None and run.depth > 0 and applied and run.after is not None:
-            before = len([each for each in applied[:-1] if each.after is not None])
-            matches = match_bindings(applied[-1].before, run.after)
-            became = compose(self._followed[before].became, matches)
-        return inverse(became)
+        if run is not None and run.depth > 0 and run.after is not None:
+            return inverse(self._became_inside(number, run.after))
+        return inverse(self._followed[self._applied(number)].became)
+
+    def origins_before(self, number: int) -> Matches:
+        """Return the same for the bindings of the module that a pass was given."""
+        run = self.runs[number - 1]
+        if run.depth > 0:
+            return inverse(self._became_inside(number, run.before))
+        return inverse(self._followed[self._applied(number - 1)].became)
+
+    def _applied(self, number: int) -> int:
+        """Return how many steps have been applied after some of the passes of `runs`."""
+        return sum(run.depth == 0 and run.after is not None for run in self.runs[:number])
+
+    def _became_inside(self, number: int, module: tvm.IRModule) -> Matches:
+        """Return what bindings became in a module inside of a step, at a pass of `runs`."""
+        step = max(place for place, run in enumerate(self.runs[:number], start=1) if run.depth == 0)
+        matches = match_bindings(self.runs[step - 1].before, module)
+        return compose(self._followed[self._applied(step - 1)].became, matches)
 
     def check(self) -> None:
         """Raise what a step failed with, if one did."""

@@ -94,6 +94,7 @@ def graph_record(
             width=widths[box.id],
             height=HEIGHT,
             members=box.members,
+            origins=box.origins,
         )
         for box in left.boxes
     )

@@ -19,6 +19,7 @@ class BoxText:
     kind: str
     strategy: str = ""
     members: tuple[str, ...] = ()
+    origins: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,12 @@ class _Left:
             subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} {self.unit}"),
             kind="group",
             strategy=strategies.pop() if len(strategies) == 1 else "",
-            members=tuple(each for box in inside for each in (box.id, *box.members)),
+            members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
         )
+
+
+def _held(box: BoxText) -> tuple[str, ...]:
+    return (*((box.id,) if box.origins is None else box.origins), *box.members)
 
 
 def _named(one: str, two: str) -> str:

@@ -37,7 +37,7 @@ def graph_difference(
 
     What is the same on both sides, or has become something else, is one box, with the id of the
     new side; what is gone has its old id behind ``old:``. The strategy of a box is its status,
-    empty where nothing changed.
+    empty where nothing changed; its origins are those of both sides.
 
     Parameters
     ----------
@@ -136,8 +136,11 @@ def _joined(old: BoxText | None, new: BoxText | None) -> tuple[BoxText, NodeDiff
         status = "same" if old.subtitle == new.subtitle else "changed"
         name = new.title if old.title == new.title else f"{old.title} → {new.title}"
         subtitle = new.subtitle if status == "same" else f"{old.subtitle} → {new.subtitle}"
+    sides = [box for box in (new, old) if box is not None]
     box = replace(
         there,
+        members=tuple(dict.fromkeys(each for box in sides for each in box.members)),
+        origins=tuple(dict.fromkeys(each for box in sides for each in box.origins or ())),
         id=entity,
         title=name,
         subtitle=subtitle,

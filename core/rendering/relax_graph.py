@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.relax_bindings import (
     Bound,
     bound_in,
@@ -36,6 +38,7 @@ def relax_graph(
     paths: Mapping[str, str] = MappingProxyType({}),
     kinds: Mapping[str, str] = MappingProxyType({}),
     opening: Opening = FITTING,
+    origins: Matches | None = None,
 ) -> GraphRecord:
     """Lay out the data flow of a Relax function; the id of a box is that of its binding.
 
@@ -60,24 +63,32 @@ def relax_graph(
         The class of each of these modules, by path.
     opening
         Which modules are expanded.
+    origins
+        What each binding of a module at a step came from; ``None`` for the lowered module.
     """
     functions = dict(relax_functions(module))
     if not functions:
         return graph_record([], [], metrics, check)
     name = function if function in functions else next(iter(functions))
     graph = _FunctionGraph(module, name, functions[name])
-    return graph.record(metrics, check, paths, kinds, opening)
+    return graph.record(metrics, check, paths, kinds, opening, origins)
 
 
-def function_graph(module: IRModule, function: str) -> FunctionGraph:
+def function_graph(module: IRModule, function: str, origins: Matches) -> FunctionGraph:
     """Return the boxes of a Relax function and their flows, without a layout.
 
     There are none where the module has no such function.
+
+    Parameters
+    ----------
+    origins
+        As for `relax_graph`.
     """
     functions = dict(relax_functions(module))
     if function not in functions:
         return FunctionGraph()
-    return _FunctionGraph(module, function, functions[function]).graph
+    graph = _FunctionGraph(module, function, functions[function])
+    return FunctionGraph(graph.boxes(origins), graph.flows)
 
 
 class _FunctionGraph:
@@ -87,7 +98,7 @@ class _FunctionGraph:
         self._module = module
         self._name = name
         self._boxes: list[BoxText] = []
-        self._flows: list[Flow] = []
+        self.flows: list[Flow] = []
         # What each variable stands for: the box that makes its value, and the label of that.
         self._made_by: dict[Any, tuple[str, str]] = {}
         self._weights: dict[Any, None] = {}
@@ -97,11 +108,15 @@ class _FunctionGraph:
         self._block_of = _blocks(function)
         # The number of its block, and whether that is a data-flow block, for a binding's box.
         self._blocks_of_boxes: dict[str, tuple[int, bool]] = {}
+        # What has no box of its own, by the box that it is in; for the last one, what is returned.
+        self._inside: dict[str, list[str]] = {}
+        returned_as: list[str] = []
         for parameter in self._inputs(function, returned):
             self._add_parameter(parameter)
         for bound in bound_in(name, function):
             variable, value = bound.binding.var, getattr(bound.binding, "value", None)
             if bound.binding in inner:
+                self._inside.setdefault(self._boxes[-1].id, []).append(bound.id)
                 continue
             if isinstance(value, relax.Var) and value in self._made_by:
                 self._made_by[variable] = self._made_by[value]
@@ -109,14 +124,19 @@ class _FunctionGraph:
                     result = bound.id
                     continue
                 if _is_output(variable, returned):
+                    returned_as.append(bound.id)
                     continue
             self._add_binding(bound)
         self._add_result(result, returned)
+        self._inside.setdefault(result, []).extend(returned_as)
 
-    @property
-    def graph(self) -> FunctionGraph:
-        """All boxes and flows."""
-        return FunctionGraph(self._boxes, self._flows)
+    def boxes(self, origins: Matches | None) -> list[BoxText]:
+        """Return all boxes with what is inside of them: see `relax_graph` for `origins`."""
+        whole = [
+            replace(box, members=(*self._inside.get(box.id, ()), *box.members))
+            for box in self._boxes
+        ]
+        return whole if origins is None else _as_lowered(whole, origins)
 
     def record(
         self,
@@ -125,12 +145,11 @@ class _FunctionGraph:
         paths: Mapping[str, str],
         kinds: Mapping[str, str],
         opening: Opening,
+        origins: Matches | None,
     ) -> GraphRecord:
-        modules = Modules(
-            [paths.get(box.id, "") for box in self._boxes], kinds, opening, "bindings"
-        )
-        blocks = self._blocks()
-        return graph_record(self._boxes, self._flows, metrics, check, blocks, modules)
+        boxes = self.boxes(origins)
+        modules = Modules([paths.get(box.id, "") for box in boxes], kinds, opening, "bindings")
+        return graph_record(boxes, self.flows, metrics, check, self._blocks(), modules)
 
     def _blocks(self) -> Blocks | None:
         """Return the frames of data-flow blocks, where there is something outside of one."""
@@ -140,7 +159,7 @@ class _FunctionGraph:
         # An input stands above the first block that reads it, in a band between the blocks'.
         last = 2 * max(number for number, _ in blocks) + 2
         band = {box: 2 * number + 1 for box, (number, _) in self._blocks_of_boxes.items()}
-        for flow in reversed(self._flows):
+        for flow in reversed(self.flows):
             if flow.source not in self._blocks_of_boxes:
                 before = band.get(flow.target, last) // 2 * 2
                 band[flow.source] = min(band.get(flow.source, last), before)
@@ -210,7 +229,7 @@ class _FunctionGraph:
     def _add_flows(self, sources: list[Any], target: str) -> None:
         for variable in sources:
             source, label = self._made_by[variable]
-            self._flows.append(Flow(source, target, label))
+            self.flows.append(Flow(source, target, label))
 
     def _group_of(self, value: Any) -> tuple[Bound, ...]:
         """Return the bindings of the group that is called, if it is one that ``FuseOps`` made."""
@@ -243,6 +262,27 @@ class _FunctionGraph:
         written = [_constant_text(constant) for constant in constants]
         parts = (text, ", ".join(named), f"const {', '.join(written)}" if written else "")
         return " · ".join(part for part in parts if part)
+
+
+def _as_lowered(boxes: Sequence[BoxText], origins: Matches) -> list[BoxText]:
+    """Return boxes that stand for what became them, as the spans of texts do.
+
+    Two calls of one group have each what became that call, and not what became the other one.
+    """
+    at_home = {each for box in boxes for each in origins.get(box.id, ())}
+    result: list[BoxText] = []
+    for box in boxes:
+        own = origins.get(box.id, ())
+        inside = [
+            each
+            for member in box.members
+            for each in origins.get(member, ())
+            if each not in at_home
+        ]
+        held = own if len(own) > 1 else ()
+        members = tuple(dict.fromkeys((*held, *inside)))
+        result.append(replace(box, members=members, origins=own))
+    return result
 
 
 def _constant_text(constant: Any) -> str:
@@ -301,7 +341,10 @@ def _used_in(value: Any) -> tuple[list[Any], list[Any]]:
     def visit(expression: Any) -> None:
         if isinstance(expression, relax.Var):
             variables[expression] = None
-        elif isinstance(expression, ir.GenericConst):
+        elif isinstance(expression, ir.GenericConst) and isinstance(
+            expression.ty, relax.TensorType
+        ):
+            # Dtypes and texts, as in the calls that allocate memory, are constants as well.
             constants[expression] = None
 
     if value is not None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.records import TextRecord
 from lowerscope.core.rendering.hierarchy import Opening
 from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.step_records import Moment
 
 RESNET = Recipe(source=Source(spec="sample:resnet18"))
@@ -17,6 +22,15 @@ FUSED = Recipe(
     source=Source(spec="sample:transformer_block"),
     lowering="te",
     steps=(Step(name="AnnotateTIROpPattern"), Step(name="FuseOps")),
+)
+
+
+EVERYTHING = Opening(None, (1e9, 1e9))
+SEEN = (
+    ("fashion_mlp", "fuse", "high-level"),
+    ("conv_net", "fuse", "high-level"),
+    ("transformer_block", "fuse", "te"),
+    ("fashion_mlp", "cpu", "te"),
 )
 
 
@@ -62,7 +76,80 @@ def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pip
     assert frame.id == "module:attention"
     assert frame.x < group.x < frame.x + frame.width
     assert frame.y < group.y < frame.y + frame.height
-    assert len(group.members) == 2
-    assert all(each.startswith("relax:fused_matmul_divide/") for each in group.members)
+    # What it holds has the names of the module as it was lowered.
+    lowered = pipeline.stages(FUSED).lowered
+    assert lowered is not None
+    nodes = [
+        node
+        for node, lowering in lowered.nodes.items()
+        for binding in lowering.bindings
+        if f"relax:main/{binding}" in group.members
+    ]
+    assert nodes == ["matmul", "truediv"]
     outside = calls["call fused_dense1_add2_gelu"]
     assert outside.y > frame.y + frame.height
+
+
+@pytest.mark.parametrize(("sample", "preset", "lowering"), SEEN)
+def test_boxes_at_a_step_stand_for_what_the_lines_of_the_script_do(
+    pipeline: Pipeline, sample: str, preset: str, lowering: Strategy
+) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == preset)
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering, steps=steps)
+    stages = pipeline.stages(recipe)
+    lowered = stages.lowered
+    assert lowered is not None
+    for moment in _after_steps(pipeline, recipe):
+        graph = pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment, EVERYTHING)
+        lines = _lines_of_main(relax_text(stages.module_at(moment)))
+        marked = _lines_of_main(pipeline.derived_text(recipe, "script", "", Silent(), moment))
+        drawn = [box for box in graph.boxes if box.id in lines]
+        assert drawn
+        for node, record in lowered.nodes.items():
+            bindings = [f"relax:main/{each}" for each in record.bindings]
+            selected = [box for box in drawn if {*box.entities, *box.members} & {*bindings}]
+            assert _all(lines, [box.id for box in selected]) == _all(marked, bindings), node
+        for box in drawn:
+            # A click selects what its own lines came from, and nothing else.
+            came = {each for each, found in marked.items() if found & lines[box.id]}
+            assert set(box.entities) == came, (moment, box.id)
+
+
+def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == "fuse")
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
+    stages = pipeline.stages(recipe)
+    gone = {each for each, fate in stages.transformed.fates.items() if fate.gone}
+    # The first binding of the fused module has the name of one that was folded.
+    assert "relax:main/lv" in gone
+    for moment in _after_steps(pipeline, recipe)[3:]:
+        graph = pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment, EVERYTHING)
+        stood_for = {each for box in graph.boxes for each in (*box.entities, *box.members)}
+        assert stood_for.isdisjoint(gone)
+    fused = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
+    assert fused["call_tir fused_matmul_add_relu"].members == (
+        "relax:main/lv1",
+        "relax:main/lv2",
+        "relax:main/lv3",
+    )
+
+
+def _after_steps(pipeline: Pipeline, recipe: Recipe) -> list[Moment]:
+    """Before the first step, and after each of the recipe's."""
+    runs = pipeline.stages(recipe).transformed.runs
+    steps = [number for number, run in enumerate(runs, start=1) if run.depth == 0]
+    return [Moment(clock="passes", index=index) for index in (0, *steps)]
+
+
+def _lines_of_main(text: TextRecord) -> dict[str, set[int]]:
+    """The lines of each binding in ``main``."""
+    main = next(span for span in text.spans if span.entity == "relax:main")
+    found: dict[str, set[int]] = {}
+    for span in text.spans:
+        if "/" in span.entity and main.first <= span.first <= main.last:
+            found.setdefault(span.entity, set()).update(range(span.first, span.last + 1))
+    return found
+
+
+def _all(lines: dict[str, set[int]], entities: Iterable[str]) -> set[int]:
+    return {line for each in entities for line in lines.get(each, ())}

@@ -100,6 +100,32 @@ def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
     assert len(bindings - listed) <= 2
 
 
+def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:
+    runs = pipeline.stages(RECIPE).transformed.runs
+    number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
+    moment = Moment(clock="passes", index=number)
+    found = compare(
+        pipeline,
+        Side(recipe=RECIPE, moment=moment, before=True),
+        Side(recipe=RECIPE, moment=moment),
+    )
+    boxes = {box.id: set(box.entities) for box in found.graph.boxes}
+    # Before the step, bindings have the names of the lowered module.
+    for node in found.nodes:
+        if node.status == "removed":
+            assert boxes[node.id] == {node.old}
+    (fused,) = [node for node in found.nodes if "fused_matmul_add_relu" in node.after]
+    assert {"relax:main/lv1", "relax:main/lv2", "relax:main/lv3"} <= boxes[fused.id]
+    # The same names in a module that was lowered in another way are other bindings.
+    other = msgspec.structs.replace(RECIPE, lowering="te")
+    before = Side(recipe=RECIPE, moment=Moment(clock="passes", index=0))
+    found = compare(pipeline, before, Side(recipe=other))
+    removed = [node.id for node in found.nodes if node.status == "removed"]
+    assert removed
+    assert all(not box.entities for box in found.graph.boxes if box.id in removed)
+    assert any(box.entities for box in found.graph.boxes if box.id not in removed)
+
+
 def test_a_function_of_one_side_alone_was_added(pipeline: Pipeline) -> None:
     runs = pipeline.stages(RECIPE).transformed.runs
     number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
