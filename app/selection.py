@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.records import Snapshot
+from lowerscope.core.records import FunctionRecord, Snapshot
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,29 @@ class Selection:
 
 
 class Links:
-    """The ids of a snapshot, and which of them belong together."""
+    """The ids of a snapshot, and which of them belong together.
+
+    At a step, there are other functions: they belong to what became their calls, whatever has
+    their names after all steps.
+    """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self._at_step: dict[str, FunctionRecord] = {}
         self._entities = _entities(snapshot) if snapshot is not None else frozenset()
         self._links: dict[str, set[str]] = {}
         for first, second in snapshot.links if snapshot is not None else ():
             self._links.setdefault(first, set()).add(second)
             self._links.setdefault(second, set()).add(first)
+
+    def at_step(self, functions: Sequence[FunctionRecord]) -> Links:
+        """Return the same with the functions at a step; with none, as it is without steps."""
+        links = copy.copy(self)
+        links._at_step = {each.id: each for each in functions}
+        return links
+
+    def function_at_step(self, entity: str) -> FunctionRecord | None:
+        """Return the function with an id at the step."""
+        return self._at_step.get(entity)
 
     def of(self, entity: str) -> frozenset[str]:
         """Return the ids that are linked to one.
@@ -45,7 +62,12 @@ class Links:
         """
         function = _function_of(entity)
         if function:
-            return frozenset({function, *self._links.get(function, ())})
+            return frozenset({function, *self.of(function)})
+        if entity in self._at_step:
+            calls = self._at_step[entity].calls
+            around = {other for call in calls for other in self._links.get(call, ())}
+            called = {other for other in around if other.startswith(("tir:", "ext:"))}
+            return frozenset(calls) | around - called
         linked = set(self._links.get(entity, ()))
         if entity.startswith("module:"):
             below = entity if entity == "module:" else f"{entity}."
@@ -56,11 +78,30 @@ class Links:
 
     def select(self, chosen: tuple[str, ...]) -> Selection:
         """Return the selection of those of `chosen` that are there."""
-        kept = tuple(each for each in chosen if (_function_of(each) or each) in self._entities)
+        kept = tuple(each for each in chosen if self._has(each))
         linked = set(kept)
         for entity in kept:
             linked |= self.of(entity)
         return Selection(kept, frozenset(linked))
+
+    def select_again(self, chosen: tuple[str, ...], before: Links) -> Selection:
+        """Return the selection of what is there of `chosen`, and of the calls of lost functions.
+
+        Parameters
+        ----------
+        before
+            Of the step at which it was chosen.
+        """
+        kept: dict[str, None] = {}
+        for each in chosen:
+            function = before._at_step.get(_function_of(each) or each)
+            lost = function is not None and not self._has(each)
+            kept.update(dict.fromkeys(function.calls if function and lost else (each,)))
+        return self.select(tuple(kept))
+
+    def _has(self, entity: str) -> bool:
+        name = _function_of(entity) or entity
+        return name in self._entities or name in self._at_step
 
 
 def _function_of(entity: str) -> str:

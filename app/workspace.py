@@ -6,7 +6,7 @@ the signals, draw the records, and call the methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -27,7 +27,7 @@ from lowerscope.app.stepping import Stepping
 from lowerscope.core.engine.protocol import RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import Note, RunRecord, Snapshot
+from lowerscope.core.records import FunctionRecord, Note, RunRecord, Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 
@@ -288,14 +288,14 @@ class Workspace(QObject):
         assert change is not None
         run = self._run_of(change.recipe, snapshot)
         self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
-        self._links = Links(snapshot)
+        before, self._links = self._links, Links(snapshot)
         self.fetches.replace()
         if run is not self._run:
             self._run = run
             self.run_changed.emit()
         self._set_trouble()
         self._set_activity(Activity())
-        self._selection = self._links.select(self._selection.chosen)
+        self._selection = self._links.select_again(self._selection.chosen, before)
         self.stepping.take(change.recipe.source, snapshot)
         self.build.take()
         self.pins.take()
@@ -340,7 +340,18 @@ class Workspace(QObject):
                 chosen.remove(entity)
             else:
                 chosen.append(entity)
-        selection = self._links.select(tuple(chosen))
+        self._set_selection(self._links.select(tuple(chosen)))
+
+    def take_functions(self, functions: Sequence[FunctionRecord]) -> None:
+        """Let these be the functions that can be selected: those of a step; none without one."""
+        before, self._links = self._links, self._links.at_step(functions)
+        self._set_selection(self._links.select_again(self._selection.chosen, before))
+
+    def function_at_step(self, entity: str) -> FunctionRecord | None:
+        """Return the function with an id at the step that is looked at."""
+        return self._links.function_at_step(entity)
+
+    def _set_selection(self, selection: Selection) -> None:
         if selection != self._selection:
             self._selection = selection
             self.selection_changed.emit()

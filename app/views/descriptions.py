@@ -11,7 +11,14 @@ from lowerscope.app.views.formats import (
     count_text,
     shape_text,
 )
-from lowerscope.core.records import FxNode, FxPart, LibraryRecord, Snapshot, SourceLine
+from lowerscope.core.records import (
+    FunctionRecord,
+    FxNode,
+    FxPart,
+    LibraryRecord,
+    Snapshot,
+    SourceLine,
+)
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -106,8 +113,19 @@ def tensor_of(entity: str, linked: frozenset[str]) -> str:
     return parameters[0] if entity.startswith("relax:") and len(parameters) == 1 else ""
 
 
-def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
-    """Return what is known of an entity, as labels and values."""
+def facts_of(
+    snapshot: Snapshot,
+    entity: str,
+    linked: frozenset[str],
+    function: FunctionRecord | None = None,
+) -> Facts:
+    """Return what is known of an entity, as labels and values.
+
+    Parameters
+    ----------
+    function
+        The function that it is at the step that is looked at.
+    """
     node = find_node(snapshot, entity)
     if node is not None:
         return node_facts(node)
@@ -123,13 +141,14 @@ def facts_of(snapshot: Snapshot, entity: str, linked: frozenset[str]) -> Facts:
                 ("called by", names_of(outside.calls, most=12) or "nothing"),
                 *((("FX nodes", names_of(outside.nodes, most=12)),) if outside.nodes else ()),
             )
-    for function in snapshot.functions:
-        if function.id == entity:
-            loops = f"{function.loops} loops in {function.blocks} blocks"
+    functions = snapshot.functions if function is None else (function,)
+    for each in functions:
+        if each.id == entity:
+            loops = f"{each.loops} loops in {each.blocks} blocks"
             return (
-                ("kind", {"tensorir": "TensorIR function"}.get(function.kind, function.kind)),
-                *((("size", loops),) if function.kind == "tensorir" else ()),
-                ("called by", names_of(function.calls, most=12) or "nothing"),
+                ("kind", {"tensorir": "TensorIR function"}.get(each.kind, each.kind)),
+                *((("size", loops),) if each.kind == "tensorir" else ()),
+                ("called by", names_of(each.calls, most=12) or "nothing"),
                 *_linked_facts(linked, ("fx",)),
             )
     for parameter in (*snapshot.model.parameters, *snapshot.constants):

@@ -61,7 +61,7 @@ class DetailsView(Pane):
             return
         entity = chosen[-1]
         linked = self._workspace.linked_to(entity)
-        self._facts = facts_of(snapshot, entity, linked)
+        self._facts = facts_of(snapshot, entity, linked, self._workspace.function_at_step(entity))
         self.set_context(name_of(entity))
         self._show_facts(self._facts)
         tensor = tensor_of(entity, linked)

@@ -35,7 +35,7 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
     facts = [
         ("from", _other_name(box)),
         ("value", box.subtitle),
-        ("holds", names_of(tuple(name_of(each) for each in box.members))),
+        ("holds", names_of(box.members, most=6)),
         ("strategy", STRATEGY_NAMES.get(box.strategy, "")),
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
         ("functions", names_of(functions)),

@@ -116,7 +116,8 @@ class TensorIRView(Pane):
         if snapshot is None:
             return
         if moment is None:
-            self._take_functions(snapshot.functions)
+            self._show_functions_of(snapshot.functions)
+            workspace.take_functions(())
         else:
             self._request = workspace.fetches.functions(
                 moment, self._take_functions, self._take_problem
@@ -124,6 +125,10 @@ class TensorIRView(Pane):
 
     def _take_functions(self, functions: tuple[FunctionRecord, ...]) -> None:
         self._request = None
+        self._show_functions_of(functions)
+        self._workspace.take_functions(functions)
+
+    def _show_functions_of(self, functions: tuple[FunctionRecord, ...]) -> None:
         self._functions = functions
         self.functions.set_rows([_row(each) for each in functions])
         self._show_selection()
@@ -164,8 +169,10 @@ class TensorIRView(Pane):
         self._show_context(callable_)
         if shown:
             names = [each.name for each in shown]
-            best = max(shown, key=_work).name
-            self._show_function(self._function if self._function in names else best)
+            chosen = [each for each in shown if each.id in selection.chosen]
+            best = max(chosen or shown, key=_work).name
+            stays = self._function in names and not chosen
+            self._show_function(self._function if stays else best)
         elif self._workspace.stepping.moment is not None:
             self._show_none_yet()
         elif selection.chosen:

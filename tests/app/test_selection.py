@@ -8,6 +8,7 @@ from lowerscope.app.selection import Links, Selection
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records import FunctionRecord
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.sources.samples import sample_path
 
@@ -51,6 +52,24 @@ def test_a_loop_belongs_to_its_function(links: Links) -> None:
 def test_the_root_module_has_all_nodes(links: Links) -> None:
     nodes = links.select(("module:",)).of_kind("fx")
     assert nodes == ("fx:linear0", "fx:linear1", "fx:relu")
+
+
+def test_functions_of_a_step_belong_to_what_became_their_calls(links: Links) -> None:
+    fused = FunctionRecord(
+        id="tir:fused", name="fused", kind="tensorir", calls=("relax:main/lv", "relax:main/lv1")
+    )
+    # Another function has the name at the step.
+    dense = FunctionRecord(id="tir:dense", name="dense", kind="tensorir", calls=("relax:main/lv2",))
+    there = links.at_step((fused, dense))
+    assert there.select(("tir:fused",)).of_kind("relax") == ("relax:main/lv", "relax:main/lv1")
+    assert there.select(("tir:fused/block",)).of_kind("fx") == ("fx:linear0",)
+    assert there.select(("tir:fused",)).of_kind("tir") == ("tir:fused",)
+    assert there.select(("tir:dense",)).of_kind("fx") == ("fx:relu",)
+    assert links.select(("tir:fused",)) == Selection()
+    # What called it stays selected where it is gone.
+    again = links.select_again(("tir:fused", "tir:dense"), there)
+    assert again.chosen == ("relax:main/lv", "relax:main/lv1", "tir:dense")
+    assert links.select_again(("tir:dense",), there).of_kind("fx") == ("fx:linear0",)
 
 
 def test_what_is_gone_is_not_selected(links: Links) -> None:

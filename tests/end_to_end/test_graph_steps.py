@@ -1,0 +1,201 @@
+"""The graph, the script and the functions at each step of a pipeline that fuses, in the window."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.step_records import Moment
+from tests.end_to_end.driving import PATIENCE, OpenWindow
+
+LEFT = Qt.MouseButton.LeftButton
+FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
+_BINDING = re.compile(r" +(\w+)(?:: .+?)? = ")
+
+
+def moments(window: MainWindow) -> list[Moment]:
+    """Before the first step of the recipe, and after each."""
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    steps = [number for number, each in enumerate(snapshot.passes, 1) if each.depth == 0]
+    return [Moment(clock="passes", index=index) for index in (0, *steps)]
+
+
+def moment_of(window: MainWindow, name: str) -> Moment:
+    """After a step of the recipe."""
+    snapshot = window.workspace.snapshot
+    assert snapshot is not None
+    numbers = [
+        number
+        for number, each in enumerate(snapshot.passes, 1)
+        if each.depth == 0 and each.name == name
+    ]
+    return Moment(clock="passes", index=numbers[0])
+
+
+def look_at(qtbot: QtBot, window: MainWindow, page: str) -> None:
+    """Show a page of the Relax pane, and wait until it shows the moment."""
+    relax = window.panes.relax
+    relax.set_current(page)
+    qtbot.waitUntil(lambda: relax.progress.state() == "none", timeout=PATIENCE)
+
+
+def marked_variables(window: MainWindow) -> set[str]:
+    """The variables of ``main`` whose bindings are marked in the script."""
+    code = window.panes.relax.script.code
+    lines = code.text().split("\n")
+    begin = next(number for number, line in enumerate(lines) if "def main(" in line)
+    found: set[str] = set()
+    for number, line in enumerate(lines[begin + 1 :], start=begin + 1):
+        if line.startswith("    @"):
+            break
+        binding = _BINDING.match(line)
+        if code.editor.is_selected(number) and binding is not None:
+            found.add(binding[1])
+    return found
+
+
+def marked_boxes(window: MainWindow) -> set[str]:
+    """The variables that the marked boxes of the graph have in the script."""
+    canvas = window.panes.relax.graph.canvas
+    nodes = {node.id: node for node in canvas.graph().nodes}
+    return {
+        nodes[name].subtitle.split(" · ")[0] if nodes[name].role == "output" else nodes[name].title
+        for name in canvas.selection()
+    }
+
+
+@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
+def test_boxes_and_lines_of_a_step_are_marked_alike(
+    qtbot: QtBot, open_window: OpenWindow, sample: str
+) -> None:
+    lowering = "te" if sample == "transformer_block" else "high-level"
+    window = open_window(f"sample:{sample}", steps=FUSE, lowering=lowering)
+    workspace, relax = window.workspace, window.panes.relax
+    canvas = relax.graph.canvas
+    snapshot = workspace.snapshot
+    assert snapshot is not None
+    nodes = [node.id for node in snapshot.fx if node.bindings]
+    look_at(qtbot, window, "graph")
+    relax.graph.expand_all()
+    for moment in moments(window):
+        workspace.stepping.go(moment)
+        look_at(qtbot, window, "graph")
+        look_at(qtbot, window, "script")
+        seen: dict[str, set[str]] = {}
+        for node in nodes:
+            workspace.select((node,))
+            lines = marked_variables(window)
+            assert marked_boxes(window) == lines, (moment, node)
+            for variable in lines:
+                seen.setdefault(variable, set()).add(node)
+        assert seen
+        # A click on a box selects the nodes that it came from.
+        look_at(qtbot, window, "graph")
+        for box in canvas.graph().nodes:
+            if box.role not in ("call", "constant"):
+                continue
+            canvas.reveal(box.id)
+            qtbot.waitUntil(lambda: not canvas.is_moving())
+            place = canvas.node_rect(box.id).center().toPoint()
+            qtbot.mouseClick(canvas.viewport(), LEFT, pos=place)
+            assert set(workspace.selection.of_kind("fx")) == seen[box.title], (moment, box.title)
+            assert box.id in canvas.selection()
+
+
+def test_what_was_folded_has_no_box_though_its_name_is_used_again(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", steps=FUSE)
+    workspace, relax = window.workspace, window.panes.relax
+    canvas = relax.graph.canvas
+    look_at(qtbot, window, "graph")
+    workspace.select(("relax:main/lv",))
+    assert canvas.selection() == {"relax:main/lv"}
+    for name in ("FoldConstant", "FuseOps", "FuseTIR"):
+        workspace.stepping.go(moment_of(window, name))
+        look_at(qtbot, window, "graph")
+        assert relax.context() == "nothing here for lv (folded by FoldConstant)"
+        assert not canvas.selection()
+    assert "lv" in {node.title for node in canvas.graph().nodes}
+    card = relax.graph.canvas.card
+    fused = next(node for node in canvas.graph().nodes if "fused_matmul_add_relu" in node.subtitle)
+    canvas.show_card(fused.id)
+    rows = dict(card.text().rows)
+    assert rows["holds"] == "lv1, lv2, lv3"
+    assert rows["FX nodes"] == "linear0, relu"
+    assert "R.nn.relu(lv2)" in card.text().code
+
+
+def test_functions_of_a_step_can_be_selected(qtbot: QtBot, open_window: OpenWindow) -> None:
+    cpu = next(preset.steps for preset in PRESETS if preset.name == "cpu")
+    window = open_window("sample:fashion_mlp", steps=cpu, lowering="te")
+    workspace, panes = window.workspace, window.panes
+    tensorir = panes.tensorir
+    workspace.stepping.go(moment_of(window, "FuseOps"))
+    qtbot.waitUntil(
+        lambda: any("relax:fused" in row.key for row in tensorir.functions.rows()),
+        timeout=PATIENCE,
+    )
+    tensorir.set_current("functions")
+    # It is there only until FuseTIR.
+    table = tensorir.functions
+    (place,) = [i for i, row in enumerate(table.rows()) if row.key.endswith("_te_relu")]
+    key = table.rows()[place].key
+    at = table.visualRect(table.model().index(place, 0)).center()
+    qtbot.mouseClick(table.viewport(), LEFT, pos=at)
+    assert workspace.selection.chosen == (key,)
+    assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    assert panes.fx.graph.canvas.selection() == {"fx:linear0", "fx:relu"}
+    look_at(qtbot, window, "graph")
+    (box,) = panes.relax.graph.canvas.selection()
+    graph = panes.relax.graph.canvas.graph()
+    assert next(node for node in graph.nodes if node.id == box).subtitle.startswith("call fused_")
+    facts = {row.key: row.cell(1).text for row in panes.details.table.rows()}
+    assert facts["FX nodes"] == "linear0, relu"
+
+    # Where it is gone, what called it is selected in its place.
+    workspace.stepping.go(moment_of(window, "FoldConstant"))
+    qtbot.waitUntil(lambda: workspace.selection.chosen != (key,), timeout=PATIENCE)
+    assert set(workspace.selection.chosen) == {
+        f"relax:main/{name}" for name in ("lv", "lv1", "lv2")
+    }
+    # A function that other calls have at another step is that of the step.
+    workspace.select(("tir:te_relu",))
+    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+    tensorir.set_current("script")
+    qtbot.waitUntil(lambda: "def te_relu" in tensorir.script.code.text(), timeout=PATIENCE)
+
+
+def test_the_difference_of_graphs_is_tied_to_the_selection(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", steps=FUSE)
+    window.resize(1440, 900)
+    window.show_panes()
+    workspace, view = window.workspace, window.panes.difference
+    workspace.stepping.go(moment_of(window, "FuseOps"))
+    window.commands.action("difference").trigger()
+    qtbot.waitUntil(lambda: view.new_label.whole().endswith("FuseOps"), timeout=PATIENCE)
+    view.columns.setFocus()
+    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
+    qtbot.keyClick(view.columns, Qt.Key.Key_Right)
+    page = view.graph
+    qtbot.waitUntil(lambda: page.record is not None, timeout=PATIENCE)
+    assert page.record is not None
+    fused = next(node for node in page.record.nodes if "fused_matmul_add_relu" in node.after)
+    place = page.canvas.node_rect(fused.id).center().toPoint()
+    qtbot.mouseClick(page.canvas.viewport(), LEFT, pos=place)
+    assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    assert fused.id in page.canvas.selection()
+    # What was selected elsewhere is marked: what it was, and what it is now.
+    workspace.select(("fx:relu",))
+    marked = [node for node in page.record.nodes if node.id in page.canvas.selection()]
+    assert fused in marked
+    others = [node for node in page.record.nodes if node not in marked]
+    assert any("matmul" in node.before and "relu" not in node.after for node in others)
