@@ -118,9 +118,15 @@ def calls_of(module: IRModule) -> Mapping[str, tuple[str, ...]]:
 
 def _unused(name: str, used: set[str]) -> str:
     """Return the name that TVM's printer gives a variable where those of `used` are taken."""
+    # Most are free, and there are thousands of them.
+    if name.isidentifier() and name not in used:
+        return name
     plain = _NOT_IN_NAMES.sub("_", name)
     candidates = chain([plain], (f"{plain}_{number}" for number in count(1)))
     return next(candidate for candidate in candidates if candidate not in used)
+
+
+_WITH_BINDINGS = (relax.Function, relax.If, relax.SeqExpr)
 
 
 def _bindings(expression: Any) -> Iterator[Any]:
@@ -135,4 +141,6 @@ def _bindings(expression: Any) -> Iterator[Any]:
         for block in expression.blocks:
             for binding in block.bindings:
                 yield binding
-                yield from _bindings(getattr(binding, "value", None))
+                value = getattr(binding, "value", None)
+                if type(value) in _WITH_BINDINGS:
+                    yield from _bindings(value)
