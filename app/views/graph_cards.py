@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lowerscope.app.views.descriptions import (
     RANDOM,
     Facts,
@@ -15,6 +17,8 @@ from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.graph_records import Box, Region
 from lowerscope.core.records import FxNode, Snapshot
+
+_TYPE = re.compile(r"(?<=\w): .+? = ")
 
 MOST_CODE = 8
 """Lines of code in a card."""
@@ -85,10 +89,13 @@ def _other_name(box: Box) -> str:
 
 
 def _binding_text(snapshot: Snapshot, entities: tuple[str, ...]) -> str:
-    """Return the lines of the script that make some bindings, as they were lowered."""
+    """Return the lines of the script that make some bindings, as they were lowered.
+
+    The types that they begin with are left out: a card is not wide.
+    """
     whole = snapshot.relax.text.splitlines()
     lines = [
-        line.strip()
+        _TYPE.sub(" = ", line.strip())
         for span in snapshot.relax.spans
         if span.entity in entities
         for line in whole[span.first - 1 : span.last]
