@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import RunRecord
+from lowerscope.core.run_records import RunRecord
 
 MOST = 100
 

@@ -21,7 +21,7 @@ from lowerscope.app.views.timeline_view import TimelineView
 from lowerscope.app.views.translation_page import TranslationPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import RunRecord
+from lowerscope.core.run_records import RunRecord
 
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
 BOTTOM = (("pipeline", 480), ("outcome", 640), ("details", 320))

@@ -27,8 +27,9 @@ from lowerscope.app.stepping import Stepping
 from lowerscope.core.engine.protocol import RunParams, SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records import FunctionRecord, Note, RunRecord, Snapshot
+from lowerscope.core.records import FunctionRecord, Note, Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
+from lowerscope.core.run_records import RunRecord
 
 
 @dataclass(frozen=True)

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm import relax, tirx
+from tvm import tirx
 
-from lowerscope.core.build_steps import FIRST_FOR_TENSORIR, RecordedBuild
+from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.assembly import assembly_of
 from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_in, match_calls
+from lowerscope.core.calls import calls_in
 from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of, piece_of
 from lowerscope.core.execution.twin import Chain, Origins, Twin, make_twin, origins_of
 from lowerscope.core.memo import key_of
-from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.following import inverse
 from lowerscope.core.records import Span, TextRecord
-from lowerscope.core.relax_bindings import bound_in, callee_of, relax_functions
 from lowerscope.core.rendering.tensorir_parts import Part, blocks_in, parts_of
 from lowerscope.core.stages import Stages
-
-BEFORE_CALLS = "CallTIRRewrite"
-"""The pass after which a binding's call is one of the bytecode."""
-
-_RESHAPE = f"{BUILTIN}reshape"
 
 
 @dataclass(frozen=True)
@@ -56,12 +51,12 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
             todo=f"Choose one of {', '.join(known)}; TensorIR functions have LLVM IR and assembly",
             choices=known,
         )
-    calls = list(_calls_in(stages.recorded, name))
-    matches = match_calls(lines, [callee for _, callee in calls])
-    earlier = _before_passes(stages)
+    calls = calls_in(stages.recorded, name)
+    matches = match_calls(lines, [call.callee for call in calls])
+    earlier = inverse(stages.transformed.bindings)
     spans = [Span(entity=f"relax:{name}", first=1, last=len(lines))]
     for index, number in matches.items():
-        binding, callee = calls[number]
+        binding, callee = calls[number].binding, calls[number].callee
         if callee in stages.recorded.tensorir:
             spans.append(Span(entity=f"tir:{callee}", first=index + 1, last=index + 1))
         elif not callee.startswith(BUILTIN):
@@ -294,41 +289,4 @@ def _loop_of(block: Part, parts: Sequence[Part], has_lines: Callable[[str], bool
             inner = list(blocks_in(part.statement))
             if len(inner) == 1 and inner[0].same_as(block.statement):
                 found = part.id
-    return found
-
-
-def _calls_in(build: RecordedBuild, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the bindings of a function that become calls of the bytecode, and what they call.
-
-    Their ids are those of the module that was built.
-    """
-    run = next(each for each in build.runs if each.name == BEFORE_CALLS)
-    function = dict(relax_functions(run.before)).get(name)
-    if function is None:
-        return
-    earlier = _inverse(match_bindings(build.module, run.before))
-    for bound in bound_in(name, function):
-        value = getattr(bound.binding, "value", None)
-        callee = callee_of(value)
-        if isinstance(callee, relax.ExternFunc):
-            symbol = str(callee.global_symbol)
-        elif callee is not None:
-            symbol = str(callee.name_hint)
-        elif isinstance(value, relax.Call) and getattr(value.op, "name", "") == "relax.reshape":
-            symbol = _RESHAPE
-        else:
-            continue
-        yield next(iter(earlier.get(bound.id, ())), bound.id), symbol
-
-
-def _before_passes(stages: Stages) -> Mapping[str, tuple[str, ...]]:
-    """Return what the bindings of the built module were before the passes."""
-    return _inverse(stages.transformed.bindings)
-
-
-def _inverse(matches: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for old, news in matches.items():
-        for new in news:
-            found[new] = (*found.get(new, ()), old)
     return found

@@ -26,7 +26,6 @@ from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
     FunctionRecord,
-    RunRecord,
     Snapshot,
     SourceLine,
     TextRecord,
@@ -38,6 +37,7 @@ from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
+from lowerscope.core.run_records import RunRecord
 from lowerscope.core.runs import run_all
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages

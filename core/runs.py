@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import torch
 import tvm
 
@@ -22,9 +23,11 @@ from lowerscope.core.execution.running import (
     Times,
     measure,
 )
+from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import Prediction, RunRecord, SizeRecord
+from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord
+from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.stages import Stages
@@ -62,7 +65,11 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
     # What the files import late, or register, has to be there while the model runs.
     with stages.running():
         runs = [_run_at(each, len(sizes), stages, recipe, built, progress) for each in sizes]
-    return _record(runs, stages, built)
+        # Last, and apart: what was measured has not been watched.
+        inputs = _inputs_at(sizes[0], stages, recipe)
+        watched = node_runs(stages, recipe, tuple(each.value for each in inputs), progress)
+    record = _record(runs, stages, built)
+    return msgspec.structs.replace(record, nodes=watched.nodes, calls=watched.calls)
 
 
 def _run_at(
@@ -71,10 +78,7 @@ def _run_at(
     loaded, lowered = stages.loaded, stages.lowered
     at = f" at {sizes_text(sizes)}" if sizes else ""
     progress.report(f"Running{at}")
-    inputs = loaded.inputs
-    if sizes != traced_sizes(recipe):
-        inputs = drawn_at(inputs, sizes, recipe.seed)
-    values = tuple(each.value for each in inputs)
+    values = tuple(each.value for each in _inputs_at(sizes, stages, recipe))
     execution = Execution(built.executable, "main", stages.arguments(values))
     actual = execution.outputs()
     side, reference = _reference_of(loaded, values, recipe.seed)
@@ -91,6 +95,11 @@ def _run_at(
     most = REPEATS if stages.transformed.module["main"].is_pure else 0
     times = measure(execution, reference, progress.check, most, BUDGET / count)
     return _Run(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
+
+
+def _inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInput, ...]:
+    inputs = stages.loaded.inputs
+    return inputs if sizes == traced_sizes(recipe) else drawn_at(inputs, sizes, recipe.seed)
 
 
 def _reference_of(

@@ -11,13 +11,14 @@ from lowerscope.core.outside import notes_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FxNode, RunRecord, SizeRecord, View
+from lowerscope.core.records import FxNode, View
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
+from lowerscope.core.run_records import RunRecord, SizeRecord
 from lowerscope.core.texts import prim_funcs_of
 
 

@@ -16,7 +16,7 @@ from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
-from lowerscope.core.records import OutputRecord, RunRecord, SizeRecord
+from lowerscope.core.run_records import OutputRecord, RunRecord, SizeRecord
 
 SIDE_WIDTH, PICTURE_HEIGHT = 164, 152
 

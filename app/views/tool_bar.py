@@ -19,7 +19,8 @@ from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
-from lowerscope.core.records import ModelRecord, RunRecord
+from lowerscope.core.records import ModelRecord
+from lowerscope.core.run_records import RunRecord
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",

@@ -24,7 +24,6 @@ from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import (
     FunctionRecord,
-    RunRecord,
     Snapshot,
     SourceLine,
     TextRecord,
@@ -32,6 +31,7 @@ from lowerscope.core.records import (
     View,
 )
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.run_records import RunRecord
 from lowerscope.core.step_records import Moment, PassRecord
 from lowerscope.core.translation_records import NodeTranslation
 

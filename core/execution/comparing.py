@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from lowerscope.core.recipe import Tolerances
-from lowerscope.core.records import OutputRecord
+from lowerscope.core.run_records import OutputRecord
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _incomparable(reason: str) -> Difference:
 class Verdict:
     """The verdict over all outputs; tolerances are those of the output that needs the widest.
 
-    See `core.records.RunRecord`.
+    See `core.run_records.RunRecord`.
     """
 
     verdict: str
@@ -157,7 +157,7 @@ def judge(
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on one output, as in `core.records.OutputRecord`."""
+    """The verdict on one output, as in `core.run_records.OutputRecord`."""
 
     verdict: str
     reason: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.records import Prediction
+from lowerscope.core.run_records import Prediction
 
 
 def predict(

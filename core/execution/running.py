@@ -102,9 +102,22 @@ class Execution:
                 details=str(error),
             ) from error
 
+    def watch(self, told: Callable[..., int] | None) -> None:
+        """Let `told` know of each call of later runs, before and after it; ``None`` for no more.
+
+        It is given the function, its name, whether it is before the call, what the call returned,
+        and its arguments; it returns 0.
+        """
+        # There is no way to take an instrument away.
+        self._machine.set_instrument(told or _says_nothing)
+
     def outputs(self) -> tuple[torch.Tensor, ...]:
         """Run once and return copies of the outputs, those in tuples one after the other."""
         return tuple(to_torch(value) for value in _leaves(self.call()))
+
+
+def _says_nothing(*_call: object) -> int:
+    return 0
 
 
 def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
@@ -167,7 +180,7 @@ class Reference:
         with warnings.catch_warnings():
             # The modules of exported programs hold specs of trees that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
-            self._model = _in_eval_mode(_copy(model))
+            self._model = in_eval_mode(copied(model))
         self._pristine = tuple(value.detach().clone() for value in inputs)
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
@@ -216,7 +229,7 @@ class Reference:
         )
 
 
-def _copy(model: torch.nn.Module) -> torch.nn.Module:
+def copied(model: torch.nn.Module) -> torch.nn.Module:
     """Copy a model; tensors that were computed, such as a normed weight, lose their history."""
     memo: dict[int, Any] = {
         id(value): value.detach().clone()
@@ -234,7 +247,7 @@ def _copy(model: torch.nn.Module) -> torch.nn.Module:
         ) from error
 
 
-def _in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
+def in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
     try:
         return model.eval()
     except NotImplementedError:

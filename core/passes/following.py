@@ -23,10 +23,14 @@ class Followed:
         From their ids to the ids of those that they became.
     fates
         What happened to those that are gone, or are in a function of several.
+    in_main
+        As `became`, as far as that is in ``main`` at every step: of a group that is there several
+        times as one function, the one call that a binding belongs to.
     """
 
     became: Matches
     fates: Mapping[str, Fate]
+    in_main: Matches
 
 
 def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
@@ -40,7 +44,8 @@ def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
         The bindings before the first step, each mapped to itself.
     """
     became, fates = first, dict[str, Fate]()
-    yield Followed(became, {})
+    in_main = _in_main(first)
+    yield Followed(became, {}, in_main)
     for run in runs:
         assert run.after is not None
         if not run.after.same_as(run.before):
@@ -58,7 +63,8 @@ def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
                     text = f"fused into {groups[0]} by {name}"
                     fates[entity] = Fate(text=text, step=run.step, gone=False)
             became = after
-        yield Followed(became, dict(fates))
+            in_main = _in_main(compose(in_main, matches))
+        yield Followed(became, dict(fates), in_main)
 
 
 def compose(one: Matches, other: Matches) -> Matches:
@@ -76,6 +82,13 @@ def inverse(matches: Matches) -> Matches:
         for each in found:
             origins.setdefault(each, []).append(entity)
     return {entity: tuple(found) for entity, found in origins.items()}
+
+
+def _in_main(matches: Matches) -> Matches:
+    return {
+        entity: tuple(each for each in found if _function_of(each) == "main")
+        for entity, found in matches.items()
+    }
 
 
 def _function_of(entity: str) -> str:

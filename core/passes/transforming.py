@@ -46,6 +46,11 @@ class TransformedModel:
         return self._followed[-1].became
 
     @property
+    def bindings_in_main(self) -> Matches:
+        """As `bindings`, within ``main`` alone: see `Followed.in_main`."""
+        return self._followed[-1].in_main
+
+    @property
     def fates(self) -> Mapping[str, Fate]:
         """What happened to the bindings before the first step that are no more by themselves."""
         return self._followed[-1].fates

@@ -19,7 +19,8 @@ from lowerscope.core.export.folder import export
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, Recipe, Source, Strategy
-from lowerscope.core.records import RunRecord, View
+from lowerscope.core.records import View
+from lowerscope.core.run_records import RunRecord
 from lowerscope.core.sources.input_option import parse_input
 
 Run = Callable[..., RunRecord]
@@ -52,6 +53,10 @@ MIXED = {"Mlp": "relu", "Cnn": "conv*", "Encoder": "linear*", "Two": "cat*", "Sl
 def check(record: RunRecord, runs: int = 3) -> None:
     assert record.verdict == "match", record.reason
     assert [each.verdict for each in record.sizes] == ["match"] * runs
+    # The nodes are looked at in the first size.
+    nodes = [each for each in record.nodes if each.id.startswith("fx:")]
+    assert not [each for each in nodes if each.matches is False]
+    assert [each for each in nodes if each.matches]
 
 
 @pytest.mark.parametrize("strategy", ["high-level", "te"])

@@ -1,0 +1,251 @@
+"""The calls of the virtual machine: which bindings they compute, their values and their times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import tvm
+from tvm import relax
+
+from lowerscope.core.build_steps import RecordedBuild
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.bytecode import BUILTIN
+from lowerscope.core.execution.running import Execution
+from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.relax_bindings import bound_in, callee_of, relax_functions
+
+BEFORE_CALLS = "CallTIRRewrite"
+"""The pass after which a binding's call is one of the bytecode."""
+
+_RESHAPE = f"{BUILTIN}reshape"
+_WITH_SIZES = f"{BUILTIN}call_tir_dyn"
+"""What calls a TensorIR function that is given sizes besides tensors: these come last."""
+
+_WRITES = ("relax.call_tir", "relax.call_dps_packed")
+
+Gives = Literal["written", "returned", ""]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundCall:
+    """A binding that becomes a call of the bytecode.
+
+    Attributes
+    ----------
+    binding
+        Its id in the module that was built.
+    callee
+        Name of what it calls: a TensorIR function, one outside, or one of the virtual machine's.
+    event
+        Name of what the virtual machine says that it calls.
+    variable
+        The variable that is bound, just before calls are made.
+    gives
+        Where its value is: in its last arguments, into which it is written, or in what is returned;
+        empty where it cannot be told.
+    values
+        How many tensors that are.
+    """
+
+    binding: str
+    callee: str
+    event: str
+    variable: Any
+    gives: Gives
+    values: int
+
+    def values_of(self, returned: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the tensors of the value, from what a call returned and was given."""
+        if self.gives == "written":
+            end = len(args) - (self.event == _WITH_SIZES)
+            return tuple(args[end - self.values : end])
+        if self.gives == "returned":
+            return (returned,) if self.values == 1 else tuple(returned)
+        return ()
+
+
+def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
+    """Return the bindings of a function that become calls of the bytecode, in order."""
+    return CallsOf(build, name).calls
+
+
+class CallsOf:
+    """The calls of a Relax function, and which of them compute the bindings of the built module."""
+
+    def __init__(self, build: RecordedBuild, name: str) -> None:
+        run = next(each for each in build.runs if each.name == BEFORE_CALLS)
+        function = dict(relax_functions(run.before)).get(name)
+        self._bounds = () if function is None else bound_in(name, function)
+        self._matches: Matches = match_bindings(build.module, run.before)
+
+    @cached_property
+    def calls(self) -> tuple[BoundCall, ...]:
+        """The bindings that become calls, in order."""
+        return tuple(self._calls())
+
+    def _calls(self) -> Iterator[BoundCall]:
+        earlier = inverse(self._matches)
+        for bound in self._bounds:
+            value = getattr(bound.binding, "value", None)
+            callee = callee_of(value)
+            if isinstance(callee, relax.ExternFunc):
+                symbol = str(callee.global_symbol)
+            elif callee is not None:
+                symbol = str(callee.name_hint)
+            elif _operator(value) == "relax.reshape":
+                symbol = _RESHAPE
+            else:
+                continue
+            assert isinstance(value, relax.Call)
+            gives, values = _value_of(value, bound.binding.var.ty)
+            has_sizes = _operator(value) == "relax.call_tir" and len(value.args) > 2
+            yield BoundCall(
+                binding=next(iter(earlier.get(bound.id, ())), bound.id),
+                callee=symbol,
+                event=_WITH_SIZES if has_sizes else symbol,
+                variable=bound.binding.var,
+                gives=gives,
+                values=values,
+            )
+
+    def source_of(self, binding: str) -> tuple[int, int] | None:
+        """Return which call gives the value of a binding of the built module.
+
+        It is the call's index, and which of its tensors it is; ``None`` where no call gives it.
+        """
+        # What a pass made besides comes before the binding itself.
+        found = self._matches.get(binding, ())[-1:]
+        bound = next((each for each in self._bounds if each.id in found), None)
+        return None if bound is None else self._source(bound.binding.var, 0)
+
+    def _source(self, variable: Any, item: int) -> tuple[int, int] | None:
+        index = self._giving.get(hash(variable))
+        if index is not None:
+            return index, item
+        value = self._values.get(hash(variable))
+        if isinstance(value, relax.TupleGetItem) and item == 0:
+            return self._source(value.tuple_value, value.index)
+        if isinstance(value, tvm.ir.Var):
+            return self._source(value, item)
+        return None
+
+    @cached_property
+    def _values(self) -> dict[int, Any]:
+        return {hash(each.binding.var): each.binding.value for each in self._bounds}
+
+    @cached_property
+    def _giving(self) -> dict[int, int]:
+        """By variable, the call that gives its value; where it is written, the last that does."""
+        giving: dict[int, int] = {}
+        for index, call in enumerate(self.calls):
+            if call.gives:
+                giving[hash(call.variable)] = index
+            value = self._values[hash(call.variable)]
+            if call.gives == "written" and _operator(value) not in _WRITES:
+                giving[hash(value.args[-1])] = index
+        return giving
+
+
+def _operator(value: Any) -> str:
+    return str(getattr(getattr(value, "op", None), "name", ""))
+
+
+def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
+    """Say where the value of a call is, and how many tensors it has."""
+    is_tuple = isinstance(kind, relax.TupleType)
+    parts = tuple(kind.fields) if is_tuple else (kind,)
+    if not all(isinstance(each, relax.TensorType) for each in parts):
+        return "", 0
+    if _operator(value) in _WRITES:
+        return "written", len(parts)
+    if not parts:
+        # Calls were made of it before: it returns nothing, and writes into its last argument.
+        return "written", 1
+    if _operator(value) == "relax.call_tir_inplace":
+        return "", 0
+    return "returned", len(parts)
+
+
+Took = Callable[[int, tuple[Any, ...]], None]
+
+
+class _Watch:
+    """What the virtual machine tells of the calls of one run."""
+
+    def __init__(self, calls: Sequence[BoundCall], took: Took | None) -> None:
+        self.seconds: list[float] = []
+        self.failure: BaseException | None = None
+        self._calls = calls
+        self._events = frozenset(call.event for call in calls)
+        self._took = took
+        self._depth = 0
+        self._start = 0.0
+
+    def tell(self, _function: Any, name: str, before: bool, returned: Any, *args: Any) -> int:
+        now = time.perf_counter()
+        if before:
+            self._depth += 1
+            if self._depth == 1:
+                self._start = time.perf_counter()
+            return 0
+        self._depth -= 1
+        place = len(self.seconds)
+        # What is called inside of another call is a part of that.
+        if self._depth or self.failure is not None or name not in self._events:
+            return 0
+        if place < len(self._calls) and self._calls[place].event == name:
+            self.seconds.append(now - self._start)
+            if self._took is not None:
+                self._take(place, returned, args)
+        elif not name.startswith(BUILTIN):
+            self.failure = _out_of_order()
+        return 0
+
+    def _take(self, place: int, returned: Any, args: Sequence[Any]) -> None:
+        assert self._took is not None
+        try:
+            self._took(place, self._calls[place].values_of(returned, args))
+        except Exception as error:  # TVM would end the process's error in its own words
+            self.failure = error
+
+
+def watch(
+    execution: Execution, calls: Sequence[BoundCall], took: Took | None = None
+) -> list[float]:
+    """Run once and return the time of each call, in seconds, with some microseconds of watching.
+
+    Parameters
+    ----------
+    took
+        Called with the index and the value of each call as soon as it is computed: the memory is
+        used again later. That is not a part of the call's time.
+
+    Raises
+    ------
+    LowerscopeError
+        If the run fails, or its calls are not those of `calls` in order, as with branches.
+    """
+    seen = _Watch(calls, took)
+    execution.watch(seen.tell)
+    try:
+        execution.call()
+    finally:
+        execution.watch(None)
+    if seen.failure is not None:
+        raise seen.failure
+    if len(seen.seconds) != len(calls):
+        raise _out_of_order()
+    return seen.seconds
+
+
+def _out_of_order() -> LowerscopeError:
+    return LowerscopeError(
+        "the run does not call what main calls, in this order, so calls have no bindings",
+        where="run",
+        todo="A main with branches is timed as a whole only",
+    )

@@ -1,0 +1,77 @@
+"""Torch's run of a traced model, node by node, and only as far as it is asked for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from lowerscope.core.execution.running import copied, in_eval_mode
+
+
+class Walk:
+    """A traced model in eval mode, run up to one node after the other.
+
+    Parameters
+    ----------
+    graph_module
+        It is copied, as a run may change its tensors.
+    inputs
+        The values of its placeholders, in order; they are not changed.
+    seed
+        Set before the first node.
+    wanted
+        The nodes whose values are asked for. They are kept, as they were just after the node, until
+        they have been taken.
+    """
+
+    def __init__(
+        self,
+        graph_module: fx.GraphModule,
+        inputs: Sequence[torch.Tensor],
+        seed: int,
+        wanted: Collection[str],
+    ) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            module = in_eval_mode(copied(graph_module))
+        # The nodes are those of the original: a copy may call them otherwise.
+        self._interpreter = fx.Interpreter(module, graph=graph_module.graph)
+        self._interpreter.args_iter = iter([value.detach().clone() for value in inputs])
+        self._nodes = iter(graph_module.graph.nodes)
+        self._wanted = wanted
+        self._kept: dict[str, Any] = {}
+        self._seed: int | None = seed
+
+    def take(self, name: str) -> Any:
+        """Run as far as a node, and return its value as it was just after it.
+
+        Raises whatever torch raises on the way. Each value can be taken once.
+        """
+        if self._seed is not None:
+            torch.manual_seed(self._seed)
+            self._seed = None
+        interpreter = self._interpreter
+        with torch.inference_mode():
+            while name not in self._kept:
+                node = next(self._nodes)
+                value = interpreter.env[node] = interpreter.run_node(node)
+                for dead in interpreter.user_to_last_uses.get(node, ()):
+                    del interpreter.env[dead]
+                if node.name in self._wanted:
+                    self._kept[node.name] = _cloned(value)
+        return self._kept.pop(name)
+
+
+def _cloned(value: Any) -> Any:
+    """Copy the tensors in a value: a later operator may write into them."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (tuple, list)):
+        return [_cloned(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _cloned(each) for key, each in value.items()}
+    return value

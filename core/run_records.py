@@ -1,0 +1,131 @@
+"""What a run has shown: verdict, errors and times, over all, by output, and by node.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of the model: its shape, its dtype and how far it is from torch's.
+
+    ``verdict`` as in `RunRecord`, for this output alone, with its ``reason``. ``matches`` is
+    ``None`` where there is nothing to compare with: no reference, or random numbers.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    verdict: str = ""
+    reason: str = ""
+    matches: bool | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """The class that each side predicts, by name; ``torch`` is empty without a torch side."""
+
+    torch: str
+    tvm: str
+
+
+class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome at one size of each named dimension, as in `RunRecord`; ``sizes`` by name."""
+
+    sizes: dict[str, int]
+    verdict: str
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    torch_ms: float | None
+    tvm_ms: float
+
+
+class CallRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of the virtual machine in a run of ``main``.
+
+    Attributes
+    ----------
+    function
+        Name of what was called.
+    milliseconds
+        The median over a few runs that were watched, which takes some microseconds a call.
+    nodes
+        Ids of the FX nodes that it computes, or has a share in: several, where a pass fused them.
+    """
+
+    function: str
+    milliseconds: float
+    nodes: tuple[str, ...] = ()
+
+
+class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run has shown of one FX node, ``fx:relu``, or binding, ``relax:main/lv1``.
+
+    Attributes
+    ----------
+    milliseconds
+        Of all its calls; of a call that computes other nodes as well, all of the time. ``None``
+        where there is no call.
+    max_abs_error, max_rel_error
+        Of its value against torch's at the same node; ``None`` where they were not compared.
+    matches
+        Whether the value is within the tolerances; ``None`` where it was not compared.
+    reason
+        What differs, or why there is nothing to compare.
+    calls
+        Indices of its calls in `RunRecord.calls`.
+    shared_with
+        Ids of the other nodes that these calls compute.
+    """
+
+    id: str
+    milliseconds: float | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    matches: bool | None = None
+    reason: str = ""
+    calls: tuple[int, ...] = ()
+    shared_with: tuple[str, ...] = ()
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a run, times in milliseconds.
+
+    ``verdict`` is ``match``, ``differ``, ``not-comparable`` (what can be compared matches, and some
+    outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
+    outputs that are compared; they are ``None`` where none is. ``tracer`` is the one that was
+    taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
+    `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
+    ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time.
+
+    With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
+    Verdict and errors are then the worst of them, with the outputs of the first that has that
+    verdict; times are those of the first.
+
+    ``nodes`` has what is known of each FX node and of each binding before the passes, and ``calls``
+    the calls of the virtual machine in their order, both from runs of their own, which were watched
+    after the others were measured; with named dimensions, at the first size.
+    """
+
+    verdict: str
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    rtol: float
+    atol: float
+    torch_ms: float | None
+    tvm_ms: float
+    build_ms: float
+    functions: int
+    outputs: tuple[OutputRecord, ...]
+    prediction: Prediction | None = None
+    tracer: str = ""
+    key: str = ""
+    reference: str = "torch"
+    sizes: tuple[SizeRecord, ...] = ()
+    nodes: tuple[NodeRun, ...] = ()
+    calls: tuple[CallRun, ...] = ()
