@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.actions import Command
+from lowerscope.app.widgets.canvas_colours import FIGURES
 
 if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage
@@ -148,4 +149,27 @@ class Graphs:
                 of_canvas(lambda canvas: canvas.switch_colouring()),
                 key_there="C",
             ),
+            Command(
+                "colours-time",
+                menu,
+                tr("Colours of nodes: by &time"),
+                of_canvas(lambda canvas: canvas.set_colouring("time")),
+            ),
+            Command(
+                "colours-error",
+                menu,
+                tr("Colours of nodes: by e&rror"),
+                of_canvas(lambda canvas: canvas.set_colouring("error")),
+            ),
         ]
+
+    def enable_figures(self) -> None:
+        """Let nodes have colours by time and by error where the run has these, or say why not."""
+        from lowerscope.app.views.node_figures import why_no_figures
+
+        record = self._window.workspace.run_record
+        for colouring in FIGURES:
+            action = self._window.commands.action(f"colours-{colouring}")
+            why_not = why_no_figures(record, colouring)
+            action.setEnabled(not why_not)
+            action.setToolTip(why_not)

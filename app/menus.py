@@ -218,6 +218,8 @@ def fill_menus(bar: QMenuBar, commands: Commands) -> dict[str, QMenu]:
         menu = menus.get(command.menu)
         if menu is None:
             menu = menus[command.menu] = first[command.key] = bar.addMenu(command.menu)
+            # Why a command cannot be carried out.
+            menu.setToolTipsVisible(True)
         if command.separated:
             menu.addSeparator()
         menu.addAction(action)

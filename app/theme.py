@@ -68,6 +68,9 @@ class Theme(NamedTuple):
         A graph's node, its outline, an edge, and the bar of a node without a strategy.
     input, output, group
         Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
+    heat, heat_ground, error_ground
+        The bar of a node that took time, and the grounds of those with the most time and the
+        largest error; the least have that of a node.
     keyword, string, number, comment, function, decorator, builtin
         Code; everything else has the colour of text.
     """
@@ -98,6 +101,9 @@ class Theme(NamedTuple):
     input: str
     output: str
     group: str
+    heat: str
+    heat_ground: str
+    error_ground: str
     keyword: str
     string: str
     number: str
@@ -154,6 +160,9 @@ LIGHT = Theme(
     input="#7a4fc0",
     output="#c2408f",
     group="#2b3648",
+    heat="#0b7285",
+    heat_ground="#86cbdc",
+    error_ground="#b9c2cf",
     keyword="#8b3fb0",
     string="#0f7b55",
     number="#b0541a",
@@ -190,6 +199,9 @@ DARK = Theme(
     input="#b394f5",
     output="#f07fbf",
     group="#dfe4ec",
+    heat="#5cc8de",
+    heat_ground="#1d6478",
+    error_ground="#566174",
     keyword="#c58af0",
     string="#7fd1a9",
     number="#f0a972",

@@ -354,6 +354,7 @@ class MainWindow(QMainWindow):
         commands.enable("undo", workspace.can_undo)
         commands.enable("redo", workspace.can_redo)
         enable_comparing(commands, workspace)
+        self.graphs.enable_figures()
         if recipe is not None:
             commands.check(recipe.lowering)
             commands.check(recipe.tracer)

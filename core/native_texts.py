@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
+from lowerscope.core.calls import calls_in
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.assembly import assembly_of
 from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_in, match_calls
-from lowerscope.core.calls import calls_in
 from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of, piece_of
 from lowerscope.core.execution.twin import Chain, Origins, Twin, make_twin, origins_of
 from lowerscope.core.memo import key_of

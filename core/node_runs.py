@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from tvm import ir, relax
 
-from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.calls import BoundCall, CallsOf, watch
+from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.execution.comparing import Difference, difference
 from lowerscope.core.execution.running import Execution, to_torch
 from lowerscope.core.execution.walking import Walk

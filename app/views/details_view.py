@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import facts_of, name_of, tensor_of
+from lowerscope.app.views.node_figures import run_facts
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -46,6 +47,7 @@ class DetailsView(Pane):
         self.add_page("details", self.tr("Details"), page)
         workspace.selection_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_selection)
+        workspace.run_changed.connect(self._show_selection)
         self._show_selection()
 
     def _activate(self, label: str) -> None:
@@ -61,7 +63,8 @@ class DetailsView(Pane):
             return
         entity = chosen[-1]
         linked = self._workspace.linked_to(entity)
-        self._facts = facts_of(snapshot, entity, linked, self._workspace.function_at_step(entity))
+        known = facts_of(snapshot, entity, linked, self._workspace.function_at_step(entity))
+        self._facts = (*known, *run_facts(self._workspace.run_record, entity))
         self.set_context(name_of(entity))
         self._show_facts(self._facts)
         tensor = tensor_of(entity, linked)

@@ -27,6 +27,13 @@ def milliseconds_text(value: float) -> str:
     return f"{value:,.{digits}f} ms"
 
 
+def duration_text(value: float) -> str:
+    """Return a time in ms with three digits, in µs where it is short."""
+    if value == 0:
+        return "0 ms"
+    return f"{value:,.3g} ms" if value >= 1 else f"{value * 1000:.3g} µs"
+
+
 def error_text(value: float | None) -> str:
     """Return an error such as ``2.1e-7``; a dash where there is none."""
     if value is None:

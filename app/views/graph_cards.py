@@ -13,6 +13,7 @@ from lowerscope.app.views.descriptions import (
     names_of,
 )
 from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.app.views.node_figures import run_facts
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.graph_records import Box, Region
@@ -28,15 +29,18 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
     """Return what the card of `box` says."""
     snapshot = workspace.snapshot
     if box.kind == "group" or snapshot is None:
-        return CardText(box.title, _group_facts(box))
+        members = box.members if box.kind == "group" else ()
+        measured = run_facts(workspace.run_record, box.id, members)
+        return CardText(box.title, (*_group_facts(box), *measured))
     node = find_node(snapshot, box.id)
     if node is not None:
         code = "" if node.line is None else node.line.text.strip()
-        return CardText(f"{node.name} · {node.label}", _given(_node_facts(node)), code)
+        facts = (*_given(_node_facts(node)), *run_facts(workspace.run_record, box.id))
+        return CardText(f"{node.name} · {node.label}", facts, code)
     linked = workspace.linked_to(*box.entities)
     # What is linked to a function is linked to one after the passes: not to that of a step.
     functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()
-    facts = [
+    described = [
         ("from", _other_name(box)),
         ("value", box.subtitle),
         ("holds", names_of(box.members, most=6)),
@@ -44,7 +48,10 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
         ("functions", names_of(functions)),
     ]
-    return CardText(box.title, _given(facts), _binding_text(snapshot, box.entities))
+    # Nor does a run know what a step has.
+    measured = run_facts(workspace.run_record, box.id) if box.origins is None else ()
+    facts = (*_given(described), *measured)
+    return CardText(box.title, facts, _binding_text(snapshot, box.entities))
 
 
 def frame_text(region: Region) -> CardText:

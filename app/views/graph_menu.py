@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import STRATEGY_NAMES
-from lowerscope.app.widgets.canvas_colours import Colouring
+from lowerscope.app.widgets.canvas_colours import FIGURES, Colouring
 from lowerscope.core.recipe import STRATEGIES
 
 if TYPE_CHECKING:
@@ -94,9 +94,19 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
         action.setChecked(shown)
         deeds[action] = switch
     colours = menu.addMenu(tr("Colours"))
-    words: dict[Colouring, str] = {"strategy": tr("By strategy\tC"), "kind": tr("By kind\tC")}
+    colours.setToolTipsVisible(True)
+    words: dict[Colouring, str] = {
+        "strategy": tr("By strategy\tC"),
+        "kind": tr("By kind\tC"),
+        "time": tr("By time"),
+        "error": tr("By error"),
+    }
     for colouring, text in words.items():
         action = colours.addAction(text)
         action.setCheckable(True)
         action.setChecked(canvas.colouring() == colouring)
+        if colouring in FIGURES:
+            why_not = page.why_not(colouring)
+            action.setEnabled(not why_not)
+            action.setToolTip(why_not)
         deeds[action] = partial(canvas.set_colouring, colouring)

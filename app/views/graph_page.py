@@ -10,7 +10,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.graph_cards import card_text, frame_text
 from lowerscope.app.views.graph_menu import open_menu
+from lowerscope.app.views.node_figures import figures_of, why_no_figures
 from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
@@ -81,6 +83,7 @@ class GraphPage(QWidget):
         self.canvas.collapse_wanted.connect(self.collapse)
         self.canvas.menu_requested.connect(self._open_menu)
         workspace.selection_changed.connect(self.show_selection)
+        workspace.run_changed.connect(self._show_figures)
 
     # What is shown
 
@@ -194,11 +197,25 @@ class GraphPage(QWidget):
         for box in self._boxes.values():
             for entity in (*box.entities, *box.members):
                 self._box_of.setdefault(entity, []).append(box.id)
+        self._show_figures()
         if is_other:
             graph = canvas_graph(record or NOTHING)
             self.canvas.set_graph(graph, keep_view=keep_view, anchor=anchor)
         # What was expanded or collapsed stays where it is, whatever is selected.
         self._mark(reveal=not anchor)
+
+    def _show_figures(self) -> None:
+        # Of a step of the passes, a run knows nothing.
+        known = self.graph == "fx" or self._moment is None
+        record = self.workspace.run_record if known else None
+        self.canvas.set_figures(figures_of(record, self._boxes.values()))
+
+    def why_not(self, colouring: Colouring) -> str:
+        """Return why nodes cannot have colours by time or by error; empty where they can."""
+        if self.canvas.has_figures(colouring):
+            return ""
+        why = why_no_figures(self.workspace.run_record, colouring)
+        return why or self.tr("What is shown here was not measured: go to the module as a whole")
 
     def _mark(self, reveal: bool) -> None:
         selection = self.workspace.selection

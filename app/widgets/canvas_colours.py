@@ -1,13 +1,18 @@
-"""What the colours of nodes say: their strategies, or their kinds."""
+"""What the colours of nodes say: their strategies, their kinds, or figures such as times."""
 
 from collections.abc import Iterable
 from typing import Literal
 
-from lowerscope.app.theme import Theme, kind_colour, strategy_colour
-from lowerscope.app.widgets.canvas_graph import CanvasNode
+from PySide6.QtGui import QColor
 
-Colouring = Literal["strategy", "kind"]
-"""What the colours say."""
+from lowerscope.app.theme import Theme, kind_colour, strategy_colour
+from lowerscope.app.widgets.canvas_graph import CanvasNode, CanvasShade
+
+Colouring = Literal["strategy", "kind", "time", "error"]
+"""What the colours say: the last two show figures, those of `CanvasShade`."""
+
+FIGURES: tuple[Colouring, ...] = ("time", "error")
+"""The colourings that show figures."""
 
 _GROUNDS = {"added": "right_ground", "removed": "wrong_ground", "changed": "changed"}
 
@@ -31,8 +36,34 @@ def status_ground(theme: Theme, status: str) -> str:
     return ground
 
 
+def shade_colour(theme: Theme, shade: CanvasShade | None, colouring: Colouring) -> str:
+    """The colour of the bar of a node with a figure, or without one."""
+    if shade is None:
+        return theme.faint
+    if shade.wrong:
+        return theme.wrong
+    return theme.heat if colouring == "time" else theme.neutral
+
+
+def shade_ground(theme: Theme, shade: CanvasShade, colouring: Colouring) -> str:
+    """The ground of a node with a figure: the darker, or in the dark the lighter, the more."""
+    if shade.wrong:
+        return theme.wrong_ground
+    return ramp(theme, shade.level, colouring)
+
+
+def ramp(theme: Theme, level: float, colouring: Colouring) -> str:
+    """The ground for a level from 0 to 1."""
+    least = QColor(theme.node)
+    most = QColor(theme.heat_ground if colouring == "time" else theme.error_ground)
+    parts = zip(least.getRgb()[:3], most.getRgb()[:3], strict=True)  # type: ignore[index]
+    return QColor(*(round(a + (b - a) * level) for a, b in parts)).name()
+
+
 def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
-    """The colour of a strategy or a kind."""
+    """The colour of a strategy or a kind, or of what must not be."""
+    if key == "wrong":
+        return theme.wrong
     if colouring == "strategy":
         return strategy_colour(theme, key)
     return kind_colour(theme, key)

@@ -7,8 +7,8 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas_colours import Colouring, present
-from lowerscope.app.widgets.canvas_graph import CanvasGraph
+from lowerscope.app.widgets.canvas_colours import FIGURES, Colouring, present
+from lowerscope.app.widgets.canvas_graph import CanvasFigures, CanvasGraph
 from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_minimap import Minimap
 from lowerscope.app.widgets.canvas_motion import Motion, State
@@ -49,6 +49,7 @@ class CanvasDrawing(PanningArea):
         self._motion.moved.connect(self.viewport().update)
         self._selection: frozenset[str] = frozenset()
         self._colouring: Colouring = "strategy"
+        self._figures: Mapping[Colouring, CanvasFigures] = {}
         self._labels = True
         self._wants_minimap = True
         self._settled = True
@@ -106,12 +107,12 @@ class CanvasDrawing(PanningArea):
         corner = None if not anchor else self._index.place(anchor)
         origin = QPointF(self.view.origin)
         self._index = GraphIndex(graph)
-        self._painter = GraphPainter(self._index, self._labels, self._colouring)
+        self._painter = self._new_painter()
         self._selection &= self._index.nodes.keys()
         there = bool(graph.nodes)
         self.empty.setVisible(not there)
         self.zoom_control.setVisible(there)
-        self.minimap.show_graph(self._index, self._colouring)
+        self.minimap.show_graph(self._index, self._colouring, self._shown_figures().shades)
         self._tiles.clear()
         self._motion.stop()
         self.look_at(self._index.bounds(), None if keep_view else self._middle())
@@ -155,15 +156,36 @@ class CanvasDrawing(PanningArea):
         return self._colouring
 
     def set_colouring(self, colouring: Colouring) -> None:
-        """Let the colours of nodes say their strategies or their kinds."""
+        """Let the colours of nodes say their strategies or their kinds, or show figures."""
         self._colouring = colouring
-        self._painter = GraphPainter(self._index, self._labels, colouring)
-        self.minimap.show_graph(self._index, colouring)
+        self._recolour()
+
+    def set_figures(self, figures: Mapping[Colouring, CanvasFigures]) -> None:
+        """Take other figures, by the colouring that shows them."""
+        if figures != self._figures:
+            self._figures = figures
+            if self._colouring in FIGURES:
+                self._recolour()
+
+    def has_figures(self, colouring: Colouring) -> bool:
+        """Whether there are figures that a colouring would show."""
+        return colouring in self._figures
+
+    def _shown_figures(self) -> CanvasFigures:
+        return self._figures.get(self._colouring, CanvasFigures())
+
+    def _new_painter(self) -> GraphPainter:
+        shades = self._shown_figures().shades
+        return GraphPainter(self._index, self._labels, self._colouring, shades)
+
+    def _recolour(self) -> None:
+        self._painter = self._new_painter()
+        self.minimap.show_graph(self._index, self._colouring, self._shown_figures().shades)
         self._show_legend()
         self._redraw()
 
     def switch_colouring(self) -> None:
-        """Go over from strategies to kinds, or back."""
+        """Go over from strategies to kinds, or back; from figures to strategies."""
         self.set_colouring("kind" if self._colouring == "strategy" else "strategy")
 
     def set_legend(self, words: Mapping[str, str]) -> None:
@@ -259,10 +281,15 @@ class CanvasDrawing(PanningArea):
     # Overlays
 
     def _show_legend(self) -> None:
+        if self._colouring in FIGURES:
+            words = self._shown_figures().legend or (("none", self.tr("nothing measured yet")),)
+            self.legend.set_entries(words, self._colouring)
+            self._place_overlays()
+            return
         there = present(self._index.graph.nodes, self._colouring)
-        words = self._legend_words[self._colouring]
+        known = self._legend_words[self._colouring]
         self.legend.set_entries(
-            [(key, word) for key, word in words.items() if key in there], self._colouring
+            [(key, word) for key, word in known.items() if key in there], self._colouring
         )
         self._place_overlays()
 

@@ -1,6 +1,7 @@
 """A graph that is laid out already, as plain values."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -122,3 +123,30 @@ class CanvasGraph:
     height: float = 0.0
     regions: tuple[CanvasRegion, ...] = ()
     ports: tuple[CanvasPort, ...] = ()
+
+
+@dataclass(frozen=True)
+class CanvasShade:
+    """A figure of a node that its colour shows.
+
+    Attributes
+    ----------
+    level : float
+        From 0, the least of the graph, to 1, the most.
+    text : str
+        The figure, in place of the badge.
+    wrong : bool
+        Whether it is one that must not be, whatever the level.
+    """
+
+    level: float
+    text: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class CanvasFigures:
+    """Figures of nodes by id, and what their colours mean: ``"ramp"`` or ``"wrong"``, and words."""
+
+    shades: Mapping[str, CanvasShade] = field(default_factory=dict)
+    legend: tuple[tuple[str, str], ...] = ()

@@ -1,11 +1,14 @@
 """The whole graph in a corner, and which part of it is seen."""
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas_colours import Colouring, node_colour
+from lowerscope.app.widgets.canvas_colours import FIGURES, Colouring, node_colour, shade_ground
+from lowerscope.app.widgets.canvas_graph import CanvasShade
 from lowerscope.app.widgets.canvas_index import GraphIndex
 
 _WIDEST, _HIGHEST = 168.0, 150.0
@@ -32,6 +35,7 @@ class Minimap(QWidget):
         super().__init__(parent)
         self._index: GraphIndex | None = None
         self._colouring: Colouring = "strategy"
+        self._shades: Mapping[str, CanvasShade] = {}
         self._seen = QRectF()
         self._grip: QPointF | None = None
         self._picture = QPixmap()
@@ -43,9 +47,11 @@ class Minimap(QWidget):
         theme.notifier().changed.connect(self._redraw)
         self.hide()
 
-    def show_graph(self, index: GraphIndex, colouring: Colouring) -> None:
+    def show_graph(
+        self, index: GraphIndex, colouring: Colouring, shades: Mapping[str, CanvasShade]
+    ) -> None:
         """Show another graph, or the same in other colours."""
-        self._index, self._colouring = index, colouring
+        self._index, self._colouring, self._shades = index, colouring, shades
         self._redraw()
 
     def show_seen(self, seen: QRectF) -> None:
@@ -87,18 +93,29 @@ class Minimap(QWidget):
         scale, corner = self._scale()
         painter = QPainter(picture)
         painter.setPen(Qt.PenStyle.NoPen)
-        blocks: dict[tuple[str, str], list[QRectF]] = {}
+        blocks: dict[tuple[str, str, str], list[QRectF]] = {}
         for name, rect in self._index.rects.items():
             node = self._index.nodes[name]
             place = QRectF(corner + rect.topLeft() * scale, rect.size() * scale)
             place.setWidth(max(1.5, place.width()))
             place.setHeight(max(1.0, place.height()))
-            blocks.setdefault((node.strategy, node.role), []).append(place)
-        for (strategy, role), places in blocks.items():
-            painter.setBrush(QColor(node_colour(colours, strategy, role, self._colouring)))
+            ground = self._ground(colours, name)
+            blocks.setdefault((ground, node.strategy, node.role), []).append(place)
+        for (ground, strategy, role), places in blocks.items():
+            colour = ground or node_colour(colours, strategy, role, self._colouring)
+            painter.setBrush(QColor(colour))
             painter.drawRects(places)
         painter.end()
         return picture
+
+    def _ground(self, colours: theme.Theme, name: str) -> str:
+        """The colour of a node's figure; nothing where other things are shown."""
+        if self._colouring not in FIGURES:
+            return ""
+        shade = self._shades.get(name)
+        if shade is None:
+            return colours.node_line
+        return colours.wrong if shade.wrong else shade_ground(colours, shade, self._colouring)
 
     # Qt
 

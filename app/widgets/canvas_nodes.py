@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from lowerscope.app.theme import current
-from lowerscope.app.widgets.canvas_colours import STATUSES, Colouring, node_colour, status_ground
+from lowerscope.app.theme import Theme, current
+from lowerscope.app.widgets.canvas_colours import (
+    FIGURES,
+    STATUSES,
+    Colouring,
+    node_colour,
+    shade_colour,
+    shade_ground,
+    status_ground,
+)
 from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_chevron
-from lowerscope.app.widgets.canvas_graph import CanvasNode
+from lowerscope.app.widgets.canvas_graph import CanvasNode, CanvasShade
 from lowerscope.app.widgets.canvas_index import CHEVRON, GraphIndex, chevron
 from lowerscope.app.widgets.typefaces import ui_font
 
@@ -40,11 +48,16 @@ class NodePainter:
         The graph.
     colouring : str
         What the colours say.
+    shades : mapping of str to CanvasShade
+        The figures that they show, by node.
     """
 
-    def __init__(self, index: GraphIndex, colouring: Colouring) -> None:
+    def __init__(
+        self, index: GraphIndex, colouring: Colouring, shades: Mapping[str, CanvasShade]
+    ) -> None:
         self._index = index
         self._colouring = colouring
+        self._shades = shades
         self._words: dict[str, tuple[str, str]] = {}
         self._title = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
         self._subtitle = ui_font(_SUBTITLE_PIXELS)
@@ -68,7 +81,7 @@ class NodePainter:
         if zoom < TEXT_SCALE:
             painter.fillRect(rect, QColor(theme.node_line))
         else:
-            ground = status_ground(theme, node.strategy)
+            ground = self._ground(theme, node)
             self._paint_body(painter, node, rect, ground, QPen(QColor(theme.node_line), 1))
 
     def paint_marked(
@@ -100,7 +113,7 @@ class NodePainter:
             else:
                 here = name == marks.hovered or name in lit
                 line = theme.accent if here else theme.node_line
-                ground = status_ground(theme, node.strategy)
+                ground = self._ground(theme, node)
                 self._paint_body(painter, node, rect, ground, QPen(QColor(line), 1))
         for name in found:
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -139,10 +152,33 @@ class NodePainter:
                 [self._index.rects[each] for each in names if self._status_is(each, status)]
             )
         painter.setPen(Qt.PenStyle.NoPen)
-        for (strategy, role), rects in bars.items():
-            painter.setBrush(QColor(node_colour(theme, strategy, role, self._colouring)))
-            painter.drawRects(rects)
+        if self._colouring in FIGURES:
+            self._paint_shades(painter, names)
+        else:
+            for (strategy, role), rects in bars.items():
+                painter.setBrush(QColor(node_colour(theme, strategy, role, self._colouring)))
+                painter.drawRects(rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+
+    def _paint_shades(self, painter: QPainter, names: Collection[str]) -> None:
+        """Nodes without words that have figures: all of one colour by one call."""
+        theme = current()
+        grounds: dict[str, list[QRectF]] = {}
+        for name in names:
+            shade = self._shades.get(name)
+            if shade is not None:
+                # Where it is this small, a wrong one has to stand out.
+                ground = theme.wrong if shade.wrong else shade_ground(theme, shade, self._colouring)
+                grounds.setdefault(ground, []).append(self._index.rects[name])
+        for ground, rects in grounds.items():
+            painter.setBrush(QColor(ground))
+            painter.drawRects(rects)
+
+    def _ground(self, theme: Theme, node: CanvasNode) -> str:
+        shade = self._shades.get(node.id)
+        if shade is None:
+            return status_ground(theme, node.strategy)
+        return shade_ground(theme, shade, self._colouring)
 
     def _status_is(self, name: str, status: str) -> bool:
         return self._index.nodes[name].strategy == status
@@ -151,7 +187,11 @@ class NodePainter:
         self, painter: QPainter, node: CanvasNode, rect: QRectF, ground: str, pen: QPen
     ) -> None:
         theme = current()
-        colour = QColor(node_colour(theme, node.strategy, node.role, self._colouring))
+        shade = self._shades.get(node.id)
+        if self._colouring in FIGURES:
+            colour = QColor(shade_colour(theme, shade, self._colouring))
+        else:
+            colour = QColor(node_colour(theme, node.strategy, node.role, self._colouring))
         inset = 0.5 if pen.width() == 1 else 0.0
         outline = rect.adjusted(inset, inset, -inset, -inset)
         painter.setBrush(QColor(ground))
@@ -160,6 +200,12 @@ class NodePainter:
             # As a pile of cards: there is more behind it.
             painter.drawRoundedRect(outline.translated(3, 3), RADIUS, RADIUS)
         painter.drawRoundedRect(outline, RADIUS, RADIUS)
+        if shade is not None and shade.wrong:
+            hatch = QColor(theme.wrong)
+            hatch.setAlphaF(0.35)
+            painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.drawRoundedRect(outline, RADIUS, RADIUS)
         painter.fillPath(_bar_path(rect), colour)
         self._paint_words(painter, node, rect, colour)
 
@@ -177,17 +223,32 @@ class NodePainter:
         if subtitle:
             base -= _TITLE_STEP / 2 - 0.5
             painter.setFont(self._subtitle)
-            painter.setPen(QColor(theme.quiet))
+            # Quiet words cannot be read on a ground with a colour.
+            painter.setPen(QColor(theme.text if node.id in self._shades else theme.quiet))
             painter.drawText(QPointF(left, round(base + _TITLE_STEP - 0.5)), subtitle)
         painter.setFont(self._title)
         painter.setPen(QColor(theme.text))
         painter.drawText(QPointF(left, round(base)), title)
-        if node.badge:
+        badge = self._badge_of(node)
+        if badge:
             painter.setFont(self._badge)
-            painter.setPen(colour if self._colouring == "strategy" else QColor(theme.quiet))
-            width = self._badge_width(node.badge)
+            painter.setPen(self._badge_colour(node, colour))
+            width = self._badge_width(badge)
             at = QPointF(rect.right() - _RIGHT - width, round(middle + _BADGE_PIXELS * _CAPITAL))
-            painter.drawText(at, node.badge)
+            painter.drawText(at, badge)
+
+    def _badge_of(self, node: CanvasNode) -> str:
+        """The figure of a node where these are shown; else its badge."""
+        if self._colouring not in FIGURES:
+            return node.badge
+        shade = self._shades.get(node.id)
+        return "" if shade is None else shade.text
+
+    def _badge_colour(self, node: CanvasNode, bar: QColor) -> QColor:
+        shade = self._shades.get(node.id)
+        if self._colouring == "strategy" or (shade is not None and shade.wrong):
+            return bar
+        return QColor(current().quiet if shade is None else current().text)
 
     def _badge_width(self, badge: str) -> float:
         width = self._badge_widths.get(badge)
@@ -199,8 +260,9 @@ class NodePainter:
         words = self._words.get(node.id)
         if words is None:
             room = self._index.rects[node.id].width() - _left(node) - _RIGHT
-            if node.badge:
-                room -= self._badge_width(node.badge) + 6
+            badge = self._badge_of(node)
+            if badge:
+                room -= self._badge_width(badge) + 6
             right = Qt.TextElideMode.ElideRight
             words = (
                 self._title_metrics.elidedText(node.title, right, room),

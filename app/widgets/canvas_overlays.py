@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QLinearGradient, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas_colours import Colouring, legend_colour
+from lowerscope.app.widgets.canvas_colours import Colouring, legend_colour, ramp
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.panning_area import ZOOM_STEP
 from lowerscope.app.widgets.typefaces import ui_font
@@ -80,7 +80,7 @@ class ZoomControl(QFrame):
 
 
 class Legend(QWidget):
-    """A bar of colour and a word for each strategy or kind; nothing takes the mouse here."""
+    """A bar of colour and a word for each strategy, kind or range; nothing takes the mouse here."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -121,8 +121,14 @@ class Legend(QWidget):
         x = 8.0
         base = self.height() / 2 + _LEGEND_PIXELS * 0.364
         for key, word in self._entries:
-            colour = QColor(legend_colour(colours, key, self._colouring))
-            painter.fillRect(QRectF(x, self.height() / 2 - 6, 4, 12), colour)
+            bar = QRectF(x, self.height() / 2 - 6, 4, 12)
+            if key == "ramp":
+                shades = QLinearGradient(bar.bottomLeft(), bar.topLeft())
+                for level in (0.0, 1.0):
+                    shades.setColorAt(level, QColor(ramp(colours, level, self._colouring)))
+                painter.fillRect(bar, shades)
+            else:
+                painter.fillRect(bar, QColor(legend_colour(colours, key, self._colouring)))
             painter.setPen(QColor(colours.quiet))
             painter.drawText(QPointF(x + 8, base), word)
             x += metrics.horizontalAdvance(word) + 20

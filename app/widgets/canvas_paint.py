@@ -1,7 +1,8 @@
 """How a graph is painted: what stays from frame to frame, and the marks on it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
@@ -15,7 +16,7 @@ from lowerscope.app.widgets.canvas_frames import (
     paint_pinned_titles,
     paint_ports,
 )
-from lowerscope.app.widgets.canvas_graph import CanvasPort
+from lowerscope.app.widgets.canvas_graph import CanvasPort, CanvasShade
 from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_nodes import NodePainter
 from lowerscope.app.widgets.typefaces import ui_font
@@ -60,15 +61,21 @@ class GraphPainter:
         Whether what flows is written beside all edges; it is beside those of marked nodes anyway.
     colouring : str
         What the colours of nodes say.
+    shades : mapping of str to CanvasShade
+        The figures that they show, by node.
     """
 
     def __init__(
-        self, index: GraphIndex, labels: bool = True, colouring: Colouring = "strategy"
+        self,
+        index: GraphIndex,
+        labels: bool = True,
+        colouring: Colouring = "strategy",
+        shades: Mapping[str, CanvasShade] = MappingProxyType({}),
     ) -> None:
         self.labels = labels
         self._index = index
         self._edges = EdgePaths(index)
-        self.nodes = NodePainter(index, colouring)
+        self.nodes = NodePainter(index, colouring, shades)
         self._label = ui_font(LABEL_PIXELS)
         self._descent = QFontMetricsF(self._label).descent()
         # The path of the edges at what is marked, until something else is.

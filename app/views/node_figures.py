@@ -1,0 +1,143 @@
+"""What the last run has shown of nodes: for the colours of a graph, its cards, and Details."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.views.descriptions import Facts, names_of
+from lowerscope.app.views.formats import duration_text, error_text
+from lowerscope.app.widgets.canvas_colours import Colouring
+from lowerscope.app.widgets.canvas_graph import CanvasFigures, CanvasShade
+from lowerscope.core.graph_records import Box
+from lowerscope.core.run_records import NodeRun, RunRecord
+
+_STEPS = 15
+"""Colours tell so many levels apart, beside the least."""
+
+
+def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colouring, CanvasFigures]:
+    """Return the times and the errors of boxes, as far as a run has shown them."""
+    if record is None:
+        return {}
+    runs = {each.id: each for each in record.nodes}
+    shown = {box.id: _runs_of(box, runs) for box in boxes}
+    found: dict[Colouring, CanvasFigures] = {"time": _times(record, shown), "error": _errors(shown)}
+    return {colouring: figures for colouring, figures in found.items() if figures.shades}
+
+
+def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
+    """Return why nodes have no times or errors; empty where some of them have."""
+    if record is None:
+        return _tr("Run first (F5): times and errors of nodes come from a run of this recipe")
+    if colouring == "time" and any(each.milliseconds is not None for each in record.nodes):
+        return ""
+    if colouring == "error" and any(each.matches is not None for each in record.nodes):
+        return ""
+    if not record.nodes:
+        return _tr("A source without torch has no nodes to compare")
+    return next((each.reason for each in record.nodes if each.reason), "")
+
+
+def run_facts(record: RunRecord | None, entity: str, members: Sequence[str] = ()) -> Facts:
+    """Return time and error of a node or binding, or of the members of a group, as facts."""
+    if record is None:
+        return ()
+    runs = [each for each in record.nodes if each.id in (members or (entity,))]
+    time, error = _time_text(record, runs), _error_text(runs)
+    return tuple((label, text) for label, text in (("time", time), ("error", error)) if text)
+
+
+def _runs_of(box: Box, runs: Mapping[str, NodeRun]) -> list[NodeRun]:
+    # The members of other boxes are weights and scalars.
+    members = box.members if box.kind == "group" else (box.id,)
+    return [runs[each] for each in members if each in runs]
+
+
+def _milliseconds(record: RunRecord, runs: Iterable[NodeRun]) -> float | None:
+    """Return the time of some nodes: a call that several of them share counts once."""
+    calls = {index for each in runs for index in each.calls}
+    return sum(record.calls[index].milliseconds for index in calls) if calls else None
+
+
+def _times(record: RunRecord, shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
+    times = {
+        name: taken
+        for name, runs in shown.items()
+        if (taken := _milliseconds(record, runs)) is not None
+    }
+    most = max(times.values(), default=0.0)
+    shades = {
+        name: CanvasShade(_level(taken / most if most else 0.0), duration_text(taken))
+        for name, taken in times.items()
+    }
+    return CanvasFigures(shades, (("ramp", f"0 … {duration_text(most)}"),))
+
+
+def _errors(shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
+    worst = {
+        name: max(compared, key=lambda each: (not each.matches, each.max_abs_error or 0.0))
+        for name, runs in shown.items()
+        if (compared := [each for each in runs if each.matches is not None])
+    }
+    fine = [each.max_abs_error or 0.0 for each in worst.values() if each.matches]
+    above = [error for error in fine if error > 0]
+    least, most = min(above, default=0.0), max(above, default=0.0)
+    shades = {}
+    for name, run in worst.items():
+        error = run.max_abs_error or 0.0
+        if not run.matches:
+            shades[name] = CanvasShade(1.0, f"✕ {error_text(error)}", wrong=True)
+            continue
+        level = 0.0
+        if error > 0:
+            span = math.log10(most / least)
+            # What is not exact can be told from what is.
+            level = 0.2 + 0.8 * (math.log10(error / least) / span if span else 1.0)
+        shades[name] = CanvasShade(_level(level), error_text(error))
+    legend = []
+    if fine:
+        low = 0.0 if len(above) < len(fine) else least
+        text = error_text(low) if low == most else f"{error_text(low)} … {error_text(most)}"
+        legend.append(("ramp", text))
+    if len(fine) < len(worst):
+        legend.append(("wrong", _tr("✕ differs")))
+    return CanvasFigures(shades, tuple(legend))
+
+
+def _level(share: float) -> float:
+    return round(share * _STEPS) / _STEPS
+
+
+def _time_text(record: RunRecord, runs: Sequence[NodeRun]) -> str:
+    taken = _milliseconds(record, runs)
+    if taken is None:
+        return ""
+    whole = sum(each.milliseconds for each in record.calls)
+    parts = [duration_text(taken), f"{taken / whole:.1%}" if whole else ""]
+    inside = {each.id for each in runs}
+    others = dict.fromkeys(
+        other for each in runs for other in each.shared_with if other not in inside
+    )
+    if others:
+        parts.append(_tr("fused with {0}").format(names_of(tuple(others))))
+    return " · ".join(part for part in parts if part)
+
+
+def _error_text(runs: Sequence[NodeRun]) -> str:
+    compared = [each for each in runs if each.matches is not None]
+    if not compared:
+        return _tr("not compared: {0}").format(runs[0].reason) if len(runs) == 1 else ""
+    worst = max(compared, key=lambda each: (not each.matches, each.max_abs_error or 0.0))
+    text = _tr("{0} absolute, {1} relative").format(
+        error_text(worst.max_abs_error), error_text(worst.max_rel_error)
+    )
+    if worst.matches:
+        return text
+    return _tr("✕ differs: {0}; {1}").format(text, worst.reason)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("NodeFigures", text)

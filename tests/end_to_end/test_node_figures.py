@@ -1,0 +1,140 @@
+"""Times and errors of nodes in the real window: colours, legend, cards, and Details."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Extension
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.test_graphs import choose
+
+WRONG = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def shifted(builder, node, x):
+    return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
+"""
+
+
+def shades(canvas: GraphCanvas) -> dict[str, str]:
+    """The figures that are written in the boxes."""
+    painter = canvas._painter.nodes
+    return {node.id: text for node in canvas.graph().nodes if (text := painter._badge_of(node))}
+
+
+def details(window: MainWindow) -> dict[str, str]:
+    table = window.panes.details.table
+    model = table.model()
+    return {
+        model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())
+    }
+
+
+def trigger(window: MainWindow, key: str) -> None:
+    action = window.commands.action(key)
+    assert action.isEnabled()
+    action.trigger()
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    for key in ("colours-time", "colours-error"):
+        action = window.commands.action(key)
+        assert not action.isEnabled()
+        assert action.toolTip().startswith("Run first (F5)")
+    run_and_wait(qtbot, window)
+    record = window.workspace.run_record
+    assert record is not None
+    page = window.panes.fx.graph
+    canvas = page.canvas
+    canvas.setFocus()
+    trigger(window, "colours-time")
+    assert canvas.colouring() == "time"
+    times = {each.id: each.milliseconds for each in record.nodes if each.milliseconds is not None}
+    most = max(value for name, value in times.items() if name.startswith("fx:"))
+    assert canvas.legend.words() == [f"0 … {most * 1000:.3g} µs"]
+    assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
+    assert shades(canvas)["fx:relu"] == f"{times['fx:relu'] * 1000:.3g} µs"
+
+    choose(qtbot, page, "", "Colours", "By error")
+    assert canvas.colouring() == "error"
+    (legend,) = canvas.legend.words()
+    errors = [each.max_abs_error for each in record.nodes if each.max_abs_error is not None]
+    assert legend.endswith(f"{max(errors):.1e}".replace("e-0", "e-"))
+    assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
+
+    window.workspace.select(("fx:relu",))
+    facts = details(window)
+    assert facts["time"].startswith(shades_of_time(times["fx:relu"]))
+    assert facts["time"].endswith("%")
+    assert facts["error"].endswith("relative")
+    window.commands.action("graph-card").trigger()
+    rows = dict(canvas.card.text().rows)
+    assert (rows["time"], rows["error"]) == (facts["time"], facts["error"])
+
+    # What has not been run has no figures; the choice stays.
+    window.commands.action("high-level").trigger()
+    wait_for_records(qtbot, window)
+    assert canvas.colouring() == "error"
+    assert canvas.legend.words() == ["nothing measured yet"]
+    assert shades(canvas) == {}
+    assert not window.commands.action("colours-error").isEnabled()
+
+
+def shades_of_time(milliseconds: float) -> str:
+    return f"{milliseconds * 1000:.3g} µs"
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_a_node_that_differs_is_marked_and_so_is_its_module(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    window = open_window("sample:conv_net", extensions=(Extension(path=str(path), kind="rules"),))
+    run_and_wait(qtbot, window)
+    canvas = window.panes.fx.graph.canvas
+    canvas.setFocus()
+    trigger(window, "colours-error")
+    assert canvas.legend.words()[-1] == "✕ differs"
+    shown = shades(canvas)
+    assert shown["fx:relu"].startswith("✕ 1")
+    assert not shown["fx:conv"].startswith("✕")
+    window.workspace.select(("fx:relu",))
+    assert details(window)["error"].startswith("✕ differs: 1.0e0 absolute")
+
+
+def test_a_module_has_the_time_of_its_members_and_their_worst_error(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:transformer_block", lowering="te")
+    run_and_wait(qtbot, window)
+    page = window.panes.fx.graph
+    canvas = page.canvas
+    window.commands.action("collapse-all").trigger()
+    qtbot.waitUntil(lambda: canvas.is_group("module:attention"), timeout=PATIENCE)
+    canvas.setFocus()
+    trigger(window, "colours-time")
+    record = window.workspace.run_record
+    assert record is not None
+    (members,) = [box.members for box in page._boxes.values() if box.id == "module:attention"]
+    runs = {each.id: each for each in record.nodes}
+    whole = sum(runs[name].milliseconds or 0.0 for name in members)
+    text = f"{whole:.3g} ms" if whole >= 1 else f"{whole * 1000:.3g} µs"
+    assert shades(canvas)["module:attention"] == text
+    trigger(window, "colours-error")
+    worst = max(runs[name].max_abs_error or 0.0 for name in members)
+    assert shades(canvas)["module:attention"] == f"{worst:.1e}".replace("e-0", "e-")
