@@ -30,7 +30,9 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
     snapshot = workspace.snapshot
     if box.kind == "group" or snapshot is None:
         members = box.members if box.kind == "group" else ()
-        measured = run_facts(workspace.run_record, box.id, members)
+        # A run knows nothing of what is there at a step.
+        record = workspace.run_record if box.origins is None else None
+        measured = run_facts(record, box.id, members)
         return CardText(box.title, (*_group_facts(box), *measured))
     node = find_node(snapshot, box.id)
     if node is not None:
@@ -48,7 +50,6 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
         ("functions", names_of(functions)),
     ]
-    # Nor does a run know what a step has.
     measured = run_facts(workspace.run_record, box.id) if box.origins is None else ()
     facts = (*_given(described), *measured)
     return CardText(box.title, facts, _binding_text(snapshot, box.entities))
