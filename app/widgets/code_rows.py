@@ -32,10 +32,10 @@ class Rows:
         self.hidden = tuple(hidden)
         self._count = count
         # In C from end to end: there may be 20,000 folded functions.
-        self._firsts = list(map(_FIRST, self.hidden))
+        self._firsts: list[int] = list(map(_FIRST, self.hidden))
         lengths = map(sub, map(_END, self.hidden), self._firsts)
-        self._before = list(accumulate(lengths, initial=0))
-        self._rows = list(map(sub, self._firsts, self._before))
+        self._before: list[int] = list(accumulate(lengths, initial=0))
+        self._rows: list[int] = list(map(sub, self._firsts, self._before))
 
     @property
     def count(self) -> int:
