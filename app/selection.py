@@ -40,9 +40,12 @@ class Links:
         self._at_step: dict[str, FunctionRecord] = {}
         self._entities = _entities(snapshot) if snapshot is not None else frozenset()
         self._links: dict[str, set[str]] = {}
+        # Several panes ask what is linked to the module that is selected.
+        self._last: tuple[str, frozenset[str]] = ("", frozenset())
         for first, second in snapshot.links if snapshot is not None else ():
             self._links.setdefault(first, set()).add(second)
             self._links.setdefault(second, set()).add(first)
+        self._modules = [each for each in self._links if each.startswith("module:")]
 
     def at_step(self, functions: Sequence[FunctionRecord]) -> Links:
         """Return the same with the functions at a step; with none, as it is without steps."""
@@ -70,10 +73,17 @@ class Links:
             return frozenset(calls) | around - called
         linked = set(self._links.get(entity, ()))
         if entity.startswith("module:"):
-            below = entity if entity == "module:" else f"{entity}."
-            for other, others in self._links.items():
-                if other.startswith(below):
-                    linked |= others
+            if self._last[0] != entity:
+                self._last = (entity, self._of_module(entity))
+            return self._last[1]
+        return frozenset(linked)
+
+    def _of_module(self, entity: str) -> frozenset[str]:
+        below = entity if entity == "module:" else f"{entity}."
+        linked = set(self._links.get(entity, ()))
+        for module in self._modules:
+            if module.startswith(below):
+                linked |= self._links[module]
         return frozenset(linked)
 
     def select(self, chosen: tuple[str, ...]) -> Selection:

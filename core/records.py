@@ -9,6 +9,7 @@ own file). This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -341,7 +342,7 @@ class ExtensionRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[str, ...] = ()
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What the window shows of a recipe at once; the rest is fetched when it is looked at.
 
     Attributes
@@ -398,3 +399,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}
+
+    @cached_property
+    def nodes(self) -> dict[str, FxNode]:
+        """The FX nodes by their ids."""
+        return {node.id: node for node in self.fx}

@@ -42,7 +42,7 @@ def names_of(entities: tuple[str, ...], most: int = 4) -> str:
 
 def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
     """Return the FX node with an id."""
-    return next((node for node in snapshot.fx if node.id == entity), None)
+    return snapshot.nodes.get(entity)
 
 
 def line_text(line: SourceLine) -> str:

@@ -54,6 +54,11 @@ class FetchedPage(QWidget):
         """
         self._fetching.want(name, moment)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether what is to be shown is there."""
+        return self._fetching.is_settled
+
     def forget(self) -> None:
         """Count what is shown as out of date; it stays in view until something else is there."""
         self._fetching.forget()

@@ -43,7 +43,7 @@ class FxView(Pane):
         self.source = SourcePage(workspace, self.set_busy)
         self.add_page("source", self.tr("Source"), self.source)
         self.table.row_clicked.connect(self._select)
-        self.page_changed.connect(self._show_selection)
+        self.page_changed.connect(self._show_page)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
         self._show_snapshot()
@@ -72,16 +72,23 @@ class FxView(Pane):
         self._show_selection()
 
     def _show_selection(self) -> None:
+        if self.current() != "table":
+            # The others follow by themselves.
+            return
         selection = self._workspace.selection
         marked = (*selection.of_kind("fx"), *selection.of_kind("part"))
         self.table.set_selection(marked)
-        if marked and self.current() == "table":
+        if marked:
             chosen = [entity for entity in selection.chosen if entity in marked]
             self.table.reveal((chosen or list(marked))[0])
-        elif self.current() == "graph":
+
+    def _show_page(self) -> None:
+        if self.current() == "graph":
             self.graph.show_selection()
         elif self.current() == "code":
             self.code.script.show_selection()
+        else:
+            self._show_selection()
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
         self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
@@ -70,6 +71,8 @@ class GraphPage(QWidget):
         # What was expanded or collapsed, and whether another level as a whole is asked for.
         self._anchor = ""
         self._is_other_level = False
+        # Whether something else is selected than what is marked: nobody looked at it since.
+        self._is_stale = False
         self.canvas = GraphCanvas(name)
         self.canvas.card_text = self._card_text
         layout = QVBoxLayout(self)
@@ -218,11 +221,14 @@ class GraphPage(QWidget):
         return why or self.tr("What is shown here was not measured: go to the module as a whole")
 
     def _mark(self, reveal: bool) -> None:
+        self._is_stale = not self.isVisible()
+        if self._is_stale:
+            return
         selection = self.workspace.selection
         marked = self._boxes_of(selection.linked)
         self.canvas.set_selection(marked)
         first = self._boxes_of(selection.chosen) or marked
-        if first and reveal and self.isVisible():
+        if first and reveal:
             self.canvas.reveal(first[0])
 
     def _boxes_of(self, entities: tuple[str, ...] | frozenset[str]) -> list[str]:
@@ -275,3 +281,10 @@ class GraphPage(QWidget):
 
     def _clear(self) -> None:
         self.workspace.select(())
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._is_stale:
+            self.show_selection()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.graph_page import EXTENDING
@@ -35,6 +36,8 @@ class ScriptPage(QWidget):
         self._hide: Hide | None = None
         self._first_lines: dict[str, int] = {}
         self._changed: list[int] = []
+        # Whether something else is selected than what is marked: nobody looked at it since.
+        self._is_stale = False
         #: Whether a text is shown from the first line on that belongs to something.
         self.begins_at_spans = False
         self.code = CodeView(name)
@@ -92,11 +95,14 @@ class ScriptPage(QWidget):
 
     def show_selection(self) -> None:
         """Mark the lines of what is selected, and bring the first of it into view."""
+        self._is_stale = not self.isVisible()
+        if self._is_stale:
+            return
         selection = self._workspace.selection
         marked = self._marked()
         self.code.set_selection(marked)
         chosen = [entity for entity in selection.chosen if entity in marked]
-        if marked and self.isVisible():
+        if marked:
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
 
     def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
@@ -133,6 +139,13 @@ class ScriptPage(QWidget):
             return (entity,)
         linked = self._workspace.linked_to(entity)
         return tuple(node.id for node in snapshot.fx if node.id in linked)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._is_stale:
+            self.show_selection()
 
 
 def _place(card: Card) -> NamedPlace:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
+from typing import get_args
+
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QLabel, QPushButton, QStatusBar, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.engine_client import State
 from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
 
@@ -33,13 +37,16 @@ class StatusBar(QStatusBar):
         self.cancel = QPushButton(self.tr("Cancel"))
         self.cancel.setProperty("quiet", True)
         self.cancel.clicked.connect(workspace.cancel)
-        self.selection = QLabel()
+        self.selection = ElidedLabel()
+        self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         for widget in (self.engine, self.worker, self.progress, self.activity, self.cancel):
             self.addWidget(widget)
-        self.addPermanentWidget(self.selection)
+        self.addPermanentWidget(self.selection, 1)
         self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
         self._offer_later = self._timer(CANCEL_AFTER, self.cancel.show)
         self._hide_activity()
+        self._fix_size(self.engine, self.tr("engine"))
+        self._fix_size(self.worker, self.tr("worker"))
         workspace.children_changed.connect(self._show_children)
         workspace.activity_changed.connect(self._note_activity)
         workspace.selection_changed.connect(self._show_selection)
@@ -52,6 +59,19 @@ class StatusBar(QStatusBar):
         timer.setInterval(interval)
         timer.timeout.connect(act)
         return timer
+
+    def _fix_size(self, label: QLabel, name: str) -> None:
+        """Give a label the room of its longest text for good.
+
+        A label of another size has all docks of the window laid out, and a child is busy and ready
+        again with every click.
+        """
+        label.ensurePolished()
+        sizes = []
+        for state in get_args(State):
+            label.setText(self._state_text(name, state))
+            sizes.append(label.sizeHint())
+        label.setFixedSize(max(size.width() for size in sizes), sizes[0].height())
 
     def _show_children(self) -> None:
         for label, name, client in (
@@ -107,4 +127,4 @@ class StatusBar(QStatusBar):
             )
             for kind in ("fx", "relax", "tir", "ext")
         ]
-        self.selection.setText(" → ".join(part for part in parts if part))
+        self.selection.set_whole(" → ".join(part for part in parts if part))

@@ -147,9 +147,10 @@ class TensorIRView(Pane):
             return
         linked = [each for each in self._functions if self._is_linked(each)]
         callable_ = [each for each in linked if each.kind != "relax"]
-        self.functions.set_selection([each.id for each in linked])
-        if linked:
-            self.functions.reveal(linked[0].id)
+        if self.current() == "functions":
+            self.functions.set_selection([each.id for each in linked])
+            if linked:
+                self.functions.reveal(linked[0].id)
         shown = [each for each in callable_ if each.kind == "tensorir"]
         fate = "" if callable_ else fate_text(self._workspace)
         if fate:

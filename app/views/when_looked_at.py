@@ -57,6 +57,11 @@ class WhenLookedAt(QObject):
         """The name of what the page is to show."""
         return None if self._wanted is None else self._wanted[0]
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the page shows what it is to show."""
+        return self._shown == self._wanted
+
     def want(self, name: str, moment: Moment | None = None) -> None:
         """Have the page show what goes by `name`, as a whole or at a moment."""
         if (name, moment) != self._wanted:

@@ -34,6 +34,9 @@ HEADER_HEIGHT = 34
 class ElidedLabel(QLabel):
     """A line that is shortened to the room that there is, with the whole in its tool tip.
 
+    What it says asks for no room, so that a new text lays out nothing anew: a header of a pane
+    would have all docks of the window laid out.
+
     Parameters
     ----------
     parent : QWidget, optional
@@ -48,7 +51,7 @@ class ElidedLabel(QLabel):
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
     ) -> None:
         super().__init__(parent)
-        self._whole = ""
+        self._whole = self._shown = ""
         self._mode = mode
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
@@ -63,9 +66,33 @@ class ElidedLabel(QLabel):
         return self._whole
 
     def _elide(self) -> None:
-        text = self.fontMetrics().elidedText(self._whole, self._mode, self.width())
-        self.setText(text)
-        self.setToolTip(self._whole if text != self._whole else "")
+        self._shown = self.fontMetrics().elidedText(self._whole, self._mode, self.width())
+        self.setToolTip(self._whole if self._shown != self._whole else "")
+        self.update()
+
+    # Qt
+
+    def text(self) -> str:
+        return self._shown
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, self.fontMetrics().height())
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        side = int(self.alignment()) | int(Qt.TextFlag.TextSingleLine)
+        self.style().drawItemText(
+            painter,
+            self.contentsRect(),
+            side,
+            self.palette(),
+            self.isEnabled(),
+            self._shown,
+            self.foregroundRole(),
+        )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -124,6 +124,8 @@ class PaneTabs(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tabs: dict[str, PaneTab] = {}
+        # Docks ask for it hundreds of times when they are laid out.
+        self._widths: dict[str, int] = {}
         self._current = ""
         self._hidden: list[str] = []
         self._more = QToolButton(self)
@@ -142,6 +144,7 @@ class PaneTabs(QWidget):
         tab.chosen.connect(self._choose)
         tab.stepped.connect(self._step)
         self._tabs[key] = tab
+        self._widths[key] = tab.sizeHint().width() + _GAP
         if not self._current:
             self.set_current(key)
         self._arrange()
@@ -174,12 +177,9 @@ class PaneTabs(QWidget):
                 self._choose(keys[place])
                 self._tabs[keys[place]].setFocus(Qt.FocusReason.TabFocusReason)
 
-    def _widths(self) -> dict[str, int]:
-        return {key: tab.sizeHint().width() + _GAP for key, tab in self._tabs.items()}
-
     def _arrange(self) -> None:
         """Show the tabs that fit, the one that is on always among them."""
-        widths = self._widths()
+        widths = self._widths
         # A single page needs no tab.
         keys = list(widths) if len(widths) > 1 else []
         room = self.width() + _GAP
@@ -226,11 +226,11 @@ class PaneTabs(QWidget):
     # Qt
 
     def sizeHint(self) -> QSize:
-        widths = list(self._widths().values())
+        widths = list(self._widths.values())
         return QSize(sum(widths) - _GAP if len(widths) > 1 else 0, _HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        widths = self._widths()
+        widths = self._widths
         if len(widths) < 2:
             return QSize(0, _HEIGHT)
         return QSize(max(widths.values()) + _MORE, _HEIGHT)

@@ -16,6 +16,7 @@ from tests.benchmarks import (
     redrawing,
     selecting,
     startup,
+    stepping,
     steps,
 )
 from tests.benchmarks.figures import Figure
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "graph": graph.measure,
     "passes": passes.measure,
     "steps": steps.measure,
+    "stepping": stepping.measure,
 }
 
 

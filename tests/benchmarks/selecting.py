@@ -73,8 +73,9 @@ def _selected(window: MainWindow, entity: str) -> float:
 
     start = time.perf_counter()
     window.workspace.select((entity,))
+    # What is laid out anew posts what is to be painted for it.
     QApplication.processEvents()
-    window.repaint()
+    QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000
     # What the engine answers comes later, and is not waited for: it has its own place in the panes.
     _wait(window, lambda: window.workspace.engine.state == "ready")

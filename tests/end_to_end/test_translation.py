@@ -106,6 +106,7 @@ def test_a_row_selects_the_node_everywhere_and_rows_are_sorted_and_filtered(
     node_map, table = window.panes.node_map, window.panes.node_map.table
     qtbot.mouseClick(table.viewport(), LEFT, pos=place_of(node_map, "fx:relu"))
     assert window.workspace.selection.chosen == ("fx:relu",)
+    window.panes.fx.set_current("table")
     assert window.panes.fx.table.selected_keys() == ["fx:relu"]
     assert window.panes.relax.context() == "lv2"
     assert window.panes.details.context() == "relu"

@@ -1,0 +1,93 @@
+"""From a step of the timeline to its text in the Relax pane, in the real window.
+
+ResNet-18 through the passes of two pipelines; every step is gone to as a user does, in the
+timeline's own state. A step takes from the call to the first turn of the event loop after which
+the pane has the text of the moment and has painted it: the way to the engine and back is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from lowerscope.app.window import MainWindow
+from tests.benchmarks.figures import Figure
+
+PIPELINES = ("fuse", "cpu")
+SIZE = (1600, 1000)
+LIMIT = 100.0
+"""Milliseconds that a step may take."""
+
+PATIENCE = 120.0
+
+
+def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
+    from PySide6.QtWidgets import QApplication
+
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, "the window did not get there"
+        assert not window.workspace.problems, window.workspace.problems[0].line()
+        QApplication.processEvents()
+
+
+def _idle(window: MainWindow) -> bool:
+    workspace = window.workspace
+    return not workspace.activity.text and workspace.engine.state == "ready"
+
+
+def _stepped(window: MainWindow, index: int) -> float:
+    """Go to a moment, and return the time until the Relax pane shows its text."""
+    from PySide6.QtWidgets import QApplication
+
+    from lowerscope.core.step_records import Moment
+
+    page = window.panes.relax.script.stepped
+    start = time.perf_counter()
+    window.workspace.stepping.go(Moment(clock="passes", index=index))
+    _wait(window, lambda: page.is_current)
+    QApplication.processEvents()
+    taken = (time.perf_counter() - start) * 1000
+    _wait(window, lambda: _idle(window))
+    return taken
+
+
+def measure() -> list[Figure]:
+    """Measure steps in the window that are looked at for the first time, and again."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from lowerscope.app.start import make_window
+    from lowerscope.core.passes.presets import PRESETS
+    from lowerscope.core.recipe import Recipe, Source
+
+    presets = {each.name: each for each in PRESETS}
+    _, window = make_window()
+    window.resize(*SIZE)
+    window.begin(None)
+    workspace = window.workspace
+    figures = []
+    try:
+        for name in PIPELINES:
+            recipe = Recipe(source=Source(spec="sample:resnet18"), steps=presets[name].steps)
+            workspace.open(recipe)
+            _wait(
+                window,
+                lambda recipe=recipe: (
+                    workspace.snapshot is not None
+                    and workspace.recipe == recipe
+                    and not workspace.activity.text
+                ),
+            )
+            window.show_panes()
+            _wait(window, lambda: _idle(window))
+            count = len(workspace.stepping.lines("passes"))
+            for visit in ("first", "second"):
+                times = [_stepped(window, index) for index in range(count + 1)]
+                title = f"step of resnet18, pipeline {name}, {visit} visit"
+                limits = [LIMIT] * len(times)
+                figures.append(Figure(f"{title}, median", times, limits, "the limit", 1.0))
+                figures.append(Figure(f"{title}, longest", [max(times)], [LIMIT], "the limit", 1.0))
+            workspace.stepping.leave()
+    finally:
+        window.close()
+    return figures
