@@ -65,8 +65,10 @@ class CodeEditor(CodeText):
         self.marks.clear()
         self.cards.set_places(())
         super().set_text(text, language, hidden)
-        self.setViewportMargins(self._gutter.set_count(len(self.lines())), 0, 0, 0)
-        self._place_gutter()
+        width = self._gutter.set_count(len(self.lines()))
+        if width != self.viewportMargins().left():
+            self.setViewportMargins(width, 0, 0, 0)
+            self._place_gutter()
 
     def reveal(self, entity: str) -> bool:
         """Scroll until the first lines of the entity are in view; False when it has none."""

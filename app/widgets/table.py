@@ -23,6 +23,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QPainter,
     QResizeEvent,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -98,6 +99,8 @@ class Table(QTableView):
         header.setSectionsClickable(False)
         header.setStretchLastSection(False)
         self.empty = EmptyState("", "", self)
+        # Texts are measured for a table that is looked at.
+        self._is_fitted = True
         self.entered.connect(self._hover)
         self.clicked.connect(self._clicked)
         self.doubleClicked.connect(self._activated)
@@ -109,7 +112,9 @@ class Table(QTableView):
         chosen = self.selected_keys()
         top = self.verticalScrollBar().value()
         self._model.set_rows(rows)
-        self._fit_columns()
+        self._is_fitted = self.isVisible()
+        if self._is_fitted:
+            self._fit_columns()
         self.set_selection(chosen)
         self.verticalScrollBar().setValue(top)
         self._show_empty()
@@ -240,6 +245,12 @@ class Table(QTableView):
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self._set_hovered(-1)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._is_fitted:
+            self._is_fitted = True
+            self._fit_columns()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -20,16 +20,21 @@ LIMIT = 100.0
 """Milliseconds that a step may take."""
 
 PATIENCE = 120.0
+WAKE_MS = 20
 
 
 def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
+    from PySide6.QtCore import QEventLoop, QTimer
     from PySide6.QtWidgets import QApplication
 
+    # As in use, the window sleeps until something comes, or this timer does.
+    wake = QTimer()
+    wake.start(WAKE_MS)
     end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end, "the window did not get there"
         assert not window.workspace.problems, window.workspace.problems[0].line()
-        QApplication.processEvents()
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _idle(window: MainWindow) -> bool:
