@@ -60,6 +60,7 @@ def test_the_steps_of_the_course_in_the_window(
     line = next(number for number, text in enumerate(lines) if '"env.relu"' in text)
     builder.go_to_line(line + 1)
     qtbot.keyClick(builder.editor, Qt.Key.Key_Return)
+    panes.relax.set_current("script")
     script = panes.relax.script.code
     marked = [
         text
