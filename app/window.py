@@ -34,7 +34,7 @@ MENU_HEIGHT = 28
 
 NEED_TORCH = (
     *("high-level", "te", "library", "next-node", "previous-node", "node-map", "translation"),
-    *("params-as-inputs", "bind-params", "auto", "fx", "export"),
+    *("auto", "fx", "export"),
 )
 """Commands for sources with a PyTorch model."""
 
