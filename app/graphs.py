@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from lowerscope.app.actions import Command
 from lowerscope.app.widgets.canvas_colours import FIGURES
@@ -32,7 +32,7 @@ class Graphs:
         """Return the graph that the focus is in, or else the first that can be seen."""
         panes = self._window.panes
         pages = [panes.fx.graph, panes.relax.graph]
-        focus = QApplication.focusWidget()
+        focus = self._focus()
         for page in pages:
             if focus is not None and page.isAncestorOf(focus):
                 return page
@@ -42,13 +42,17 @@ class Graphs:
         """Return the canvas that the focus is in, be it that of a difference, or of `current`."""
         from lowerscope.app.widgets.graph_canvas import GraphCanvas
 
-        widget = QApplication.focusWidget()
+        widget = self._focus()
         while widget is not None:
             if isinstance(widget, GraphCanvas):
                 return widget
             widget = widget.parentWidget()
         page = self.current()
         return None if page is None else page.canvas
+
+    def _focus(self) -> QWidget | None:
+        """Return what has the focus; or has it in the window, where another one is in front."""
+        return QApplication.focusWidget() or self._window.focusWidget()
 
     def commands(self) -> list[Command]:
         """Return the commands about a graph, in the order of the menu."""
