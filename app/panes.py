@@ -24,7 +24,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.run_records import RunRecord
 
 TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
-BOTTOM = (("pipeline", 480), ("outcome", 640), ("details", 320))
+BOTTOM = (("pipeline", 440), ("outcome", 710), ("details", 290))
 STEADY = ("model", "pipeline", "details")
 """These get no more than that: more room is that of graphs, scripts and tables."""
 

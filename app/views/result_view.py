@@ -37,11 +37,11 @@ class ResultView(QWidget):
         self.outputs = Table(
             self.tr("Outputs"),
             (
-                Column(self.tr("output"), width=120),
-                Column(self.tr("shape"), numeric=True, width=110),
-                Column(self.tr("dtype"), width=80),
-                Column(self.tr("max abs error"), numeric=True, width=110),
-                Column(self.tr("max rel error"), numeric=True, width=110),
+                Column(self.tr("output"), width=96),
+                Column(self.tr("shape"), numeric=True, width=80),
+                Column(self.tr("dtype"), width=70),
+                Column(self.tr("max abs error"), numeric=True, width=104),
+                Column(self.tr("max rel error"), numeric=True, width=104),
                 Column(self.tr("status"), stretch=True),
             ),
         )
@@ -61,6 +61,8 @@ class ResultView(QWidget):
         self.prediction.setTextFormat(Qt.TextFormat.RichText)
         self.summary = QLabel()
         self.summary.setProperty("role", "quiet")
+        # Of two lines where there is little room, it asks for no more of it than the table does.
+        self.summary.setWordWrap(True)
         self.picture.setFixedHeight(PICTURE_HEIGHT)
         self._side = QWidget()
         self._side.setFixedWidth(SIDE_WIDTH)
