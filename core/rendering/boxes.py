@@ -16,6 +16,7 @@ from lowerscope.core.rendering.collapsing import (
     collapse,
     level_that_fits,
 )
+from lowerscope.core.rendering.collection import without_collection
 from lowerscope.core.rendering.hierarchy import Blocks, Modules, groups_in, hierarchy
 from lowerscope.core.rendering.layout import Enclosed, NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics
@@ -33,6 +34,7 @@ _STRATEGY = 32.0
 _BESIDE = 12.0
 
 
+@without_collection()
 def graph_record(
     boxes: Sequence[BoxText],
     flows: Sequence[Flow],
