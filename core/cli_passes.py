@@ -90,7 +90,13 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     listed = (
         records if options.nested or options.json else [each for each in records if not each.depth]
     )
-    return transformed.problem is None, to_json(listed) if options.json else _table(listed, records)
+    if options.json:
+        return transformed.problem is None, to_json(listed)
+    table = _table(listed, records)
+    if transformed.problem is None:
+        return True, table
+    # The row has no room for what to do about it.
+    return False, f"{table}\n\n{transformed.problem.line()}"
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from torch import fx
@@ -51,15 +52,19 @@ class ValueNames:
     """Writes the values of nodes: variables as the script has them, constants by their names."""
 
     def __init__(self, lowered: LoweredModel, graph_module: fx.GraphModule) -> None:
+        self._lowered, self._graph_module = lowered, graph_module
         main = lowered.module["main"]
         self._variables: dict[str, str] = {
             str(bound.binding.var.name): bound.name for bound in bound_in("main", main)
         }
-        self._constants: Mapping[Any, str] = {
-            **{
-                each.constant: each.name
-                for each in name_constants(lowered.module, graph_module, lowered)
-            },
+
+    @cached_property
+    def _constants(self) -> Mapping[Any, str]:
+        # Few models have a node that stands for a constant, and naming them looks at each.
+        lowered = self._lowered
+        named = name_constants(lowered.module, self._graph_module, lowered)
+        return {
+            **{each.constant: each.name for each in named},
             **{each.constant: name for name, each in lowered.arguments.items()},
         }
 

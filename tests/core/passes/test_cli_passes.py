@@ -102,6 +102,8 @@ def test_a_step_that_fails_is_listed_and_the_run_says_so(
     options = ("--pass", "FuseOps:level=1", "--pass", "FuseTIR")
     text = printed(capsys, "passes", MLP, *options, code=2)
     assert "2  FuseOps      failed: there is no option level" in text
+    # Below the table, where it is and what to do.
+    assert text.rstrip().splitlines()[-1].startswith("step 2 (FuseOps): there is no option level.")
     assert "3  FuseTIR      skipped" in text
     for command in (("run", MLP), ("show", MLP, "--stage", "tensorir")):
         said = printed(capsys, *command, *options, code=2)
