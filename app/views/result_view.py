@@ -38,7 +38,7 @@ class ResultView(QWidget):
             self.tr("Outputs"),
             (
                 Column(self.tr("output"), width=96),
-                Column(self.tr("shape"), numeric=True, width=80),
+                Column(self.tr("shape"), numeric=True),
                 Column(self.tr("dtype"), width=70),
                 Column(self.tr("max abs error"), numeric=True, width=104),
                 Column(self.tr("max rel error"), numeric=True, width=104),
