@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.schedules import APPLY_SCHEDULES, Schedule
+
 VERSION = 1
 
 SEEDS = 2**32
@@ -194,7 +196,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         Whether the model's parameters are arguments of ``main``, and not constants in it. The
         step ``BindParams`` makes constants of them.
     steps
-        The passes after lowering, in order.
+        The passes after lowering, in order; among them ``ApplySchedules``.
+    schedules
+        Those of functions, at most one of each function and variant. They are looked at and changed
+        without a step that applies them to the model.
     tolerances
         For the comparison with torch.
     target
@@ -214,6 +219,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     extensions: tuple[Extension, ...] = ()
     params_as_inputs: bool = False
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
+    schedules: tuple[Schedule, ...] = ()
     tolerances: Tolerances = Tolerances()
     target: str = "llvm"
     threads: int = 0
@@ -226,6 +232,11 @@ BIND_PARAMS = "BindParams"
 def binds_params(recipe: Recipe) -> bool:
     """Return whether a step that makes constants of parameters is switched on."""
     return any(step.name == BIND_PARAMS and step.on for step in recipe.steps)
+
+
+def applies_schedules(recipe: Recipe) -> bool:
+    """Return whether a step that applies schedules to the model is switched on."""
+    return any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
 
 
 def with_params_as_inputs(recipe: Recipe, on: bool) -> Recipe:

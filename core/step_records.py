@@ -10,15 +10,20 @@ from typing import Literal
 
 import msgspec
 
-Clock = Literal["translate", "passes", "build"]
-"""A list of steps: FX nodes translated, the recipe's passes, or the passes of the build."""
+Clock = Literal["translate", "passes", "schedule", "build"]
+"""A list of steps: FX nodes translated, the recipe's passes, the primitives of the schedule of a
+function, or the passes of the build."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """A point in a list of steps: after its first ``index`` steps; 0 is before the first."""
+    """A point in a list of steps: after its first ``index`` steps; 0 is before the first.
+
+    Of the clock ``"schedule"``, ``function`` is the one whose schedule it is; otherwise empty.
+    """
 
     clock: Clock
     index: int
+    function: str = ""
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):

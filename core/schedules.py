@@ -1,0 +1,116 @@
+"""Schedules as the recipe holds them: primitives that are applied to a TensorIR function in order.
+
+A primitive names what it works on by where it comes from, so that a step can be edited, moved or
+taken out in the middle and the rest applied again. Everything here is plain, frozen and
+serialisable. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
+    """What an earlier primitive of the same schedule gave back.
+
+    Attributes
+    ----------
+    step
+        `Primitive.id` of that primitive.
+    output
+        Which of its results, from 0: loops or blocks in the order of TVM's own.
+    """
+
+    step: str
+    output: int = 0
+
+
+class At(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
+    """A block by its name, or a loop around it by its place, as they are when the step is applied.
+
+    Attributes
+    ----------
+    block
+        Name of the block.
+    occurrence
+        Which of the blocks of that name, from 0, in the order of the script.
+    loop
+        Place among the loops around the block, from 0 for the outermost; ``None`` for the block
+        itself.
+    """
+
+    block: str
+    occurrence: int = 0
+    loop: int | None = None
+
+
+Reference = Made | At
+"""How a primitive names a loop or a block."""
+
+Element = bool | int | float | str | Reference | None
+"""One of several values of an argument; ``None`` where TVM is to find it, such as a factor."""
+
+Argument = Element | tuple[Element, ...]
+"""The value of an argument of a primitive."""
+
+
+class Primitive(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a schedule.
+
+    Attributes
+    ----------
+    id
+        Its own within the schedule, such as ``"s3"``; it stays when steps are moved.
+    name
+        In `core.scheduling.primitives`, as the method of ``tvm.s_tir.Schedule`` is called.
+    arguments
+        By the names that the primitive's entry gives them; those that are missing have its
+        defaults.
+    on
+        Whether it is applied.
+    forced
+        Whether it is applied although it can make the function compute something else.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Argument] = {}
+    on: bool = True
+    forced: bool = False
+
+    def __hash__(self) -> int:
+        # A recipe is looked up in tables, and a dict has no hash of its own.
+        return hash((self.id, self.name, self.on, self.forced, frozenset(self.arguments.items())))
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done to the loops of one TensorIR function, or of all of the same structure.
+
+    Attributes
+    ----------
+    function
+        Name of the function that it was made for.
+    structure
+        Structural hash of that function before it was scheduled, without its name and attributes;
+        empty to go by the name alone. A function with this structure has this schedule under
+        whatever name, since fusion renames; one of this name and another structure has not.
+    variant
+        Its name among the schedules of the function; ``""`` for the first.
+    on
+        Whether it is the one that is applied to the model; of several, the last.
+    everywhere
+        Whether all functions of this structure have it, or that of the name alone.
+    primitives
+        In the order in which they are applied.
+    """
+
+    function: str
+    structure: str = ""
+    variant: str = ""
+    on: bool = True
+    everywhere: bool = True
+    primitives: tuple[Primitive, ...] = ()
+
+
+APPLY_SCHEDULES = "ApplySchedules"
+"""The step of a recipe that applies its schedules to the functions that are there at its place."""
