@@ -27,6 +27,9 @@ from lowerscope.core.sources.spec import parse_spec, user_path
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
 
+MOST_THREADS = 1024
+"""More than machines have; torch and TVM would start as many as they are told."""
+
 
 class _AddExtension(argparse.Action):
     """Adds a file of the user's own: all kinds are one list, in the order of the options."""
@@ -152,11 +155,11 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         If an option cannot be read.
     """
     spec, entry = parse_spec(options.source)
-    if options.threads < 0:
+    if not 0 <= options.threads <= MOST_THREADS:
         raise LowerscopeError(
             f"{options.threads} is not a number of threads",
             where="--threads",
-            todo="Write 0 for all of them, or a number from 1",
+            todo=f"Write 0 for all that the machine has, or a number from 1 to {MOST_THREADS}",
         )
     if not 0 <= options.seed < SEEDS:
         raise LowerscopeError(

@@ -424,6 +424,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "sample:fashion_mlp", "--override", "relu=fast"], ["relu=fast", "high-level"]),
         (["run", "sample:fashion_mlp", "--override", "=te"], ["--override =te"]),
         (["run", "sample:fashion_mlp", "--threads", "-1"], ["--threads"]),
+        (["run", "sample:fashion_mlp", "--threads", "9999"], ["--threads", "1 to 1024"]),
         (["show", "sample:mlp_tvmscript", "--stage", "fx"], ["IRModule"]),
         (["export", "sample:matmul_relu", "--output", str(a_file)], ["a_file"]),
     ]
