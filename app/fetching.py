@@ -24,9 +24,10 @@ from lowerscope.core.engine.protocol import (
     ValuesParams,
 )
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
+from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, ValuesRecord, View
+from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.step_records import Moment
 from lowerscope.core.translation_records import NodeTranslation

@@ -12,8 +12,8 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_torch
 from lowerscope.core.lowering.lowered import NamedConstant
 from lowerscope.core.lowering.parameters import constants_of, name_constants
+from lowerscope.core.model_records import ParameterRecord
 from lowerscope.core.nesting import identifier
-from lowerscope.core.records import ParameterRecord
 from lowerscope.core.stages import Stages
 
 KINDS = ("param", "const", "input")

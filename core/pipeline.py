@@ -18,20 +18,14 @@ from lowerscope.core.finding_tensors import constant_records, find_tensor
 from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
 from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.module_difference import graphs_difference, module_difference
 from lowerscope.core.outside import with_outside
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import (
-    FunctionRecord,
-    Snapshot,
-    SourceLine,
-    TextRecord,
-    ValuesRecord,
-    View,
-)
+from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord, View
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.hierarchy import FITTING, Opening

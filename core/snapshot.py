@@ -10,18 +10,10 @@ import tvm
 
 from lowerscope.core.graphs import kinds_of
 from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.model_records import InputRecord, ModelRecord, ModuleRecord, ParameterRecord
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
-from lowerscope.core.records import (
-    FunctionRecord,
-    FxNode,
-    FxPart,
-    InputRecord,
-    ModelRecord,
-    ModuleRecord,
-    ParameterRecord,
-    Snapshot,
-)
+from lowerscope.core.records import FunctionRecord, FxNode, FxPart, Snapshot
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_graph import fx_graph

@@ -1,9 +1,4 @@
-"""The stages of one recipe, each kept under the key of what it was made from.
-
-A key is made of the part of the recipe that the stage reads, of the content of the files behind it,
-of the versions, and of its parent's key: a change re-runs its stage and those that follow, and
-nothing before it.
-"""
+"""The stages of one recipe, each kept under the key of what it was made from."""
 
 from __future__ import annotations
 
@@ -11,8 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from importlib.metadata import version
-from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -20,21 +13,16 @@ import tvm
 from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.build_steps import RecordedBuild, recorded_build
-from lowerscope.core.dimensions import dimensions_of, traced_sizes
+from lowerscope.core.dimensions import traced_sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, register_library
 from lowerscope.core.execution.running import to_tvm
-from lowerscope.core.execution.targets import make_target
-from lowerscope.core.extensions import (
-    LoadedExtension,
-    extension_files,
-    load_extension,
-    visiting,
-)
+from lowerscope.core.extensions import LoadedExtension, load_extension, visiting
+from lowerscope.core.keys import Keys
 from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
 from lowerscope.core.lowering.translator import LoweredModel, lower
-from lowerscope.core.memo import FileHashes, Memo, key_of
+from lowerscope.core.memo import FileHashes, Memo
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.passes.following import compose, inverse
@@ -42,7 +30,6 @@ from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
 from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
@@ -52,10 +39,8 @@ T = TypeVar("T")
 SMALL = 1 << 20
 """What a result without weights of its own is taken to cost, in bytes."""
 
-VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
 
-
-class Stages:
+class Stages(Keys):
     """What a recipe leads to, for the length of one request: files are looked at once.
 
     Attributes
@@ -66,12 +51,9 @@ class Stages:
 
     def __init__(self, recipe: Recipe, progress: Progress, memo: Memo, files: FileHashes) -> None:
         self.milliseconds: dict[str, float] = {}
-        self._recipe = recipe
+        super().__init__(recipe, files)
         self._progress = progress
         self._memo = memo
-        self._files = files
-
-    # Values
 
     @cached_property
     def loaded(self) -> LoadedModel:
@@ -268,11 +250,6 @@ class Stages:
         return inverse(compose(self.transformed.bindings, matches))
 
     @cached_property
-    def target(self) -> tvm.target.Target:
-        """The recipe's target."""
-        return make_target(self._recipe.target, self._recipe.threads)
-
-    @cached_property
     def recorded(self) -> RecordedBuild:
         """The executable for the recipe's target, with the passes of its build."""
         module, loaded = self.completed, self.loaded
@@ -307,87 +284,10 @@ class Stages:
         known = dict(zip(before, (*inputs, *more), strict=True))
         return (*inputs, *more) if after == before else tuple(known[name] for name in after)
 
-    @cached_property
-    def ranges(self) -> dict[str, tuple[int, int]]:
-        """The smallest and the largest size of each named dimension."""
-        return {each.name: (each.low, each.high) for each in dimensions_of(self._recipe)}
-
     def _named_inputs(self) -> NamedInputs | None:
         if not self.ranges:
             return None
         return NamedInputs(tuple(each.shape for each in self.loaded.inputs), self.ranges)
-
-    # Keys
-
-    @cached_property
-    def load_key(self) -> str:
-        """Of the source, the inputs, the seed, the files behind them and the versions."""
-        return self._load_key()
-
-    @cached_property
-    def _source_files(self) -> tuple[Path, ...]:
-        """Those that can be found without opening the source."""
-        return source_files(self._recipe.source, self._recipe.inputs)
-
-    @cached_property
-    def _source_key(self) -> str:
-        """The load key as far as it can be known before the source is opened."""
-        recipe = self._recipe
-        files = self._files.all_of(self._source_files)
-        sizes = traced_sizes(recipe)
-        return key_of("load", recipe.source, recipe.inputs, sizes, recipe.seed, files, VERSIONS)
-
-    def _load_key(self) -> str:
-        read = self._files.all_of(self._files.read_for(self._source_key))
-        return key_of("load", self._source_key, read)
-
-    @cached_property
-    def trace_key(self) -> str:
-        """Of the tracer, and of what it traces."""
-        return key_of("trace", self.load_key, self._recipe.tracer, sorted(self.ranges.items()))
-
-    @cached_property
-    def lower_key(self) -> str:
-        """Of the strategies and the rules, and of what they lower."""
-        recipe = self._recipe
-        rules = [
-            self._extension_key(each)
-            for each in recipe.extensions
-            if each.on and each.kind == "rules"
-        ]
-        return key_of(
-            "lower",
-            self.trace_key,
-            recipe.lowering,
-            recipe.overrides,
-            rules,
-            recipe.params_as_inputs,
-        )
-
-    @cached_property
-    def transform_key(self) -> str:
-        """Of the steps, of what they are applied to, and for which target."""
-        files = [
-            self._extension_key(each)
-            for each in self._recipe.extensions
-            if each.on and each.kind == "passes"
-        ]
-        return key_of("transform", self.lower_key, self._recipe.steps, str(self.target), files)
-
-    @cached_property
-    def build_key(self) -> str:
-        """Of the transformed module, and of the target that it is built for."""
-        return key_of("build", self.transform_key, str(self.target))
-
-    @cached_property
-    def run_key(self) -> str:
-        """Of the transformed module, and of the library files that it is run with."""
-        files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
-        return key_of("run", self.transform_key, files) if files else self.transform_key
-
-    def _extension_key(self, extension: Extension) -> str:
-        files = self._files.all_of(extension_files(extension))
-        return key_of("extension", extension.path, extension.kind, files, VERSIONS)
 
     def keep(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lowerscope.core.records import ValuesRecord
+from lowerscope.core.model_records import ValuesRecord
 
 BINS = 48
 """Bars of a histogram; fewer for integers of a small range."""

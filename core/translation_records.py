@@ -9,7 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from lowerscope.core.records import Extent, SourceLine, TextRecord
+from lowerscope.core.model_records import Extent
+from lowerscope.core.records import SourceLine, TextRecord
 
 SourceKind = Literal["user", "built-in", "tvm", "library", "torch", "python", "te"]
 """A rule of the user's, one of Lowerscope's, a converter of TVM's; a call of torch as it is

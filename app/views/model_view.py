@@ -12,7 +12,8 @@ from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import FunctionRecord, ModuleRecord, Snapshot
+from lowerscope.core.model_records import ModuleRecord
+from lowerscope.core.records import FunctionRecord, Snapshot
 
 ROW_HEIGHT, SECTION_HEIGHT = 24, 32
 ENTITY = Qt.ItemDataRole.UserRole

@@ -17,9 +17,9 @@ from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
-from lowerscope.core.records import ModelRecord
 from lowerscope.core.run_records import RunRecord
 
 STRATEGY_HINTS = {

@@ -12,7 +12,7 @@ from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.histogram import Histogram
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records import ValuesRecord
+from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.step_records import Moment
 
 Facts = tuple[tuple[str, str], ...]

@@ -20,16 +20,10 @@ from lowerscope.core.difference_records import DifferenceRecord, GraphDifference
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
+from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import (
-    FunctionRecord,
-    Snapshot,
-    SourceLine,
-    TextRecord,
-    ValuesRecord,
-    View,
-)
+from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.step_records import Moment, PassRecord

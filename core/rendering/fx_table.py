@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowerscope.core.records import Extent, FxNode, FxPart
+from lowerscope.core.model_records import Extent
+from lowerscope.core.records import FxNode, FxPart
 from lowerscope.core.rendering.columns import print_columns
 from lowerscope.core.rendering.shapes import extents
 

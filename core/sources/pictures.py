@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from lowerscope.core.records import Picture
+from lowerscope.core.model_records import Picture
 
 SIDE = 8
 """Fewer pixels than this on a side are not taken for a picture."""

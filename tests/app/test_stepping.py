@@ -7,8 +7,9 @@ import pytest
 
 from lowerscope.app.step_lines import StepFilter
 from lowerscope.app.stepping import Stepping
+from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.recipe import Source
-from lowerscope.core.records import ModelRecord, Snapshot, TextRecord
+from lowerscope.core.records import Snapshot, TextRecord
 from lowerscope.core.step_records import Moment, PassRecord, TranslationRecord
 
 SOURCE = Source(spec="sample:fashion_mlp")

@@ -1,0 +1,111 @@
+"""Keys of what a recipe's stages make.
+
+A key is made of the part of the recipe that the stage reads, of the content of the files behind it,
+of the versions, and of its parent's key: a change re-runs its stage and those that follow, and
+nothing before it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+
+import tvm
+
+from lowerscope.core.dimensions import dimensions_of, traced_sizes
+from lowerscope.core.execution.targets import make_target
+from lowerscope.core.extensions import extension_files
+from lowerscope.core.memo import FileHashes, key_of
+from lowerscope.core.recipe import Extension, Recipe
+from lowerscope.core.sources.files import source_files
+
+VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
+
+
+class Keys:
+    """The keys of one recipe, for the length of one request: files are looked at once."""
+
+    def __init__(self, recipe: Recipe, files: FileHashes) -> None:
+        self._recipe = recipe
+        self._files = files
+
+    @cached_property
+    def target(self) -> tvm.target.Target:
+        """The recipe's target."""
+        return make_target(self._recipe.target, self._recipe.threads)
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The smallest and the largest size of each named dimension."""
+        return {each.name: (each.low, each.high) for each in dimensions_of(self._recipe)}
+
+    @cached_property
+    def load_key(self) -> str:
+        """Of the source, the inputs, the seed, the files behind them and the versions."""
+        return self._load_key()
+
+    @cached_property
+    def _source_files(self) -> tuple[Path, ...]:
+        """Those that can be found without opening the source."""
+        return source_files(self._recipe.source, self._recipe.inputs)
+
+    @cached_property
+    def _source_key(self) -> str:
+        """The load key as far as it can be known before the source is opened."""
+        recipe = self._recipe
+        files = self._files.all_of(self._source_files)
+        sizes = traced_sizes(recipe)
+        return key_of("load", recipe.source, recipe.inputs, sizes, recipe.seed, files, VERSIONS)
+
+    def _load_key(self) -> str:
+        read = self._files.all_of(self._files.read_for(self._source_key))
+        return key_of("load", self._source_key, read)
+
+    @cached_property
+    def trace_key(self) -> str:
+        """Of the tracer, and of what it traces."""
+        return key_of("trace", self.load_key, self._recipe.tracer, sorted(self.ranges.items()))
+
+    @cached_property
+    def lower_key(self) -> str:
+        """Of the strategies and the rules, and of what they lower."""
+        recipe = self._recipe
+        rules = [
+            self._extension_key(each)
+            for each in recipe.extensions
+            if each.on and each.kind == "rules"
+        ]
+        return key_of(
+            "lower",
+            self.trace_key,
+            recipe.lowering,
+            recipe.overrides,
+            rules,
+            recipe.params_as_inputs,
+        )
+
+    @cached_property
+    def transform_key(self) -> str:
+        """Of the steps, of what they are applied to, and for which target."""
+        files = [
+            self._extension_key(each)
+            for each in self._recipe.extensions
+            if each.on and each.kind == "passes"
+        ]
+        return key_of("transform", self.lower_key, self._recipe.steps, str(self.target), files)
+
+    @cached_property
+    def build_key(self) -> str:
+        """Of the transformed module, and of the target that it is built for."""
+        return key_of("build", self.transform_key, str(self.target))
+
+    @cached_property
+    def run_key(self) -> str:
+        """Of the transformed module, and of the library files that it is run with."""
+        files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
+        return key_of("run", self.transform_key, files) if files else self.transform_key
+
+    def _extension_key(self, extension: Extension) -> str:
+        files = self._files.all_of(extension_files(extension))
+        return key_of("extension", extension.path, extension.kind, files, VERSIONS)
