@@ -16,12 +16,11 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.child_process import QUEUED, ChildProcess, Ending
+from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
-    METHODS,
     Cancel,
     Failure,
     Hello,
-    MethodType,
     Progress,
     ProtocolError,
     Ready,

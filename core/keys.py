@@ -17,7 +17,12 @@ from lowerscope.core.dimensions import dimensions_of, traced_sizes
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.extensions import extension_files
 from lowerscope.core.memo import FileHashes, key_of
-from lowerscope.core.recipe import Extension, Recipe
+from lowerscope.core.recipe import (
+    Extension,
+    Recipe,
+    applies_schedules,
+    steps_before_schedules,
+)
 from lowerscope.core.sources.files import source_files
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
@@ -86,14 +91,24 @@ class Keys:
         )
 
     @cached_property
-    def transform_key(self) -> str:
-        """Of the steps, of what they are applied to, and for which target."""
+    def unscheduled_key(self) -> str:
+        """Of the steps before the first that applies schedules: of all, where none does."""
         files = [
             self._extension_key(each)
             for each in self._recipe.extensions
             if each.on and each.kind == "passes"
         ]
-        return key_of("transform", self.lower_key, self._recipe.steps, str(self.target), files)
+        steps = steps_before_schedules(self._recipe)
+        return key_of("transform", self.lower_key, steps, str(self.target), files)
+
+    @cached_property
+    def transform_key(self) -> str:
+        """Of the steps, of what they are applied to, and for which target."""
+        recipe = self._recipe
+        if not applies_schedules(recipe):
+            return self.unscheduled_key
+        schedules = [each for each in recipe.schedules if each.on and each.primitives]
+        return key_of("scheduled", self.unscheduled_key, recipe.steps, schedules)
 
     @cached_property
     def build_key(self) -> str:

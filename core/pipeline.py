@@ -40,6 +40,7 @@ from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import needs_build, write_text
 from lowerscope.core.translation import node_translation
 from lowerscope.core.translation_records import NodeTranslation
+from lowerscope.core.workbench import Workbench
 
 KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 """Bound on what the pipeline keeps of earlier results, in bytes."""
@@ -52,11 +53,17 @@ class Pipeline:
     ----------
     limit
         Bound on what is kept, in bytes.
+
+    Attributes
+    ----------
+    workbench
+        What can be asked of the schedules of functions.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
         self._memo = Memo(limit)
         self._files = FileHashes()
+        self.workbench = Workbench(self.stages)
 
     def stages(self, recipe: Recipe, progress: Progress | None = None) -> Stages:
         """Return the stages of a recipe, each of which runs when it is first asked for."""

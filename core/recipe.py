@@ -239,6 +239,15 @@ def applies_schedules(recipe: Recipe) -> bool:
     return any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
 
 
+def steps_before_schedules(recipe: Recipe) -> tuple[Step, ...]:
+    """Return the steps before the first one that applies schedules; all, where none does."""
+    steps = recipe.steps
+    applying = (
+        place for place, step in enumerate(steps) if step.name == APPLY_SCHEDULES and step.on
+    )
+    return steps[: next(applying, len(steps))]
+
+
 def with_params_as_inputs(recipe: Recipe, on: bool) -> Recipe:
     """Return `recipe` with parameters as inputs of ``main``, or as constants.
 

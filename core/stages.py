@@ -28,7 +28,15 @@ from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.passes.following import compose, inverse
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import BIND_PARAMS, Extension, Recipe, TracerName, binds_params
+from lowerscope.core.recipe import (
+    BIND_PARAMS,
+    Extension,
+    Recipe,
+    TracerName,
+    applies_schedules,
+    binds_params,
+    steps_before_schedules,
+)
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.step_records import Clock, Moment
@@ -181,9 +189,9 @@ class Stages(Keys):
         }
 
     @cached_property
-    def transformed(self) -> TransformedModel:
-        """The module after the recipe's steps, or after those before one that failed."""
-        module, steps = self.module, self._recipe.steps
+    def unscheduled(self) -> TransformedModel:
+        """The module before the first step that applies schedules: what these are made for."""
+        module, steps = self.module, steps_before_schedules(self._recipe)
         target, passes = self.target, self.passes
         if binds_params(self._recipe) and self.loaded.module is not None and not self.parameters:
             raise LowerscopeError(
@@ -199,7 +207,30 @@ class Stages(Keys):
                     module, steps, self._progress.check, self.parameters, passes, target
                 )
 
-        return self.keep("passes", self.transform_key, make)
+        return self.keep("passes", self.unscheduled_key, make)
+
+    @cached_property
+    def transformed(self) -> TransformedModel:
+        """The module after the recipe's steps, or after those before one that failed."""
+        recipe = self._recipe
+        if not applies_schedules(recipe):
+            return self.unscheduled
+        start, target, passes = self.unscheduled, self.target, self.passes
+
+        def make() -> TransformedModel:
+            self._progress.report("Applying schedules")
+            with self.loaded.environment():
+                return transform(
+                    start.module,
+                    recipe.steps,
+                    self._progress.check,
+                    self.parameters,
+                    passes,
+                    target,
+                    start=start,
+                )
+
+        return self.keep("schedules", self.transform_key, make)
 
     @property
     def completed(self) -> tvm.IRModule:
@@ -288,6 +319,10 @@ class Stages(Keys):
         if not self.ranges:
             return None
         return NamedInputs(tuple(each.shape for each in self.loaded.inputs), self.ranges)
+
+    def is_kept(self, key: str) -> bool:
+        """Return whether something is kept under `key`."""
+        return key in self._memo
 
     def keep(
         self,

@@ -9,25 +9,19 @@ TVM, so that the window can use it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.difference_records import Side
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Problem
-from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
-from lowerscope.core.model_records import ValuesRecord
-from lowerscope.core.pass_records import PassType
+from lowerscope.core.graph_records import FITS, GraphName
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord, View
+from lowerscope.core.records import View
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.run_records import RunRecord
-from lowerscope.core.step_records import Moment, PassRecord
-from lowerscope.core.translation_records import NodeTranslation
+from lowerscope.core.step_records import Moment
 
 VERSION = 1
 """Of the messages below; the first message of a child carries it."""
@@ -190,7 +184,7 @@ class FrameReader(Generic[_Message]):
         return length
 
 
-# --- methods ------------------------------------------------------------------------------------
+# --- parameters of methods ------------------------------------------------------------------------
 
 
 class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -321,74 +315,3 @@ class BuildParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build, and say which passes did it."""
 
     recipe: Recipe
-
-
-@dataclass(frozen=True)
-class MethodType:
-    """The types of a method, and where it runs.
-
-    Attributes
-    ----------
-    params, result
-        The struct that it takes and the value that it returns.
-    lane
-        ``"light"`` methods are answered while a ``"heavy"`` one runs; within a lane, one runs after
-        the other.
-    doing
-        What the child is doing then, in words that follow "while".
-    roles
-        The children that offer it.
-    """
-
-    params: type[msgspec.Struct]
-    result: type[Any]
-    lane: LaneName
-    doing: str
-    roles: tuple[Role, ...] = ("engine", "worker")
-
-
-METHODS: Mapping[str, MethodType] = MappingProxyType(
-    {
-        "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
-        "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
-        "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
-        "catalogue": MethodType(
-            CatalogueParams, tuple[PassType, ...], "light", "listing the passes", ("engine",)
-        ),
-        "graph": MethodType(GraphParams, GraphRecord, "light", "drawing a graph"),
-        "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing a graph"),
-        "difference": MethodType(
-            DifferenceParams, DifferenceRecord, "light", "comparing two modules"
-        ),
-        "derived_difference": MethodType(
-            DifferenceParams, DifferenceRecord, "heavy", "comparing two modules"
-        ),
-        "functions": MethodType(
-            FunctionsParams, tuple[FunctionRecord, ...], "light", "listing functions"
-        ),
-        "derived_functions": MethodType(
-            FunctionsParams, tuple[FunctionRecord, ...], "heavy", "listing functions"
-        ),
-        "graph_difference": MethodType(
-            GraphDifferenceParams, GraphDifference, "light", "comparing two graphs"
-        ),
-        "derived_graph_difference": MethodType(
-            GraphDifferenceParams, GraphDifference, "heavy", "comparing two graphs"
-        ),
-        "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
-        "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
-        "translation": MethodType(
-            TranslationParams, NodeTranslation, "light", "looking at the translation of a node"
-        ),
-        "derived_translation": MethodType(
-            TranslationParams, NodeTranslation, "heavy", "looking at the translation of a node"
-        ),
-        "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
-        "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
-        "build_steps": MethodType(
-            BuildParams, tuple[PassRecord, ...], "heavy", "compiling the model", ("worker",)
-        ),
-        "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
-    }
-)
-"""What a child can be asked for."""

@@ -20,14 +20,13 @@ import msgspec
 
 from lowerscope.core.engine.channel import Channel, end_group
 from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
+from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
-    METHODS,
     VERSION,
     Cancel,
     Failure,
     Hello,
     LaneName,
-    MethodType,
     ProtocolError,
     Ready,
     Request,
@@ -140,6 +139,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
     pipeline = Pipeline()
+    workbench = pipeline.workbench
     return {
         "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
         "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context, p.moment),
@@ -170,6 +170,10 @@ def _open_pipeline() -> Mapping[str, Call]:
         "translation": lambda p, context: pipeline.translation(p.recipe, p.node, context),
         "derived_translation": lambda p, context: pipeline.derived_translation(
             p.recipe, p.node, context
+        ),
+        "schedule": lambda p, context: workbench.schedule(p.recipe, p.function, p.index, context),
+        "derived_schedule": lambda p, context: workbench.derived_schedule(
+            p.recipe, p.function, p.index, context
         ),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),

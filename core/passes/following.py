@@ -33,19 +33,22 @@ class Followed:
     in_main: Matches
 
 
-def follow(runs: Sequence[PassRun], first: Matches) -> Iterator[Followed]:
-    """Yield where the bindings are before the first step, and after each one.
+def unchanged(bindings: Matches) -> Followed:
+    """Return where bindings are before the first step, each of them mapped to itself."""
+    return Followed(bindings, {}, _in_main(bindings))
+
+
+def follow(runs: Sequence[PassRun], start: Followed) -> Iterator[Followed]:
+    """Yield where the bindings are after each step.
 
     Parameters
     ----------
     runs
         Of the steps that were applied, without the passes inside of them.
-    first
-        The bindings before the first step, each mapped to itself.
+    start
+        Where they are before the first of these.
     """
-    became, fates = first, dict[str, Fate]()
-    in_main = _in_main(first)
-    yield Followed(became, {}, in_main)
+    became, fates, in_main = start.became, dict(start.fates), start.in_main
     for run in runs:
         assert run.after is not None
         if not run.after.same_as(run.before):

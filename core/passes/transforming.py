@@ -14,7 +14,7 @@ import tvm
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
-from lowerscope.core.passes.following import Followed, compose, follow, inverse
+from lowerscope.core.passes.following import Followed, compose, follow, inverse, unchanged
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
@@ -34,11 +34,14 @@ class TransformedModel:
         The steps and the passes inside of them, in the order in which they began.
     problem
         Why a step failed.
+    start
+        What it was made of, after the first of the steps.
     """
 
     module: tvm.IRModule
     runs: tuple[PassRun, ...] = ()
     problem: Problem | None = None
+    start: TransformedModel | None = None
 
     @property
     def bindings(self) -> Matches:
@@ -57,9 +60,12 @@ class TransformedModel:
 
     @cached_property
     def _followed(self) -> tuple[Followed, ...]:
+        if self.start is not None:
+            known = self.start._followed
+            return (*known, *follow(self._steps[len(known) - 1 :], known[-1]))
         module = self.module_after(0)
-        first = {bound.id: (bound.id,) for bound in binding_ids(module)}
-        return tuple(follow(self._steps, first))
+        first = unchanged({bound.id: (bound.id,) for bound in binding_ids(module)})
+        return (first, *follow(self._steps, first))
 
     @cached_property
     def _steps(self) -> tuple[PassRun, ...]:
@@ -135,6 +141,7 @@ def transform(
     values: Values = MappingProxyType({}),
     passes: Catalogue | None = None,
     target: tvm.target.Target | None = None,
+    start: TransformedModel | None = None,
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
@@ -148,11 +155,18 @@ def transform(
         Those that steps can name; by default TVM's own.
     target
         The target that they are applied for; none by default.
+    start
+        What the first of the steps have made of the module already.
     """
     passes = catalogue() if passes is None else passes
     recorder = Recorder()
     problem: Problem | None = None
-    for number, step in enumerate(steps, start=1):
+    done = 0
+    if start is not None:
+        module, problem = start.module, start.problem
+        recorder.runs += start.runs
+        done = sum(run.depth == 0 for run in start.runs)
+    for number, step in enumerate(steps[done:], start=done + 1):
         if not step.on or problem is not None:
             recorder.runs.append(_not_applied(step, module, number))
             continue
@@ -167,7 +181,7 @@ def transform(
             continue
         run.end(after)
         module = after
-    return TransformedModel(module, tuple(recorder.runs), problem)
+    return TransformedModel(module, tuple(recorder.runs), problem, start)
 
 
 def _where(step: Step, number: int) -> str:

@@ -21,12 +21,19 @@ from lowerscope.core.records import Card
 from lowerscope.core.relax_bindings import Bound
 from lowerscope.core.rendering.line_marks import Lines
 from lowerscope.core.rendering.tensorir_parts import Part, root_block
+from lowerscope.core.schedule_records import LoopKind
 
 _ALLOCATED = re.compile(r" *(\w+) = T\.sblock_alloc_buffer\(")
 _HEADER = re.compile(r" *for ([\w, ]+) in ")
 _PARAMETER = re.compile(r"(\w+): ")
 _CONSTANT = re.compile(r'metadata\["[\w.]+"\]\[\d+\]')
-_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread binding")
+LOOP_KINDS: tuple[LoopKind, ...] = (
+    "serial",
+    "parallel",
+    "vectorized",
+    "unrolled",
+    "thread binding",
+)
 
 
 def tensorir_cards(
@@ -137,9 +144,9 @@ def _loop_cards(
             continue
         for name, index in zip(names, indices, strict=True):
             loop = parts[index].statement
-            facts = [("extent", _plain(loop.extent)), ("kind", _KINDS[int(loop.kind)])]
-            if _plain(loop.min) != "0":
-                facts.insert(0, ("from", _plain(loop.min)))
+            facts = [("extent", plain_extent(loop.extent)), ("kind", LOOP_KINDS[int(loop.kind)])]
+            if plain_extent(loop.min) != "0":
+                facts.insert(0, ("from", plain_extent(loop.min)))
             if loop.thread_binding is not None:
                 facts.append(("thread", str(loop.thread_binding.thread_tag)))
             yield Card(
@@ -161,21 +168,24 @@ def _buffer_card(name: str, buffer: Any, place: Lines) -> Card:
 
 
 def _tensor_facts(shape: Any, dtype: str) -> tuple[tuple[str, str], ...]:
-    extents = [_plain(extent) for extent in shape]
+    extents = [plain_extent(extent) for extent in shape]
     facts = [("shape", f"({', '.join(extents)})"), ("dtype", dtype)]
-    if all(extent.isdigit() for extent in extents):
-        bits = _bits(dtype)
-        count = math.prod(map(int, extents))
-        facts.append(("size", f"{(count * bits + 7) // 8:,} bytes"))
+    size = tensor_bytes(extents, dtype)
+    if size is not None:
+        facts.append(("size", f"{size:,} bytes"))
     return tuple(facts)
 
 
-def _bits(dtype: str) -> int:
+def tensor_bytes(extents: Sequence[str], dtype: str) -> int | None:
+    """Return what the elements of a tensor take; ``None`` where an extent is symbolic."""
+    if not all(extent.isdigit() for extent in extents):
+        return None
     parsed = DataType(dtype)
-    return int(parsed.bits) * int(parsed.lanes)
+    bits = int(parsed.bits) * int(parsed.lanes)
+    return (math.prod(map(int, extents)) * bits + 7) // 8
 
 
-def _plain(extent: Any) -> str:
+def plain_extent(extent: Any) -> str:
     """Return an extent as it is read: a number, or an expression."""
     return str(int(extent)) if isinstance(extent, (int, tirx.IntImm)) else str(extent)
 

@@ -33,11 +33,14 @@ class Part:
         ``"block"`` or ``"loop"``.
     statement
         The ``SBlock`` or the ``For``.
+    parent
+        Place of the part around it among all of them, -1 where there is none.
     """
 
     id: str
     kind: str
     statement: Any
+    parent: int = -1
 
 
 def parts_of(name: str, function: Any) -> tuple[Part, ...]:
@@ -47,11 +50,14 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
     """
     root = root_block(function)
     begin = function.body if root is None else root.body
-    found = list(dict.fromkeys(_statements(begin)))
+    found: dict[Any, Any] = {}
+    for statement, outer in _nested(begin, None):
+        found.setdefault(statement, outer)
+    places = {statement: place for place, statement in enumerate(found)}
     seen: Counter[str] = Counter()
     parts: list[Part] = []
     around = "root"
-    for statement in found:
+    for statement, outer in found.items():
         if isinstance(statement, s_tir.SBlock):
             kind, path = "block", statement.name_hint
             around = path
@@ -61,7 +67,8 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
             path = f"{around if inner is None else inner.name_hint}/{statement.loop_var.name}"
         seen[path] += 1
         position = f"#{seen[path]}" if seen[path] > 1 else ""
-        parts.append(Part(f"tir:{name}/{path}{position}", kind, statement))
+        parent = -1 if outer is None else places[outer]
+        parts.append(Part(f"tir:{name}/{path}{position}", kind, statement, parent))
     return tuple(parts)
 
 
@@ -73,20 +80,22 @@ def root_block(function: Any) -> Any | None:
     return None
 
 
-def _statements(statement: Any) -> Iterator[Any]:
+def _nested(statement: Any, outer: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the blocks and loops of a statement, each with the one around it."""
     kind = type(statement)
-    if kind in (s_tir.SBlock, tirx.For):
-        yield statement
     if kind is tirx.SeqStmt:
         for child in statement.seq:
-            yield from _statements(child)
+            yield from _nested(child, outer)
         return
+    if kind in (s_tir.SBlock, tirx.For):
+        yield statement, outer
+        outer = statement
     for field in _CHILDREN.get(kind, _ALL_CHILDREN):
         child = getattr(statement, field, None)
         if isinstance(child, tirx.Stmt):
-            yield from _statements(child)
+            yield from _nested(child, outer)
 
 
 def blocks_in(statement: Any) -> Iterator[Any]:
     """Yield the blocks of a statement, itself among them, in the order of the text."""
-    return (part for part in _statements(statement) if isinstance(part, s_tir.SBlock))
+    return (part for part, _ in _nested(statement, None) if isinstance(part, s_tir.SBlock))

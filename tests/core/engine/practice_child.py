@@ -20,7 +20,8 @@ from typing import NoReturn
 import msgspec
 
 from lowerscope.core.engine.jobs import Call, Context
-from lowerscope.core.engine.protocol import MethodType, Reply, encode_frame, to_raw
+from lowerscope.core.engine.methods import MethodType
+from lowerscope.core.engine.protocol import Reply, encode_frame, to_raw
 from lowerscope.core.engine.server import serve
 from lowerscope.core.errors import LowerscopeError, Problem
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowerscope.core.engine.methods import METHODS
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     MAGIC,
-    METHODS,
     TO_CHILD,
     TO_WINDOW,
     Cancel,

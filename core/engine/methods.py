@@ -1,0 +1,116 @@
+"""What the children can be asked for, by name.
+
+This module imports neither torch nor TVM, so that the window can use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from lowerscope.core.difference_records import DifferenceRecord, GraphDifference
+from lowerscope.core.engine.protocol import (
+    BuildParams,
+    CatalogueParams,
+    DifferenceParams,
+    FunctionsParams,
+    GraphDifferenceParams,
+    GraphParams,
+    LaneName,
+    Role,
+    RuleParams,
+    RunParams,
+    SaveValuesParams,
+    SnapshotParams,
+    TextParams,
+    TranslationParams,
+    ValuesParams,
+)
+from lowerscope.core.engine.schedule_params import ScheduleParams
+from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.model_records import ValuesRecord
+from lowerscope.core.pass_records import PassType
+from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
+from lowerscope.core.run_records import RunRecord
+from lowerscope.core.schedule_records import ScheduleRecord
+from lowerscope.core.step_records import PassRecord
+from lowerscope.core.translation_records import NodeTranslation
+
+
+@dataclass(frozen=True)
+class MethodType:
+    """The types of a method, and where it runs.
+
+    Attributes
+    ----------
+    params, result
+        The struct that it takes and the value that it returns.
+    lane
+        ``"light"`` methods are answered while a ``"heavy"`` one runs; within a lane, one runs after
+        the other.
+    doing
+        What the child is doing then, in words that follow "while".
+    roles
+        The children that offer it.
+    """
+
+    params: type[msgspec.Struct]
+    result: type[Any]
+    lane: LaneName
+    doing: str
+    roles: tuple[Role, ...] = ("engine", "worker")
+
+
+METHODS: Mapping[str, MethodType] = MappingProxyType(
+    {
+        "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
+        "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
+        "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
+        "catalogue": MethodType(
+            CatalogueParams, tuple[PassType, ...], "light", "listing the passes", ("engine",)
+        ),
+        "graph": MethodType(GraphParams, GraphRecord, "light", "drawing a graph"),
+        "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing a graph"),
+        "difference": MethodType(
+            DifferenceParams, DifferenceRecord, "light", "comparing two modules"
+        ),
+        "derived_difference": MethodType(
+            DifferenceParams, DifferenceRecord, "heavy", "comparing two modules"
+        ),
+        "functions": MethodType(
+            FunctionsParams, tuple[FunctionRecord, ...], "light", "listing functions"
+        ),
+        "derived_functions": MethodType(
+            FunctionsParams, tuple[FunctionRecord, ...], "heavy", "listing functions"
+        ),
+        "graph_difference": MethodType(
+            GraphDifferenceParams, GraphDifference, "light", "comparing two graphs"
+        ),
+        "derived_graph_difference": MethodType(
+            GraphDifferenceParams, GraphDifference, "heavy", "comparing two graphs"
+        ),
+        "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
+        "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
+        "translation": MethodType(
+            TranslationParams, NodeTranslation, "light", "looking at the translation of a node"
+        ),
+        "derived_translation": MethodType(
+            TranslationParams, NodeTranslation, "heavy", "looking at the translation of a node"
+        ),
+        "schedule": MethodType(ScheduleParams, ScheduleRecord, "light", "applying a schedule"),
+        "derived_schedule": MethodType(
+            ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
+        ),
+        "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
+        "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
+        "build_steps": MethodType(
+            BuildParams, tuple[PassRecord, ...], "heavy", "compiling the model", ("worker",)
+        ),
+        "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
+    }
+)
+"""What a child can be asked for."""

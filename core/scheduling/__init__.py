@@ -1,0 +1,1 @@
+"""Schedules of TensorIR functions: their primitives, and what these make of a function."""

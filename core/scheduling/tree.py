@@ -1,0 +1,181 @@
+"""The loop tree of a TensorIR function: its loops and blocks in order, and its buffers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from tvm import tirx
+from tvm.tirx.buffer import is_buffer_var
+
+from lowerscope.core.records import TextRecord
+from lowerscope.core.rendering.script_cards import LOOP_KINDS, plain_extent, tensor_bytes
+from lowerscope.core.rendering.tensorir_parts import Part, parts_of, root_block
+from lowerscope.core.schedule_records import BufferNode, LoopNode
+from lowerscope.core.schedules import At
+
+_AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}
+_REGIONS = re.compile(r" *T\.(reads|writes)\((.*)\)$")
+
+
+def loop_tree(name: str, function: Any, script: TextRecord) -> tuple[LoopNode, ...]:
+    """Return the loops and blocks of a function in the order of its script.
+
+    Parameters
+    ----------
+    script
+        That of the function, whose spans have the ids of the nodes.
+    """
+    parts = parts_of(name, function)
+    headers = {span.entity: span.first for span in script.spans}
+    lines = script.text.split("\n")
+    places = _places(parts)
+    nodes: list[LoopNode] = []
+    for place, part in enumerate(parts):
+        depth = nodes[part.parent].depth + 1 if part.parent >= 0 else 0
+        if part.kind == "loop":
+            nodes.append(_loop(part, depth, places[place]))
+        else:
+            nodes.append(_block(part, depth, places[place], lines[headers.get(part.id, 0) :]))
+    return tuple(nodes)
+
+
+def _places(parts: Sequence[Part]) -> list[At]:
+    """Return how each loop and block is named: a loop by the first block in it."""
+    seen: Counter[str] = Counter()
+    found: list[At | None] = [None] * len(parts)
+    for place, part in enumerate(parts):
+        if part.kind == "loop":
+            continue
+        name = str(part.statement.name_hint)
+        block = At(block=name, occurrence=seen[name])
+        seen[name] += 1
+        found[place] = block
+        around = list(_loops_around(parts, place))
+        for index, loop in enumerate(reversed(around)):
+            if found[loop] is None:
+                found[loop] = At(block=name, occurrence=block.occurrence, loop=index)
+    return [At(block="") if each is None else each for each in found]
+
+
+def _loops_around(parts: Sequence[Part], place: int) -> Iterator[int]:
+    """Yield the loops around a part, the innermost first, up to the block around it."""
+    outer = parts[place].parent
+    while outer >= 0 and parts[outer].kind == "loop":
+        yield outer
+        outer = parts[outer].parent
+
+
+def _loop(part: Part, depth: int, reference: At) -> LoopNode:
+    loop = part.statement
+    return LoopNode(
+        id=part.id,
+        kind="loop",
+        name=str(loop.loop_var.name),
+        depth=depth,
+        parent=part.parent,
+        reference=reference,
+        extent=plain_extent(loop.extent),
+        size=_number(loop.extent),
+        loop_kind=LOOP_KINDS[int(loop.kind)],
+        annotations=_annotations(loop),
+    )
+
+
+def _block(part: Part, depth: int, reference: At, below: Sequence[str]) -> LoopNode:
+    """Return the node of a block; `below` are the lines of the script below its header."""
+    block = part.statement
+    regions: dict[str, tuple[str, ...]] = {}
+    for line in below:
+        found = _REGIONS.match(line)
+        if found is not None:
+            regions[found[1]] = tuple(_split(found[2]))
+        if len(regions) == 2 or " with T.sblock(" in line:
+            break
+    return LoopNode(
+        id=part.id,
+        kind="block",
+        name=str(block.name_hint),
+        depth=depth,
+        parent=part.parent,
+        reference=reference,
+        annotations=_annotations(block),
+        axes=tuple(
+            (
+                str(axis.var.name),
+                _AXIS_KINDS.get(int(axis.iter_type), "O"),
+                plain_extent(axis.dom.extent),
+            )
+            for axis in block.iter_vars
+        ),
+        reads=regions.get("reads", ()),
+        writes=regions.get("writes", ()),
+    )
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the arguments of a call that are written in `text`."""
+    depth, begin = 0, 0
+    for place, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            yield text[begin:place].strip()
+            begin = place + 1
+    if text[begin:].strip():
+        yield text[begin:].strip()
+
+
+def _annotations(statement: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(key), str(value)) for key, value in statement.annotations.items())
+
+
+def _number(extent: Any) -> int | None:
+    return int(extent) if isinstance(extent, (int, tirx.IntImm)) else None
+
+
+Role = Literal["input", "output", "intermediate"]
+
+
+def buffers_of(function: Any, script: TextRecord) -> tuple[BufferNode, ...]:
+    """Return the buffers of a function: its parameters, then those that its blocks allocate.
+
+    Parameters
+    ----------
+    script
+        That of the function, which says how its buffers are called there.
+    """
+    parameters = [each for each in function.params if is_buffer_var(each)]
+    blocks = [part.statement for part in parts_of("", function) if part.kind == "block"]
+    root = root_block(function)
+    scopes = blocks if root is None else [root, *blocks]
+    allocated = [buffer for block in scopes for buffer in block.alloc_buffers]
+    written = {region.source for block in scopes for region in block.writes}
+    found: list[tuple[Any, Role]] = [
+        (each, "output" if each in written else "input") for each in parameters
+    ]
+    found += [(each, "intermediate") for each in allocated]
+    # The script has other names where two buffers have the same one.
+    names = [card.name for card in script.cards if card.kind == "buffer"]
+    if len(names) != len(found):
+        names = [str(each.name) for each, _ in found]
+    return tuple(
+        _buffer(name, buffer, role) for name, (buffer, role) in zip(names, found, strict=True)
+    )
+
+
+def _buffer(name: str, buffer: Any, role: Role) -> BufferNode:
+    extents = [plain_extent(extent) for extent in buffer.ty.shape]
+    dtype = str(buffer.ty.dtype.dtype)
+    return BufferNode(
+        name=name,
+        shape=" × ".join(extents) or "scalar",
+        dtype=dtype,
+        scope=str(buffer.scope()),
+        role=role,
+        size=tensor_bytes(extents, dtype),
+    )
