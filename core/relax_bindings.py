@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -23,6 +23,8 @@ class Bound:
     id
         ``relax:FUNCTION/VARIABLE``. Where a variable's name comes more than once in a function,
         the later ids end in ``#2``, ``#3`` and so on.
+    variable
+        The variable's name.
     name
         The variable as the script writes it: the later ones of a name end in ``_1``, ``_2``.
     binding
@@ -30,6 +32,7 @@ class Bound:
     """
 
     id: str
+    variable: str
     name: str
     binding: Any
 
@@ -50,12 +53,13 @@ def bound_in(name: str, function: Any) -> tuple[Bound, ...]:
     written = {parameter.name for parameter in getattr(function, "params", ())}
     result: list[Bound] = []
     for binding in _bindings(function):
-        variable = binding.var.name
+        # A str, where TVM has a kind of its own.
+        variable = str(binding.var.name)
         seen[variable] += 1
         position = f"#{seen[variable]}" if seen[variable] > 1 else ""
         title = _unused(variable, written)
         written.add(title)
-        result.append(Bound(f"relax:{name}/{variable}{position}", title, binding))
+        result.append(Bound(f"relax:{name}/{variable}{position}", variable, title, binding))
     return tuple(result)
 
 
@@ -64,6 +68,27 @@ def binding_ids(module: IRModule) -> tuple[Bound, ...]:
     return tuple(
         bound for name, function in relax_functions(module) for bound in bound_in(name, function)
     )
+
+
+class Bindings:
+    """The bindings of modules; the last few of these are walked once each."""
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        # The modules are kept with them, so that no other one gets the address of one.
+        self._known: dict[int, tuple[IRModule, tuple[Bound, ...]]] = {}
+
+    def of(self, module: IRModule) -> tuple[Bound, ...]:
+        """Return the bindings of every Relax function of `module`, in order."""
+        address = module.__chandle__()
+        known = self._known.get(address)
+        if known is None:
+            known = module, binding_ids(module)
+            # Replaced and not changed: other threads may read it.
+            before = list(self._known.items())[1 - self.MOST :]
+            self._known = {**dict(before), address: known}
+        return known[1]
 
 
 def entity_of(callee: Any, module: IRModule) -> str:
@@ -106,10 +131,18 @@ def callee_of(value: Any) -> Any | None:
     return None
 
 
-def calls_of(module: IRModule) -> Mapping[str, tuple[str, ...]]:
-    """Return, for the id of each function that is called, the ids of the bindings that do."""
+def calls_of(
+    module: IRModule, bounds: Sequence[Bound] | None = None
+) -> Mapping[str, tuple[str, ...]]:
+    """Return, for the id of each function that is called, the ids of the bindings that do.
+
+    Parameters
+    ----------
+    bounds
+        The bindings of `module`, where they are known.
+    """
     calls: dict[str, list[str]] = {}
-    for bound in binding_ids(module):
+    for bound in binding_ids(module) if bounds is None else bounds:
         callee = callee_of(getattr(bound.binding, "value", None))
         if callee is not None:
             calls.setdefault(entity_of(callee, module), []).append(bound.id)

@@ -50,7 +50,9 @@ def make_snapshot(
     check
         Called between the parts; may raise to cancel.
     """
-    calls = calls_of(transformed.module)
+    walked = transformed.walked
+    bounds = walked.of(module)
+    calls = calls_of(transformed.module, walked.of(transformed.module))
     called = _functions_of_bindings(transformed, calls)
     nodes: tuple[FxNode, ...] = ()
     graph = None
@@ -66,7 +68,7 @@ def make_snapshot(
         graph = fx_graph(
             traced.graph_module, nodes, traced.values, metrics, check, kinds_of(loaded)
         )
-        translation = translation_records(lowered, traced.graph_module)
+        translation = translation_records(lowered, traced.graph_module, bounds)
     model = _model_record(loaded)
     check()
     arguments = {name: each.name for name, each in lowered.arguments.items()} if lowered else {}
@@ -75,7 +77,7 @@ def make_snapshot(
         fx=nodes,
         tracer="" if traced is None else traced.tracer,
         fx_graph=graph,
-        relax=relax_text(module),
+        relax=relax_text(module, bounds),
         functions=_functions(transformed, calls),
         translation=translation,
         passes=pass_records(transformed.runs),

@@ -11,6 +11,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.builder import te_name
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, UsedRule
+from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.function_source import function_source, functions_in
 from lowerscope.core.rendering.library_call import (
     called_by,
@@ -48,7 +49,7 @@ def node_translation(stages: Stages, node: str) -> NodeTranslation:
     if found is None:
         raise _no_such_node(node, list(lowered.nodes))
     known = lowered.nodes[name]
-    names = ValueNames(lowered, traced.graph_module)
+    names = ValueNames(lowered, traced.graph_module, binding_ids(lowered.module))
     return NodeTranslation(
         node=f"fx:{name}",
         number=list(lowered.nodes).index(name) + 1,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.environment import MACHINE
 
 
+@lru_cache(maxsize=16)
 def make_target(text: str, threads: int) -> tvm.target.Target:
     """Make the target that a recipe names.
 

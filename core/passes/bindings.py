@@ -15,21 +15,29 @@ import tvm_ffi
 from tvm import tirx
 
 from lowerscope.core.passes.values import Leaf, Numbers, Unfolded
-from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in, relax_functions
+from lowerscope.core.relax_bindings import Bindings, Bound, bound_in, relax_functions
 
 Matches = Mapping[str, tuple[str, ...]]
 """From ids of bindings before a pass to those after it, ``relax:FUNCTION/VARIABLE``."""
 
 
-def match_bindings(before: tvm.IRModule, after: tvm.IRModule) -> Matches:
+def match_bindings(
+    before: tvm.IRModule, after: tvm.IRModule, walked: Bindings | None = None
+) -> Matches:
     """Say which bindings of `after` each binding of `before` became.
 
     What a pass makes besides for a binding that it keeps, such as the memory of its value, belongs
     to that binding. In a function that a pass makes of some bindings, both the binding there and
     the call of the function belong to each. A binding that is gone is mapped to nothing.
+
+    Parameters
+    ----------
+    walked
+        Bindings that are known.
     """
-    bounds = binding_ids(before)
-    if before.same_as(after) or _variables(bounds) == _variables(binding_ids(after)):
+    walked = walked or Bindings()
+    bounds = walked.of(before)
+    if before.same_as(after) or _variables(bounds) == _variables(walked.of(after)):
         return {bound.id: (bound.id,) for bound in bounds}
     fused = _fused(before, after)
     numbers = Numbers()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.recording import PassRun
-from lowerscope.core.relax_bindings import relax_functions
+from lowerscope.core.relax_bindings import Bindings, relax_functions
 from lowerscope.core.step_records import Fate
 
 _FOLDS = frozenset(("FoldConstant",))
@@ -38,7 +38,9 @@ def unchanged(bindings: Matches) -> Followed:
     return Followed(bindings, {}, _in_main(bindings))
 
 
-def follow(runs: Sequence[PassRun], start: Followed) -> Iterator[Followed]:
+def follow(
+    runs: Sequence[PassRun], start: Followed, walked: Bindings | None = None
+) -> Iterator[Followed]:
     """Yield where the bindings are after each step.
 
     Parameters
@@ -47,14 +49,17 @@ def follow(runs: Sequence[PassRun], start: Followed) -> Iterator[Followed]:
         Of the steps that were applied, without the passes inside of them.
     start
         Where they are before the first of these.
+    walked
+        Bindings that are known.
     """
+    walked = walked or Bindings()
     became, fates, in_main = start.became, dict(start.fates), start.in_main
     for run in runs:
         assert run.after is not None
         if not run.after.same_as(run.before):
             name = run.name.removeprefix("relax.")
             known = {function for function, _ in relax_functions(run.before)}
-            matches = match_bindings(run.before, run.after)
+            matches = match_bindings(run.before, run.after, walked)
             after = compose(became, matches)
             for entity, found in after.items():
                 if not found and became[entity]:

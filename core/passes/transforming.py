@@ -18,7 +18,7 @@ from lowerscope.core.passes.following import Followed, compose, follow, inverse,
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
-from lowerscope.core.relax_bindings import binding_ids
+from lowerscope.core.relax_bindings import Bindings
 from lowerscope.core.step_records import Fate
 
 
@@ -59,13 +59,18 @@ class TransformedModel:
         return self._followed[-1].fates
 
     @cached_property
+    def walked(self) -> Bindings:
+        """The bindings of its modules."""
+        return Bindings() if self.start is None else self.start.walked
+
+    @cached_property
     def _followed(self) -> tuple[Followed, ...]:
         if self.start is not None:
             known = self.start._followed
-            return (*known, *follow(self._steps[len(known) - 1 :], known[-1]))
-        module = self.module_after(0)
-        first = unchanged({bound.id: (bound.id,) for bound in binding_ids(module)})
-        return (first, *follow(self._steps, first))
+            return (*known, *follow(self._steps[len(known) - 1 :], known[-1], self.walked))
+        bounds = self.walked.of(self.module_after(0))
+        first = unchanged({bound.id: (bound.id,) for bound in bounds})
+        return (first, *follow(self._steps, first, self.walked))
 
     @cached_property
     def _steps(self) -> tuple[PassRun, ...]:

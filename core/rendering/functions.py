@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.records import FunctionRecord
-from lowerscope.core.rendering.tensorir_parts import parts_of
+from lowerscope.core.rendering.tensorir_parts import count_parts
 
 
 def function_records(
@@ -40,15 +40,15 @@ def function_records(
             )
         elif isinstance(function, tirx.PrimFunc):
             entity = f"tir:{name}"
-            kinds = [part.kind for part in parts_of(name, function)]
+            blocks, loops = count_parts(function)
             records.append(
                 FunctionRecord(
                     id=entity,
                     name=name,
                     kind="tensorir",
                     calls=calls.get(entity, ()),
-                    blocks=kinds.count("block"),
-                    loops=kinds.count("loop"),
+                    blocks=blocks,
+                    loops=loops,
                 )
             )
     records.extend(

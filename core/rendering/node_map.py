@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,21 +14,29 @@ from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.lowering.parameters import name_constants
 from lowerscope.core.lowering.relax_values import Held, Value, is_size
 from lowerscope.core.lowering.rule_table import Missing
-from lowerscope.core.relax_bindings import bound_in
+from lowerscope.core.relax_bindings import Bound
 from lowerscope.core.step_records import TranslationRecord
 
 _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
 """A number as the script writes it where its type counts."""
+
+_IN_MAIN = "relax:main/"
 
 MOST = 6
 """So many members of a tuple are named, at most."""
 
 
 def translation_records(
-    lowered: LoweredModel, graph_module: fx.GraphModule
+    lowered: LoweredModel, graph_module: fx.GraphModule, bounds: Sequence[Bound]
 ) -> tuple[TranslationRecord, ...]:
-    """Return a record of each FX node in the order in which they were translated."""
-    names = ValueNames(lowered, graph_module)
+    """Return a record of each FX node in the order in which they were translated.
+
+    Parameters
+    ----------
+    bounds
+        The bindings of the lowered module.
+    """
+    names = ValueNames(lowered, graph_module, bounds)
     seen: set[str] = set()
     records: list[TranslationRecord] = []
     for number, each in enumerate(lowered.nodes.values(), start=1):
@@ -51,11 +59,12 @@ def translation_records(
 class ValueNames:
     """Writes the values of nodes: variables as the script has them, constants by their names."""
 
-    def __init__(self, lowered: LoweredModel, graph_module: fx.GraphModule) -> None:
+    def __init__(
+        self, lowered: LoweredModel, graph_module: fx.GraphModule, bounds: Sequence[Bound]
+    ) -> None:
         self._lowered, self._graph_module = lowered, graph_module
-        main = lowered.module["main"]
         self._variables: dict[str, str] = {
-            str(bound.binding.var.name): bound.name for bound in bound_in("main", main)
+            bound.variable: bound.name for bound in bounds if bound.id.startswith(_IN_MAIN)
         }
 
     @cached_property

@@ -31,7 +31,9 @@ class _FunctionLines:
     end: int
 
 
-def relax_text(module: IRModule, *, functions_only: bool = True) -> TextRecord:
+def relax_text(
+    module: IRModule, bounds: Sequence[Bound] | None = None, *, functions_only: bool = True
+) -> TextRecord:
     """Return the script of the Relax functions of `module`.
 
     Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. What is
@@ -41,10 +43,12 @@ def relax_text(module: IRModule, *, functions_only: bool = True) -> TextRecord:
     ----------
     module
         The module.
+    bounds
+        Its bindings, where they are known.
     functions_only
         Leave out the TensorIR functions, and the remark on omitted metadata.
     """
-    lines, functions, bindings, cards = _module_lines(module, show_meta=False)
+    lines, functions, bindings, cards = _module_lines(module, bounds, show_meta=False)
     left_out: list[range] = []
     if functions_only:
         left_out = [range(part.begin, part.end) for part in functions if part.tensorir]
@@ -164,9 +168,9 @@ def _with_swallowed(parts: Sequence[Part | Bound], places: dict[int, Lines]) -> 
 
 
 def _module_lines(
-    module: IRModule, *, show_meta: bool
+    module: IRModule, bounds: Sequence[Bound] | None = None, *, show_meta: bool
 ) -> tuple[list[str], list[_FunctionLines], dict[str, Lines], list[Card]]:
-    bound = binding_ids(module)
+    bound = binding_ids(module) if bounds is None else bounds
     lines, places = marked_lines(
         module, [one.binding for one in bound], **({"show_meta": True} if show_meta else {})
     )

@@ -72,6 +72,15 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def count_parts(function: Any) -> tuple[int, int]:
+    """Return how many blocks and loops a function has: see `parts_of`."""
+    root = root_block(function)
+    begin = function.body if root is None else root.body
+    found = {statement for statement, _ in _nested(begin, None)}
+    loops = sum(type(each) is tirx.For for each in found)
+    return len(found) - loops, loops
+
+
 def root_block(function: Any) -> Any | None:
     """Return the block that ``s_tir`` functions have around everything, or ``None``."""
     body = function.body

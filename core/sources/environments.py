@@ -212,8 +212,11 @@ class Environment:
     def _look_anew(self) -> None:
         """Let imports from the folder and below see files that were put there a moment ago."""
         folder = str(self._folder)
-        for name, finder in list(sys.path_importer_cache.items()):
-            if finder is not None and name.startswith(folder):
+        finders = sys.path_importer_cache
+        # Other threads import meanwhile.
+        for name in [each for each in list(finders) if each.startswith(folder)]:
+            finder = finders.get(name)
+            if finder is not None:
                 finder.invalidate_caches()  # type: ignore[attr-defined]
 
     @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,37 +47,42 @@ def neighbours(path: Path) -> tuple[Path, ...]:
 
 
 def _mentioned(path: Path, folder: Path) -> Iterator[Path]:
-    for level, module, name in _imports_and_names(path):
-        if level is None:
-            file = folder / name
-            if _is_file(file):
-                yield file
-        else:
-            start = folder if level == 0 else path.parents[level - 1]
-            yield from _module_files(start, module)
-            if name:
-                yield from _module_files(start, f"{module}.{name}" if module else name)
+    return (Path(file) for file in _candidates(path, folder) if os.path.isfile(file))
+
+
+_parsed: dict[tuple[Path, Path], tuple[tuple[int, int], tuple[str, ...]]] = {}
+"""What a file may mean by its words in a folder, under its size and time of change."""
+
+
+def _candidates(path: Path, folder: Path) -> tuple[str, ...]:
+    """Return what a Python file imports or mentions by name, whether it is there or not."""
+    try:
+        status = path.stat()
+        stamp = (status.st_size, status.st_mtime_ns)
+        known = _parsed.get((path, folder))
+        if known is None or known[0] != stamp:
+            mentions = _find(ast.parse(path.read_bytes()))
+            found = (file for each in mentions for file in _meant(each, path, folder))
+            known = _parsed[path, folder] = (stamp, tuple(dict.fromkeys(map(str, found))))
+    except (OSError, SyntaxError, ValueError):
+        # Running the file tells the user; a file that cannot be read mentions nothing.
+        return ()
+    return known[1]
 
 
 Mention = tuple[int | None, str, str]
 """Level, module and name of an import; or ``None``, nothing, and a string that may name a file."""
 
-_parsed: dict[Path, tuple[tuple[int, int], tuple[Mention, ...]]] = {}
-"""What was found in a file, under its size and time of change."""
 
-
-def _imports_and_names(path: Path) -> tuple[Mention, ...]:
-    """Return what a Python file imports, and the strings in it that look like names of files."""
-    try:
-        status = path.stat()
-        stamp = (status.st_size, status.st_mtime_ns)
-        known = _parsed.get(path)
-        if known is None or known[0] != stamp:
-            known = _parsed[path] = (stamp, tuple(_find(ast.parse(path.read_bytes()))))
-    except (OSError, SyntaxError, ValueError):
-        # Running the file tells the user; a file that cannot be read mentions nothing.
-        return ()
-    return known[1]
+def _meant(mention: Mention, path: Path, folder: Path) -> Iterator[Path]:
+    level, module, name = mention
+    if level is None:
+        yield folder / name
+    else:
+        start = folder if level == 0 else path.parents[level - 1]
+        yield from _module_files(start, module)
+        if name:
+            yield from _module_files(start, f"{module}.{name}" if module else name)
 
 
 def _find(tree: ast.AST) -> Iterator[Mention]:
@@ -96,13 +102,5 @@ def _module_files(folder: Path, name: str) -> Iterator[Path]:
     place = folder
     for part in filter(None, name.split(".")):
         place = place / part
-        for file in (place.with_name(part + ".py"), place / "__init__.py"):
-            if _is_file(file):
-                yield file
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+        yield place.with_name(part + ".py")
+        yield place / "__init__.py"

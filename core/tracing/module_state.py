@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,53 +16,48 @@ _SEQUENCES = (list, set, deque)
 _CONTAINERS = frozenset((*_MAPPINGS, *_SEQUENCES))
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 
+Containers = dict[int, tuple[Any, Any]]
+"""Containers with copies of what was in them, by id."""
+
 
 @contextmanager
-def unchanged(model: torch.nn.Module) -> Iterator[None]:
+def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
     """Put back attributes of `model`, and the content of its containers and tensors, at the end.
+
+    The body is given the tensors: buffers, and those in attributes that are neither they nor
+    parameters.
 
     A tracer leaves what ``forward`` assigns or appends, and its own constants, on the model; a
     model that counts changes its buffers whenever it is run.
     """
-    containers: dict[int, Callable[[], None]] = {}
+    containers: Containers = {}
     tensors: dict[int, torch.Tensor] = {}
     for module in model.modules():
         _look_through(module.__dict__, _DEPTH, containers, tensors)
     contents = [(tensor, tensor.clone()) for tensor in tensors.values()]
     try:
-        yield
+        yield tuple(tensors.values())
     finally:
-        for put_back in containers.values():
-            put_back()
+        for container, before in containers.values():
+            _put_back(container, before)
         with torch.no_grad():
             for tensor, content in contents:
                 if not torch.equal(tensor, content):
                     tensor.copy_(content)
 
 
-def own_tensors(model: torch.nn.Module) -> list[torch.Tensor]:
-    """Return buffers, and tensors in attributes of `model` that are neither they nor parameters."""
-    tensors: dict[int, torch.Tensor] = {}
-    for module in model.modules():
-        _look_through(module.__dict__, _DEPTH, {}, tensors)
-    return list(tensors.values())
-
-
 def _look_through(
-    value: Any,
-    depth: int,
-    containers: dict[int, Callable[[], None]],
-    tensors: dict[int, torch.Tensor],
+    value: Any, depth: int, containers: Containers, tensors: dict[int, torch.Tensor]
 ) -> None:
-    """Write down, by id, how to put back each container in `value`, and the tensors in it."""
+    """Write down, by id, each container in `value` with what is in it, and the tensors in it."""
     kind = type(value)
-    if kind in _PLAIN:
-        return
     if kind in _CONTAINERS:
         if depth and id(value) not in containers:
-            containers[id(value)] = _putting_back(value)
+            containers[id(value)] = value, value.copy()
             for item in value.values() if kind in _MAPPINGS else value:
-                _look_through(item, depth - 1, containers, tensors)
+                # Most are flags, or say nothing: modules have a dozen of these each.
+                if type(item) not in _PLAIN:
+                    _look_through(item, depth - 1, containers, tensors)
     elif kind is tuple:
         for item in value if depth else ():
             _look_through(item, depth - 1, containers, tensors)
@@ -73,16 +68,11 @@ def _look_through(
             tensors[id(value)] = value
 
 
-def _putting_back(container: Any) -> Callable[[], None]:
-    before = container.copy()
-
-    def put_back() -> None:
-        if not container and not before:
-            return
-        container.clear()
-        if isinstance(container, (list, deque)):
-            container.extend(before)
-        else:
-            container.update(before)
-
-    return put_back
+def _put_back(container: Any, before: Any) -> None:
+    if not container and not before:
+        return
+    container.clear()
+    if isinstance(container, (list, deque)):
+        container.extend(before)
+    else:
+        container.update(before)

@@ -17,19 +17,26 @@ from lowerscope.core.nesting import plain
 from lowerscope.core.records import Note, SourceLine
 from lowerscope.core.tracing.eager_calls import EagerCalls
 from lowerscope.core.tracing.failures import cannot_trace, where_of
-from lowerscope.core.tracing.module_state import own_tensors
 from lowerscope.core.tracing.running_once import run_eagerly
 from lowerscope.core.tracing.source_lines import line_of_code, line_of_frame
 
 
 def trace_symbolically(
-    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
+    own: Sequence[torch.Tensor],
 ) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...]]:
     """Trace `model` with one placeholder for each of `inputs`, called as `calling` says.
 
     The output is a nest of tuples, lists and dicts, whatever the model returns. Parameters of
     ``forward`` beyond the inputs keep their defaults, so that ``if mask is None`` is decided as it
     is when the model runs.
+
+    Parameters
+    ----------
+    own
+        The model's tensors that are no parameters.
 
     Returns
     -------
@@ -47,7 +54,7 @@ def trace_symbolically(
     """
     tracer = _Tracer(calling)
     buffers = [name for name, _ in model.named_buffers()]
-    state = [(tensor, tensor._version) for tensor in own_tensors(model)]
+    state = [(tensor, tensor._version) for tensor in own]
     calls = EagerCalls(trace_symbolically.__code__)
     try:
         with torch.random.fork_rng(devices=[]), calls:

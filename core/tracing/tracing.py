@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -97,13 +97,13 @@ def trace(
     """
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
-    with unchanged(model), warnings.catch_warnings():
+    with unchanged(model) as own, warnings.catch_warnings():
         # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
         warnings.simplefilter("ignore")
         if tracer == "fx":
-            return _trace_fx(model, inputs, calling, named)
+            return _trace_fx(model, inputs, calling, named, own)
         if tracer == "auto" and exported is None:
-            return _trace_by_either(model, inputs, calling, named)
+            return _trace_by_either(model, inputs, calling, named, own)
         return _trace_export(model, inputs, calling, exported, named)
 
 
@@ -112,9 +112,10 @@ def _trace_by_either(
     inputs: tuple[torch.Tensor, ...],
     calling: Calling,
     named: NamedInputs | None,
+    own: Sequence[torch.Tensor],
 ) -> TracedModel:
     try:
-        return _trace_fx(model, inputs, calling, named)
+        return _trace_fx(model, inputs, calling, named, own)
     except LowerscopeError as error:
         by_fx = error.problem
         # What fixes a size may be torch's own Python, which export looks into.
@@ -144,8 +145,9 @@ def _trace_fx(
     inputs: tuple[torch.Tensor, ...],
     calling: Calling,
     named: NamedInputs | None,
+    own: Sequence[torch.Tensor],
 ) -> TracedModel:
-    graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling)
+    graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling, own)
     values, mutations = run_once(graph_module, inputs, lines)
     if named is not None:
         # It takes seconds to import, which few models need.
