@@ -1,0 +1,103 @@
+"""One primitive is applied to a schedule."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import tvm
+from tvm.s_tir import Schedule
+
+from lowerscope.core.schedules import Primitive
+from lowerscope.core.scheduling import results
+from lowerscope.core.scheduling.arguments import given, value
+from lowerscope.core.scheduling.entry import Call, Entry
+from lowerscope.core.scheduling.failures import REFUSED, StepFailed, step_error
+from lowerscope.core.scheduling.primitives import entry_of
+from lowerscope.core.scheduling.references import Output, Outputs, resolve
+from lowerscope.core.scheduling.titles import title_of
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a primitive has made.
+
+    Attributes
+    ----------
+    sch
+        The schedule after it; the one before is as it was.
+    outputs
+        What it gave back, as `Made.output` counts.
+    title
+        What it did, in words: ``split k into 4 × 32``.
+    """
+
+    sch: Schedule
+    outputs: tuple[Output, ...]
+    title: str
+
+
+def apply(
+    sch: Schedule,
+    primitive: Primitive,
+    outputs: Outputs,
+    target: tvm.target.Target,
+    *,
+    absent: Mapping[str, str] | None = None,
+) -> Applied:
+    """Apply `primitive` to a copy of `sch`.
+
+    Parameters
+    ----------
+    sch
+        On a module that holds the function alone.
+    outputs
+        What the steps before gave back, by their ids.
+    absent
+        Why a step that is not in `outputs` is not, such as ``"is off"``, by its id.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses it.
+    """
+    entry = entry_of(primitive.name)
+    arguments = given(entry, primitive)
+    before = sch
+    sch = sch.copy()
+
+    def resolved(reference: Any) -> Output:
+        return resolve(sch, reference, outputs, absent)
+
+    values = {
+        field.name: value(field, arguments[field.name], resolved) for field in entry.parameters
+    }
+    title = title_of(entry, arguments, sch, values)
+    call = Call(sch=sch, target=target, values=values, given=arguments, forced=primitive.forced)
+    try:
+        if entry.guard is not None:
+            entry.guard(call)
+        if entry.draws:
+            # A replay has to draw the same.
+            sch.seed(zlib.crc32(msgspec.json.encode(primitive)) % (2**31 - 2) + 1)
+        made = _called(entry, call)
+        results.check(before, sch, forced=primitive.forced)
+    except REFUSED as error:
+        raise StepFailed.of(step_error(error)) from error
+    return Applied(sch=sch, outputs=made, title=title)
+
+
+def _called(entry: Entry, call: Call) -> tuple[Output, ...]:
+    values = dict(call.values)
+    for name, convert in entry.converted.items():
+        values[name] = convert(call)
+    starred = values.pop(entry.starred) if entry.starred else ()
+    made = getattr(call.sch, entry.name)(
+        *starred, **{name: each for name, each in values.items() if each is not None}
+    )
+    if made is None:
+        return ()
+    return tuple(made) if entry.many else (made,)

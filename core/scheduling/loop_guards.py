@@ -1,0 +1,129 @@
+"""What TVM would accept of loops, or die of, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+
+from lowerscope.core.scheduling.entry import Call
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.references import Place, function_of, places
+from lowerscope.core.scheduling.sizes import known
+
+MAX_UNROLLED = 4096
+"""Iterations of nested unrolled loops together: the build of many more takes minutes."""
+
+MAX_LANES = 256
+"""Iterations of a vectorized loop: LLVM takes minutes for vectors that are much longer."""
+
+
+def split(call: Call) -> None:
+    """Refuse a split without predicates that does not divide: it writes beyond the buffer."""
+    if not call.values["disable_predication"]:
+        return
+    extent = known(call.sch.get(call.values["loop"]).extent)
+    factors = [known(factor) for factor in call.values["factors"] if factor is not None]
+    product = 1
+    for factor in factors:
+        if factor is None or extent is None or factor < 1:
+            raise StepFailed("without the condition, factors and extent have to be numbers")
+        product *= factor
+    open_ones = len(call.values["factors"]) - len(factors)
+    divides = extent is not None and (extent % product == 0 if open_ones else extent == product)
+    if not divides:
+        raise StepFailed(
+            f"without the condition, the factors have to divide {extent}: "
+            "the loop would run beyond the buffer's end"
+        )
+
+
+def several(call: Call) -> None:
+    """Refuse a single loop: TVM takes it, and does nothing."""
+    if len(call.values["loops"]) < 2:
+        raise StepFailed("there is no other loop around it or in it, with nothing beside it")
+
+
+def merge(call: Call) -> None:
+    """Refuse one loop with itself, and loops inside of one another: TVM dies of them."""
+    stmts = [call.sch.get(loop) for loop in call.values["loops"]]
+    if len(stmts) < 2:
+        raise StepFailed("there is no other loop of the same extent beside it")
+    found = places(function_of(call.sch))
+    chosen = [_index(found, stmt) for stmt in stmts]
+    if len(set(chosen)) < len(chosen):
+        raise StepFailed("a loop cannot be merged with itself")
+    for index in chosen:
+        parent = found[index].parent
+        while parent >= 0:
+            if parent in chosen:
+                raise StepFailed("loops inside of one another cannot be merged; fuse them")
+            parent = found[parent].parent
+
+
+def _index(found: list[Place], stmt: Any) -> int:
+    return next(index for index, place in enumerate(found) if place.stmt.same_as(stmt))
+
+
+def loop_partition(call: Call) -> None:
+    """Guard the partition of a loop of a reduction: each part starts from the initial value."""
+    loop = call.sch.get(call.values["loop"])
+    if not call.forced and reduces(loop):
+        raise StepFailed(
+            "of a loop of a reduction, each part starts anew from the initial value: "
+            "the result is wrong",
+            unsafe=True,
+        )
+
+
+def reduces(loop: tirx.For) -> bool:
+    """Return whether an axis of a reduction goes over `loop`."""
+    found: list[bool] = []
+
+    def visit(node: Any) -> None:
+        if type(node).__name__ == "SBlockRealize":
+            for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True):
+                if axis.iter_type != tirx.IterVar.DataPar and _uses(value, loop.loop_var):
+                    found.append(True)
+
+    tirx.stmt_functor.post_order_visit(loop, visit)
+    return bool(found)
+
+
+def _uses(value: Any, var: tirx.Var) -> bool:
+    found: list[bool] = []
+    tirx.stmt_functor.post_order_visit(value, lambda node: found.append(var.same_as(node)))
+    return any(found)
+
+
+def vectorize(call: Call) -> None:
+    """Refuse what LLVM cannot make a vector of, or takes minutes for."""
+    extent = known(call.sch.get(call.values["loop"]).extent)
+    if extent is None:
+        raise StepFailed("a vectorized loop needs an extent that is a number; split it first")
+    if extent > MAX_LANES:
+        raise StepFailed(
+            f"a vector of {extent} elements takes minutes to build; "
+            f"split the loop first, so that the inner one has at most {MAX_LANES}"
+        )
+
+
+def unroll(call: Call) -> None:
+    """Refuse to unroll what would make code without end."""
+    loop = call.sch.get(call.values["loop"])
+    extent = known(loop.extent)
+    if extent is None:
+        raise StepFailed("an unrolled loop needs an extent that is a number; split it first")
+    if extent > MAX_UNROLLED:
+        raise StepFailed(
+            f"{extent} copies of the body take minutes to build; split the loop first, "
+            f"so that the inner one has at most {MAX_UNROLLED}"
+        )
+
+
+def bind(call: Call) -> None:
+    """Refuse threads of a GPU on a processor: TVM takes them, and the build fails."""
+    raise StepFailed(
+        f"the target {call.target.kind.name} is a processor, and has no threads of a GPU; "
+        "parallel runs a loop on its cores"
+    )

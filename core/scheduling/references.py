@@ -1,0 +1,229 @@
+"""Loops and blocks of a schedule, and how primitives name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.s_tir import SBlock, SBlockRealize, Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from lowerscope.core.schedules import At, Made, Reference
+from lowerscope.core.scheduling.failures import REFUSED, StepFailed
+
+Output = Any
+"""What a primitive gives back: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
+
+Outputs = Mapping[str, tuple[Output, ...]]
+"""What the primitives of a schedule gave back, by `Primitive.id`."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A loop or a block of a function, in the order of the script.
+
+    Attributes
+    ----------
+    stmt
+        The ``For`` or the ``SBlock``.
+    realize
+        Of a block: what binds its axes.
+    parent
+        The place of the loop or block around it in the list; -1 at the top.
+    depth
+        How many loops and blocks are around it.
+    """
+
+    stmt: Any
+    realize: Any
+    parent: int
+    depth: int
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is a block."""
+        return self.realize is not None
+
+    @property
+    def name(self) -> str:
+        """The name of the block or of the loop variable."""
+        return str(self.stmt.name_hint if self.is_block else self.stmt.loop_var.name)
+
+
+def function_of(sch: Schedule) -> tirx.PrimFunc:
+    """Return the function that a schedule works on: the only one of its module."""
+    return next(each for each in sch.mod.functions.values() if isinstance(each, tirx.PrimFunc))
+
+
+def places(func: tirx.PrimFunc) -> list[Place]:
+    """Return the loops and blocks of `func`, in the order of its script."""
+    found: list[Place] = []
+
+    def walk(stmt: Any, parent: int, depth: int) -> None:
+        if isinstance(stmt, tirx.For):
+            found.append(Place(stmt, None, parent, depth))
+            walk(stmt.body, len(found) - 1, depth + 1)
+        elif isinstance(stmt, SBlockRealize):
+            found.append(Place(stmt.block, stmt, parent, depth))
+            walk(stmt.block.body, len(found) - 1, depth + 1)
+        elif isinstance(stmt, tirx.SeqStmt):
+            for each in stmt.seq:
+                walk(each, parent, depth)
+        elif isinstance(stmt, tirx.IfThenElse):
+            walk(stmt.then_case, parent, depth)
+            if stmt.else_case is not None:
+                walk(stmt.else_case, parent, depth)
+        elif isinstance(stmt, tirx.While | tirx.AttrStmt):
+            walk(stmt.body, parent, depth)
+
+    walk(func.body, -1, 0)
+    return found
+
+
+def loops_around(found: list[Place], index: int) -> list[int]:
+    """Return the loops between a block and the block around it, from outside in."""
+    around = []
+    parent = found[index].parent
+    while parent >= 0 and not found[parent].is_block:
+        around.append(parent)
+        parent = found[parent].parent
+    return around[::-1]
+
+
+def resolve(
+    sch: Schedule, reference: Reference, outputs: Outputs, absent: Mapping[str, str] | None = None
+) -> Output:
+    """Return the loop, block or number that `reference` names in a schedule.
+
+    Parameters
+    ----------
+    absent
+        Why steps that are not in `outputs` are not there, such as ``"is off"``, by their ids.
+
+    Raises
+    ------
+    StepFailed
+        If there is no such loop or block any more.
+    """
+    if isinstance(reference, At):
+        return _at(sch, reference)
+    made = outputs.get(reference.step)
+    if made is None:
+        why = (absent or {}).get(reference.step, "is not among the steps before")
+        raise StepFailed(f"step {reference.step}, which made this, {why}")
+    if not 0 <= reference.output < len(made):
+        count = f"{len(made)} result" + ("" if len(made) == 1 else "s")
+        raise StepFailed(f"step {reference.step} has {count}, and not one {reference.output + 1}")
+    output = made[reference.output]
+    if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
+        what = "loop" if isinstance(output, LoopRV) else "block"
+        raise StepFailed(
+            f"the {what} that step {reference.step} made is no more: a later step has changed it"
+        )
+    return output
+
+
+def stmt_of(sch: Schedule, output: Output) -> Any | None:
+    """Return the ``For`` or ``SBlock`` that a loop or block of a schedule is; ``None`` if gone."""
+    try:
+        stmt = sch.get(output)
+    except REFUSED:
+        return None
+    return stmt if isinstance(stmt, tirx.For | SBlock) else None
+
+
+def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
+    """Return how the next primitive names each loop and block: by ``For`` and ``SBlock``.
+
+    What a step made is named after the step, the first that gave it back, since that holds when
+    other steps change; the rest by block and place.
+    """
+    func = function_of(sch)
+    named: dict[Any, Reference] = {}
+    for step, made in outputs.items():
+        for index, output in enumerate(made):
+            if isinstance(output, LoopRV | SBlockRV):
+                stmt = stmt_of(sch, output)
+                if stmt is not None:
+                    named.setdefault(stmt, Made(step=step, output=index))
+    found = places(func)
+    for index, occurrence in _blocks(found):
+        block = found[index]
+        named.setdefault(block.stmt, At(block=block.name, occurrence=occurrence))
+        for place, loop in enumerate(loops_around(found, index)):
+            at = At(block=block.name, occurrence=occurrence, loop=place)
+            named.setdefault(found[loop].stmt, at)
+    return named
+
+
+def words(sch: Schedule, reference: Reference, outputs: Outputs) -> str:
+    """Return the name of the loop or block that `reference` names, for titles."""
+    try:
+        output = resolve(sch, reference, outputs)
+    except StepFailed:
+        return unresolved(reference)
+    if not isinstance(output, LoopRV | SBlockRV):
+        return unresolved(reference)
+    stmt = stmt_of(sch, output)
+    if stmt is None:
+        return unresolved(reference)
+    return str(stmt.loop_var.name if isinstance(stmt, tirx.For) else stmt.name_hint)
+
+
+def unresolved(reference: Reference) -> str:
+    """Return words for a reference by itself: ``s3[1]``, ``matmul``, ``loop 2 of matmul``."""
+    if isinstance(reference, Made):
+        return f"{reference.step}[{reference.output}]"
+    return (
+        reference.block
+        if reference.loop is None
+        else f"loop {reference.loop + 1} of {reference.block}"
+    )
+
+
+def _blocks(found: list[Place]) -> Iterator[tuple[int, int]]:
+    """Go through the blocks: place in the list, and which of its name."""
+    counts: dict[str, int] = {}
+    for index, place in enumerate(found):
+        if place.is_block:
+            counts[place.name] = counts.get(place.name, 0) + 1
+            yield index, counts[place.name] - 1
+
+
+def _at(sch: Schedule, at: At) -> Output:
+    found = places(function_of(sch))
+    same = [
+        (index, occurrence) for index, occurrence in _blocks(found) if found[index].name == at.block
+    ]
+    if not 0 <= at.occurrence < len(same):
+        raise StepFailed(
+            f"there is no block {at.block}"
+            if not same
+            else f"there is no block {at.block} number {at.occurrence + 1}"
+        )
+    if len(same) == 1:
+        block = sch.get_sblock(at.block)
+    else:
+        block = _inside(sch, found, same[at.occurrence][0])
+    if at.loop is None:
+        return block
+    loops = sch.get_loops(block)
+    if not 0 <= at.loop < len(loops):
+        count = f"{len(loops)} loop" + ("" if len(loops) == 1 else "s")
+        raise StepFailed(f"around {at.block} are {count}, and not one {at.loop + 1}")
+    return loops[at.loop]
+
+
+def _inside(sch: Schedule, found: list[Place], index: int) -> Output:
+    """Return a block that shares its name with others, on the way from the block around it."""
+    around = found[index].parent
+    while not found[around].is_block:
+        around = found[around].parent
+    # The outermost block has a name of its own: TVM calls it root.
+    outer = sch.get_sblock(found[around].name) if around == 0 else _inside(sch, found, around)
+    for block in sch.get_child_blocks(outer):
+        if found[index].stmt.same_as(stmt_of(sch, block)):
+            return block
+    raise StepFailed(f"TVM does not find the block {found[index].name}")

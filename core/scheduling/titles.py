@@ -1,0 +1,165 @@
+"""Steps in words, and as calls."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from lowerscope.core.schedule_records import Field
+from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
+from lowerscope.core.scheduling.arguments import given
+from lowerscope.core.scheduling.entry import Entry
+from lowerscope.core.scheduling.primitives import entry_of
+from lowerscope.core.scheduling.references import unresolved
+from lowerscope.core.scheduling.sizes import known
+
+
+def title_of(
+    entry: Entry, arguments: Mapping[str, Argument], sch: Schedule, values: Mapping[str, Any]
+) -> str:
+    """Return what a step does in words, with loops, blocks and buffers by their names.
+
+    Parameters
+    ----------
+    sch, values
+        The schedule before the step, and its arguments as TVM takes them.
+    """
+    return entry.title.format(
+        **{
+            field.name: _words(field, arguments[field.name], sch, values, entry)
+            for field in entry.parameters
+        }
+    )
+
+
+def title_unresolved(primitive: Primitive) -> str:
+    """Return what a step does, where what it works on is not there."""
+    entry = entry_of(primitive.name)
+    arguments = given(entry, primitive)
+    return entry.title.format(
+        **{field.name: _plain(arguments[field.name]) for field in entry.parameters}
+    )
+
+
+def _plain(argument: Argument) -> str:
+    if isinstance(argument, Made | At):
+        return unresolved(argument)
+    if isinstance(argument, tuple):
+        return ", ".join(_plain(each) for each in argument)
+    return "…" if argument is None else str(argument)
+
+
+def _words(
+    field: Field, argument: Argument, sch: Schedule, values: Mapping[str, Any], entry: Entry
+) -> str:
+    value = values[field.name]
+    if isinstance(value, LoopRV | SBlockRV):
+        return name_of(sch, value)
+    if field.kind == "loops":
+        return ", ".join(name_of(sch, each) for each in value)
+    if field.kind == "factors":
+        loop = values.get("loop")
+        whole = known(sch.get(loop).extent) if loop is not None else None
+        sign = " + " if entry.name == "loop_partition" else " × "
+        return sign.join(_factors(value, argument, whole, entry))
+    if field.kind == "buffer":
+        names = buffer_names(sch.get(values["block"]), field.name)
+        return names[value] if 0 <= value < len(names) else f"buffer {value}"
+    if field.kind == "order":
+        axes = [str(axis.var.name) for axis in sch.get(values["block"]).iter_vars]
+        return ", ".join(axes[each] if each < len(axes) else str(each) for each in value)
+    return _plain(argument)
+
+
+def _factors(value: Any, argument: Argument, whole: int | None, entry: Entry) -> list[str]:
+    given_ones = argument if isinstance(argument, tuple) else (argument,)
+    sizes = [known(each) for each in value]
+    numbers = [size for size, each in zip(sizes, value, strict=True) if each is not None]
+    rest: int | None = None
+    if whole is not None and all(size is not None and size > 0 for size in numbers):
+        sizes_known = [size for size in numbers if size is not None]
+        if entry.name == "loop_partition":
+            rest = whole - sum(sizes_known)
+        else:
+            product = 1
+            for size in sizes_known:
+                product *= size
+            rest = -(-whole // product)
+    return [
+        ("…" if rest is None else str(rest))
+        if each is None
+        else (str(size) if size is not None else _plain(text))
+        for each, size, text in zip(value, sizes, given_ones, strict=True)
+    ]
+
+
+def name_of(sch: Schedule, output: LoopRV | SBlockRV) -> str:
+    """Return the name of a loop's variable or of a block."""
+    stmt = sch.get(output)
+    return str(stmt.loop_var.name if isinstance(stmt, tirx.For) else stmt.name_hint)
+
+
+def buffer_names(block: Any, argument: str) -> list[str]:
+    """Return the names of the buffers that an argument of kind ``"buffer"`` counts.
+
+    Those that the block reads or writes, by the argument's name; ``buffer`` counts both.
+    """
+    reads = [str(region.source.name) for region in block.reads]
+    writes = [str(region.source.name) for region in block.writes]
+    if argument == "buffer":
+        return reads + writes
+    return reads if argument == "read_buffer_index" else writes
+
+
+def call_text(
+    primitive: Primitive, names: Callable[[Reference], str], outputs: tuple[str, ...]
+) -> str:
+    """Return a step as a line of Python: ``l4, l5 = sch.split(l2, factors=[4, 32])``.
+
+    Parameters
+    ----------
+    names
+        Gives the variable that holds a loop, a block or a number.
+    outputs
+        The variables for what the step gives back.
+    """
+    entry = entry_of(primitive.name)
+    arguments = given(entry, primitive)
+    parts: list[str] = []
+    for index, field in enumerate(entry.parameters):
+        argument = arguments[field.name]
+        if argument is None or argument == _default(entry.name, field.name):
+            continue
+        if field.name == entry.starred and isinstance(argument, tuple):
+            parts.extend(_python(each, names) for each in argument)
+            continue
+        text = entry.texts[field.name](argument) if field.name in entry.texts else ""
+        text = text or _python(argument, names)
+        parts.append(text if not index else f"{field.name}={text}")
+    call = f"sch.{entry.name}({', '.join(parts)})"
+    if not outputs:
+        return call
+    left = ", ".join(outputs) + ("," if entry.many and len(outputs) == 1 else "")
+    return f"{left} = {call}"
+
+
+def _python(argument: Argument, names: Callable[[Reference], str]) -> str:
+    if isinstance(argument, Made | At):
+        return names(argument)
+    if isinstance(argument, tuple):
+        return f"[{', '.join(_python(each, names) for each in argument)}]"
+    return json.dumps(argument) if isinstance(argument, str) else repr(argument)
+
+
+@cache
+def _default(primitive: str, argument: str) -> object:
+    """Return TVM's own default of an argument; ``inspect.Parameter.empty`` without one."""
+    parameters = inspect.signature(getattr(Schedule, primitive)).parameters
+    return parameters[argument].default if argument in parameters else inspect.Parameter.empty
