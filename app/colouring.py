@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.selection import Links
 from lowerscope.core.records import FxNode, Snapshot
 
 
@@ -15,17 +16,21 @@ class Colouring(QObject):
     Signals
     -------
     changed
-        It was switched on or off.
+        It was switched on or off, or other functions have the names.
     """
 
     changed = Signal()
 
     def __init__(
-        self, snapshot: Callable[[], Snapshot | None], parent: QObject | None = None
+        self,
+        snapshot: Callable[[], Snapshot | None],
+        links: Callable[[], Links],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self.on = False
         self._snapshot = snapshot
+        self._links = links
         self._numbered: Snapshot | None = None
         self._nodes: dict[str, tuple[int, FxNode]] = {}
 
@@ -33,6 +38,11 @@ class Colouring(QObject):
         """Switch it on, or off."""
         self.on = not self.on
         self.changed.emit()
+
+    def renew(self) -> None:
+        """Let what is coloured be drawn anew: its links are others."""
+        if self.on:
+            self.changed.emit()
 
     def number_of(self, entity: str) -> int | None:
         """Return the number of the colour that an entity's lines have; ``None`` for none."""
@@ -49,10 +59,7 @@ class Colouring(QObject):
         if snapshot is not self._numbered:
             self._numbered = snapshot
             self._nodes = {} if snapshot is None else _numbered(snapshot)
-        if entity.startswith("tir:"):
-            # A block or a loop belongs to its function.
-            entity = entity.partition("/")[0]
-        return self._nodes.get(entity)
+        return self._nodes.get(self._links().owner_of(entity))
 
 
 def _numbered(snapshot: Snapshot) -> dict[str, tuple[int, FxNode]]:

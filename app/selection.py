@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lowerscope.core.records import FunctionRecord, Snapshot
@@ -29,6 +29,46 @@ class Selection:
         return tuple(sorted(entity for entity in self.linked if entity.startswith(kind + ":")))
 
 
+class Pieces:
+    """The blocks, loops and buffers of functions that are made of several.
+
+    Parameters
+    ----------
+    functions
+        These, among others.
+    """
+
+    def __init__(self, functions: Sequence[FunctionRecord]) -> None:
+        composed = [each for each in functions if each.pieces or each.untied]
+        self._functions = frozenset(each.id for each in composed)
+        self._bindings: dict[str, tuple[str, ...]] = {}
+        self._parts: dict[str, list[str]] = {}
+        for function in composed:
+            for piece in function.pieces:
+                self._bindings.update(dict.fromkeys(piece.parts, piece.bindings))
+                for binding in piece.bindings:
+                    self._parts.setdefault(binding, []).extend(piece.parts)
+
+    def has(self, function: str) -> bool:
+        """Return whether a function is made of several."""
+        return function in self._functions
+
+    def bindings_of(self, part: str) -> tuple[str, ...] | None:
+        """Return the bindings that a part belongs to; none where that is not known.
+
+        ``None`` where its function is not made of several, so that it belongs to all of its calls.
+        """
+        if _function_of(part) not in self._functions:
+            return None
+        return self._bindings.get(part, ())
+
+    def parts_of(self, entities: Iterable[str]) -> Iterator[str]:
+        """Yield the parts that belong to some of these bindings."""
+        if self._parts:
+            for entity in entities:
+                yield from self._parts.get(entity, ())
+
+
 class Links:
     """The ids of a snapshot, and which of them belong together.
 
@@ -38,6 +78,7 @@ class Links:
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self._at_step: dict[str, FunctionRecord] = {}
+        self._pieces = Pieces(() if snapshot is None else snapshot.functions)
         self._entities = _entities(snapshot) if snapshot is not None else frozenset()
         self._links: dict[str, set[str]] = {}
         # Several panes ask what is linked to the module that is selected.
@@ -51,21 +92,28 @@ class Links:
         """Return the same with the functions at a step; with none, as it is without steps."""
         links = copy.copy(self)
         links._at_step = {each.id: each for each in functions}
+        if functions:
+            links._pieces = Pieces(functions)
         return links
 
     def function_at_step(self, entity: str) -> FunctionRecord | None:
-        """Return the function with an id at the step."""
-        return self._at_step.get(entity)
+        """Return the function at the step that an id is of, or that a block or a loop is in."""
+        return self._at_step.get(_function_of(entity) or entity)
 
     def of(self, entity: str) -> frozenset[str]:
         """Return the ids that are linked to one.
 
         To a module, those below it are linked as well; to a block or a loop, its function and
-        what is linked to that.
+        what is linked to that, or, of a function that is made of several, to its part of these.
         """
         function = _function_of(entity)
         if function:
-            return frozenset({function, *self.of(function)})
+            bindings = self._pieces.bindings_of(entity)
+            if bindings is None:
+                return frozenset({function, *self.of(function)})
+            around = {other for each in bindings for other in self._links.get(each, ())}
+            called = {other for other in around if other.startswith(("tir:", "ext:"))}
+            return frozenset({function, *bindings} | around - called)
         if entity in self._at_step:
             calls = self._at_step[entity].calls
             around = {other for call in calls for other in self._links.get(call, ())}
@@ -92,7 +140,28 @@ class Links:
         linked = set(kept)
         for entity in kept:
             linked |= self.of(entity)
+        # Of a function that is pointed at, what was pointed at is marked alone.
+        pointed = {_function_of(each) or each for each in kept}
+        parts = list(self._pieces.parts_of(linked))
+        linked.update(each for each in parts if _function_of(each) not in pointed)
         return Selection(kept, frozenset(linked))
+
+    def owner_of(self, entity: str) -> str:
+        """Return what an entity belongs to before all else; empty where that is not known.
+
+        Of a block or a loop that is its function, or, of a function that is made of several, the
+        first binding that it computes. Of a function at a step, it is the first of its calls.
+        """
+        function = _function_of(entity)
+        bindings = self._pieces.bindings_of(entity) if function else None
+        if bindings is not None:
+            return next(iter(bindings), "")
+        name = function or entity
+        if self._pieces.has(name):
+            return ""
+        if name in self._at_step:
+            return next(iter(self._at_step[name].calls), "")
+        return name
 
     def select_again(self, chosen: tuple[str, ...], before: Links) -> Selection:
         """Return the selection of what is there of `chosen`, and of the calls of lost functions.

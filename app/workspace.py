@@ -111,7 +111,7 @@ class Workspace(QObject):
         self.stepping = Stepping(self)
         self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
         self.pins = Pins(lambda: self._recipe, self.stepping, self)
-        self.colouring = Colouring(lambda: self._snapshot, self)
+        self.colouring = Colouring(lambda: self._snapshot, lambda: self._links, self)
         self._links = Links()
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):

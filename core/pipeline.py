@@ -5,8 +5,6 @@ The engine, the worker, the command line, the tests and a notebook call the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 import psutil
 
@@ -22,12 +20,9 @@ from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.module_difference import graphs_difference, module_difference
 from lowerscope.core.outside import with_outside
 from lowerscope.core.pass_records import PassType
-from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord, View
-from lowerscope.core.relax_bindings import calls_of
-from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
@@ -35,6 +30,7 @@ from lowerscope.core.run_records import RunRecord
 from lowerscope.core.runs import run_all
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
+from lowerscope.core.step_functions import functions_at
 from lowerscope.core.step_records import Moment, PassRecord
 from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import needs_build, write_text
@@ -170,12 +166,7 @@ class Pipeline:
         LowerscopeError
             If there is no module at that moment.
         """
-        stages = self.stages(recipe, progress)
-        module, origins = stages.module_at(moment), stages.origins_at(moment)
-        return tuple(
-            msgspec.structs.replace(each, calls=tuple(_origins(each.calls, origins)))
-            for each in function_records(module, calls_of(module))
-        )
+        return functions_at(self.stages(recipe, progress), moment)
 
     def graph(
         self,
@@ -353,7 +344,3 @@ class Pipeline:
 def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
     parent = stages.build_key if needs_build(view, moment) else stages.transform_key
     return key_of("text", parent, view, name, moment)
-
-
-def _origins(bindings: tuple[str, ...], origins: Matches) -> Iterator[str]:
-    yield from dict.fromkeys(before for each in bindings for before in origins.get(each, ()))

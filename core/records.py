@@ -188,11 +188,24 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()
 
 
+class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a function that is made of several does for some of its bindings.
+
+    ``parts`` are the ids of blocks, loops and buffers; ``bindings`` are those that they compute.
+    """
+
+    parts: tuple[str, ...]
+    bindings: tuple[str, ...]
+
+
 class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One function of the module: ``kind`` is ``relax``, ``tensorir`` or ``external``.
 
     ``calls`` are the ids of the Relax bindings that call it; ``blocks`` and ``loops`` count the
     parts of a TensorIR function; ``parameters`` are the names of a Relax function's.
+
+    A function without ``pieces`` belongs to its calls as a whole. Of one with ``pieces``, what is
+    in none of them may be of any call, and ``untied`` says why that is not known.
     """
 
     id: str
@@ -202,6 +215,8 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[str, ...] = ()
     blocks: int = 0
     loops: int = 0
+    pieces: tuple[PieceRecord, ...] = ()
+    untied: str = ""
 
 
 class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,7 +129,7 @@ def _functions(
             function,
             calls=tuple(dict.fromkeys(before.get(each, each) for each in function.calls)),
         )
-        for function in function_records(transformed.module, calls)
+        for function in function_records(transformed.module, calls, transformed.composed)
     )
 
 

@@ -172,9 +172,15 @@ def facts_of(
             )
     if entity.startswith("tir:"):
         owner, _, part = entity.removeprefix("tir:").partition("/")
-        block, _, loop = part.partition("/")
-        place: Facts = (("loop", loop), ("around block", block)) if loop else (("block", block),)
-        return (*place, ("function", owner), *_linked_facts(linked, ("fx",)))
+        block, slash, loop = part.partition("/")
+        place: Facts = (("block", block),)
+        if slash:
+            place = (("loop", loop), ("around block", block)) if block else (("buffer", loop),)
+        made_of = next((each for each in functions if each.id == f"tir:{owner}"), None)
+        known = _linked_facts(linked, ("fx",))
+        if not known and made_of is not None and made_of.untied:
+            known = (("FX nodes", f"not known: {owner} {made_of.untied}"),)
+        return (*place, ("function", owner), *known)
     if entity.startswith("relax:"):
         return (("kind", "Relax binding"), *_linked_facts(linked, ("fx", "tir", "ext")))
     return ()

@@ -118,6 +118,7 @@ class TensorIRView(Pane):
         if moment is None:
             self._show_functions_of(snapshot.functions)
             workspace.take_functions(())
+            workspace.colouring.renew()
         else:
             self._request = workspace.fetches.functions(
                 moment, self._take_functions, self._take_problem
@@ -127,6 +128,7 @@ class TensorIRView(Pane):
         self._request = None
         self._show_functions_of(functions)
         self._workspace.take_functions(functions)
+        self._workspace.colouring.renew()
 
     def _show_functions_of(self, functions: tuple[FunctionRecord, ...]) -> None:
         self._functions = functions
@@ -237,7 +239,10 @@ class TensorIRView(Pane):
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:
         moment = moment_text(self._workspace.stepping)
-        if moment:
+        untied = self._untied_text(functions)
+        if untied:
+            self.set_context(untied)
+        elif moment:
             self.set_context(moment)
         elif len(functions) == 1:
             self.set_context(_call_text(functions[0], self._workspace))
@@ -245,6 +250,24 @@ class TensorIRView(Pane):
             self.set_context(self.tr("{0} functions").format(len(functions)))
         else:
             self.set_context("")
+
+    def _untied_text(self, functions: list[FunctionRecord]) -> str:
+        """Say why the lines of what is selected are not marked in a function of several."""
+        selection = self._workspace.selection
+        lost = [
+            each
+            for each in functions
+            if each.untied
+            and each.id not in selection.chosen
+            and not any(
+                binding in selection.linked for piece in each.pieces for binding in piece.bindings
+            )
+        ]
+        if not lost or not selection.chosen:
+            return ""
+        return self.tr("which lines are of {0} is not known: {1} {2}").format(
+            name_of(selection.chosen[0]), lost[0].name, lost[0].untied
+        )
 
     def _show_function(self, name: str) -> None:
         self.siblings.set_current(name)

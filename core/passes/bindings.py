@@ -39,7 +39,7 @@ def match_bindings(
     bounds = walked.of(before)
     if before.same_as(after) or _variables(bounds) == _variables(walked.of(after)):
         return {bound.id: (bound.id,) for bound in bounds}
-    fused = _fused(before, after)
+    fused = fused_groups(before, after)
     numbers = Numbers()
     old = Unfolded(before, numbers, fused).leaves
     anchors = {leaf.address: leaf.number for leaf in reversed(old)}
@@ -64,7 +64,7 @@ def _variables(bounds: Sequence[Bound]) -> list[tuple[str, int]]:
     return [(bound.id, hash(bound.binding.var)) for bound in bounds]
 
 
-def _fused(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
+def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
     """Return the names of the groups that are TensorIR functions after the pass.
 
     Groups that do the same become one function, under the name of one of them.

@@ -26,16 +26,19 @@ class Followed:
     in_main
         As `became`, as far as that is in ``main`` at every step: of a group that is there several
         times as one function, the one call that a binding belongs to.
+    step
+        From the ids before the last of the steps to those after it.
     """
 
     became: Matches
     fates: Mapping[str, Fate]
     in_main: Matches
+    step: Matches
 
 
 def unchanged(bindings: Matches) -> Followed:
     """Return where bindings are before the first step, each of them mapped to itself."""
-    return Followed(bindings, {}, _in_main(bindings))
+    return Followed(bindings, {}, _in_main(bindings), bindings)
 
 
 def follow(
@@ -56,6 +59,7 @@ def follow(
     became, fates, in_main = start.became, dict(start.fates), start.in_main
     for run in runs:
         assert run.after is not None
+        matches: Matches = {}
         if not run.after.same_as(run.before):
             name = run.name.removeprefix("relax.")
             known = {function for function, _ in relax_functions(run.before)}
@@ -72,7 +76,7 @@ def follow(
                     fates[entity] = Fate(text=text, step=run.step, gone=False)
             became = after
             in_main = _in_main(compose(in_main, matches))
-        yield Followed(became, dict(fates), in_main)
+        yield Followed(became, dict(fates), in_main, matches)
 
 
 def compose(one: Matches, other: Matches) -> Matches:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 
 import msgspec
@@ -13,6 +14,7 @@ import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
 from lowerscope.core.passes.following import Followed, compose, follow, inverse, unchanged
 from lowerscope.core.passes.options import arguments_of
@@ -52,6 +54,11 @@ class TransformedModel:
     def bindings_in_main(self) -> Matches:
         """As `bindings`, within ``main`` alone: see `Followed.in_main`."""
         return self._followed[-1].in_main
+
+    @property
+    def composed(self) -> Mapping[str, Composed]:
+        """The functions after the last step that are made of several: whose each block is."""
+        return self._composed[-1]
 
     @property
     def fates(self) -> Mapping[str, Fate]:
@@ -94,13 +101,47 @@ class TransformedModel:
             return inverse(self._became_inside(number, run.before))
         return inverse(self._followed[self._applied(number - 1)].became)
 
+    def composed_at(self, number: int) -> Mapping[str, Composed]:
+        """Return the functions after a pass of `runs` that are made of several."""
+        run = self.runs[number - 1] if number else None
+        if run is None or run.depth == 0 or run.after is None:
+            return self._composed[self._applied(number)]
+        step = self._step_around(number)
+        applied, before = self._applied(step - 1), self.runs[step - 1].before
+        return blocks_after(
+            before,
+            run.after,
+            match_bindings(before, run.after),
+            inverse(self._followed[applied].became),
+            self._composed[applied],
+            run.name,
+        )
+
+    @cached_property
+    def _composed(self) -> tuple[Mapping[str, Composed], ...]:
+        """After none of the steps, and after each of them."""
+        found: list[Mapping[str, Composed]] = list(self.start._composed) if self.start else [{}]
+        done = len(found) - 1
+        for run, (before, after) in zip(
+            self._steps[done:], pairwise(self._followed[done:]), strict=True
+        ):
+            assert run.after is not None
+            origins = inverse(before.became)
+            found.append(
+                blocks_after(run.before, run.after, after.step, origins, found[-1], run.name)
+            )
+        return tuple(found)
+
+    def _step_around(self, number: int) -> int:
+        return max(place for place, run in enumerate(self.runs[:number], start=1) if run.depth == 0)
+
     def _applied(self, number: int) -> int:
         """Return how many steps have been applied after some of the passes of `runs`."""
         return sum(run.depth == 0 and run.after is not None for run in self.runs[:number])
 
     def _became_inside(self, number: int, module: tvm.IRModule) -> Matches:
         """Return what bindings became in a module inside of a step, at a pass of `runs`."""
-        step = max(place for place, run in enumerate(self.runs[:number], start=1) if run.depth == 0)
+        step = self._step_around(number)
         matches = match_bindings(self.runs[step - 1].before, module)
         return compose(self._followed[self._applied(step - 1)].became, matches)
 

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 from tvm import IRModule, relax, tirx
 
-from lowerscope.core.records import FunctionRecord
-from lowerscope.core.rendering.tensorir_parts import count_parts
+from lowerscope.core.passes.blocks import Composed, Owner
+from lowerscope.core.records import FunctionRecord, PieceRecord
+from lowerscope.core.rendering.tensorir_parts import (
+    allocated_ids,
+    blocks_in,
+    count_parts,
+    parts_of,
+)
 
 
 def function_records(
-    module: IRModule, calls: Mapping[str, tuple[str, ...]]
+    module: IRModule,
+    calls: Mapping[str, tuple[str, ...]],
+    composed: Mapping[str, Composed] = MappingProxyType({}),
 ) -> tuple[FunctionRecord, ...]:
     """Return a record of each function of `module`, and of each external one that it calls.
 
@@ -23,6 +33,8 @@ def function_records(
     ----------
     calls
         The ids of the bindings that call each function, as `calls_of` finds them in `module`.
+    composed
+        The functions that are made of several, by name, with the bindings of their blocks.
     """
     records: list[FunctionRecord] = []
     for variable, function in module.functions_items():
@@ -41,6 +53,7 @@ def function_records(
         elif isinstance(function, tirx.PrimFunc):
             entity = f"tir:{name}"
             blocks, loops = count_parts(function)
+            made = composed.get(name)
             records.append(
                 FunctionRecord(
                     id=entity,
@@ -49,6 +62,8 @@ def function_records(
                     calls=calls.get(entity, ()),
                     blocks=blocks,
                     loops=loops,
+                    pieces=() if made is None else pieces_of(name, function, made),
+                    untied="" if made is None else made.reason,
                 )
             )
     records.extend(
@@ -69,3 +84,38 @@ def function_records(
             ),
         )
     )
+
+
+def pieces_of(name: str, function: Any, composed: Composed) -> tuple[PieceRecord, ...]:
+    """Return the blocks of a function by the bindings that they compute, with what is around them.
+
+    A loop belongs to what its blocks belong to, and a buffer to the blocks that write it.
+    """
+    parts = parts_of(name, function)
+    blocks = [part.statement for part in parts if part.kind == "block"]
+    owners = dict(zip(map(hash, blocks), composed.owners, strict=True))
+    pieces: dict[tuple[str, ...], list[str]] = {}
+    for part in parts:
+        inside = [part.statement] if part.kind == "block" else blocks_in(part.statement)
+        owner = _all_of(owners.get(hash(block)) for block in inside)
+        if owner:
+            pieces.setdefault(owner, []).append(part.id)
+    writers: dict[int, list[Owner]] = {}
+    for block, owner in zip(blocks, composed.owners, strict=True):
+        for region in block.writes:
+            writers.setdefault(hash(region.source), []).append(owner)
+    for entity, buffer in allocated_ids(name, function):
+        owner = _all_of(writers.get(hash(buffer), ()))
+        if owner:
+            pieces.setdefault(owner, []).append(entity)
+    return tuple(PieceRecord(parts=tuple(each), bindings=owner) for owner, each in pieces.items())
+
+
+def _all_of(owners: Iterable[Owner]) -> Owner:
+    """Return all bindings of some blocks; ``None`` where those of one are not known."""
+    found: dict[str, None] = {}
+    for owner in owners:
+        if owner is None:
+            return None
+        found.update(dict.fromkeys(owner))
+    return tuple(found)

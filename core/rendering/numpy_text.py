@@ -16,7 +16,7 @@ from lowerscope.core.records import TextRecord
 from lowerscope.core.rendering.identifiers import Identifiers, identifier
 from lowerscope.core.rendering.numpy_expressions import HELPERS, NumpyExpressions
 from lowerscope.core.rendering.program_lines import ProgramLines
-from lowerscope.core.rendering.tensorir_parts import parts_of
+from lowerscope.core.rendering.tensorir_parts import allocated_ids, parts_of
 
 _RESERVED = (
     *("np", "math", "ml_dtypes", "range", "max", "min", "abs", "type", "int"),
@@ -36,8 +36,8 @@ def numpy_text(function: Any, name: str) -> TextRecord:
     """Return a PrimFunc as a function ``lnumpy_NAME`` of Python, which takes arrays.
 
     Loops that the schedule runs in parallel, vectorised or unrolled are plain loops with a remark.
-    Spans are those of the function's script: ``tir:NAME``, ``tir:NAME/BLOCK`` and
-    ``tir:NAME/BLOCK/VARIABLE``.
+    Spans are those of the function's script: ``tir:NAME``, ``tir:NAME//BUFFER``,
+    ``tir:NAME/BLOCK`` and ``tir:NAME/BLOCK/VARIABLE``.
 
     Parameters
     ----------
@@ -58,6 +58,7 @@ def numpy_text(function: Any, name: str) -> TextRecord:
 class _Loops:
     def __init__(self, function: Any, name: str) -> None:
         self._function = function
+        self._name = name
         self._entity = f"tir:{name}"
         self._title = identifier(f"lnumpy_{name}")
         self._ids = {part.statement: part.id for part in parts_of(name, function)}
@@ -161,7 +162,9 @@ class _Loops:
         block = realize.block
         if block not in self._ids:
             # The block around everything is no part of the function.
-            self._allocate(block)
+            for entity, buffer in allocated_ids(self._name, self._function):
+                with self._lines.span(entity):
+                    self._empty(buffer)
             self._statement(block.body)
             return
         with self._lines.span(self._ids[block]), self._inner():

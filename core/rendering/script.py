@@ -14,7 +14,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Card, Span, TextRecord
 from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
-from lowerscope.core.rendering.script_cards import constant_cards, tensorir_cards
+from lowerscope.core.rendering.script_cards import allocated_lines, constant_cards, tensorir_cards
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
 
 _LANGUAGE = "tvmscript"
@@ -91,8 +91,9 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
 def function_text(module: IRModule, name: str, loops: Sequence[str] | None = None) -> TextRecord:
     """Return the script of one function of `module`, printed alone.
 
-    Spans of a TensorIR function are ``tir:NAME``, ``tir:NAME/BLOCK`` and
-    ``tir:NAME/BLOCK/VARIABLE``; those of a Relax function are as in `relax_text`.
+    Spans of a TensorIR function are ``tir:NAME``, ``tir:NAME//BUFFER`` for what it allocates,
+    ``tir:NAME/BLOCK`` and ``tir:NAME/BLOCK/VARIABLE``; those of a Relax function are as in
+    `relax_text`.
 
     Parameters
     ----------
@@ -129,6 +130,11 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
     whole = begin + 1, _last_of(lines, begin, len(lines))
     places = _with_swallowed(parts, places)
     spans = [Span(entity=entity, first=whole[0], last=whole[1])]
+    if isinstance(function, tirx.PrimFunc):
+        spans += [
+            Span(entity=each, first=line, last=line)
+            for each, line in allocated_lines(name, function, lines, whole)
+        ]
     spans.extend(
         Span(entity=parts[index].id, first=first, last=last)
         for index, (first, last) in places.items()

@@ -20,7 +20,7 @@ from tvm.tirx.buffer import is_buffer_var
 from lowerscope.core.records import Card
 from lowerscope.core.relax_bindings import Bound
 from lowerscope.core.rendering.line_marks import Lines
-from lowerscope.core.rendering.tensorir_parts import Part, root_block
+from lowerscope.core.rendering.tensorir_parts import Part, allocated_ids, root_block
 from lowerscope.core.schedule_records import LoopKind
 
 _ALLOCATED = re.compile(r" *(\w+) = T\.sblock_alloc_buffer\(")
@@ -78,6 +78,22 @@ def constant_cards(
             facts = _tensor_facts(constant.ty.shape, str(constant.ty.dtype))
             cards.append(Card(name=name, kind="constant", first=number, last=number, facts=facts))
     return cards
+
+
+def allocated_lines(
+    name: str, function: tirx.PrimFunc, lines: Sequence[str], whole: Lines
+) -> Iterator[tuple[str, int]]:
+    """Yield the buffers that a function allocates around all of its blocks, each with its line.
+
+    They stand first in the function, before those that its blocks allocate.
+    """
+    found = [
+        number
+        for number, line in enumerate(lines[whole[0] - 1 : whole[1]], start=whole[0])
+        if _ALLOCATED.match(line)
+    ]
+    for (entity, _), number in zip(allocated_ids(name, function), found, strict=False):
+        yield entity, number
 
 
 def _parameter_cards(function: tirx.PrimFunc, lines: Sequence[str], whole: Lines) -> Iterator[Card]:

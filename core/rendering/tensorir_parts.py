@@ -81,6 +81,21 @@ def count_parts(function: Any) -> tuple[int, int]:
     return len(found) - loops, loops
 
 
+def allocated_ids(name: str, function: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the buffers that a function allocates around all of its blocks, with their ids.
+
+    That is ``tir:FUNCTION//BUFFER``, so that no block has the same.
+    """
+    root = root_block(function)
+    seen: Counter[str] = Counter()
+    found: list[tuple[str, Any]] = []
+    for buffer in () if root is None else root.alloc_buffers:
+        seen[buffer.name] += 1
+        position = f"#{seen[buffer.name]}" if seen[buffer.name] > 1 else ""
+        found.append((f"tir:{name}//{buffer.name}{position}", buffer))
+    return tuple(found)
+
+
 def root_block(function: Any) -> Any | None:
     """Return the block that ``s_tir`` functions have around everything, or ``None``."""
     body = function.body

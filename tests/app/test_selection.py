@@ -8,7 +8,7 @@ from lowerscope.app.selection import Links, Selection
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records import FunctionRecord
+from lowerscope.core.records import FunctionRecord, PieceRecord
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.sources.samples import sample_path
 
@@ -70,6 +70,30 @@ def test_functions_of_a_step_belong_to_what_became_their_calls(links: Links) -> 
     again = links.select_again(("tir:fused", "tir:dense"), there)
     assert again.chosen == ("relax:main/lv", "relax:main/lv1", "tir:dense")
     assert links.select_again(("tir:dense",), there).of_kind("fx") == ("fx:linear0",)
+
+
+def test_parts_of_a_function_of_several_belong_to_their_own_bindings(links: Links) -> None:
+    pieces = (
+        PieceRecord(parts=("tir:f/a", "tir:f/a/i", "tir:f//buffer"), bindings=("relax:main/lv",)),
+        PieceRecord(parts=("tir:f/b",), bindings=("relax:main/lv2",)),
+    )
+    calls = ("relax:main/lv", "relax:main/lv1", "relax:main/lv2")
+    untied = "was changed by P"
+    function = FunctionRecord(
+        id="tir:f", name="f", kind="tensorir", calls=calls, pieces=pieces, untied=untied
+    )
+    there = links.at_step((function,))
+    assert there.select(("tir:f/a/i",)).of_kind("fx") == ("fx:linear0",)
+    assert there.select(("tir:f/b",)).of_kind("fx") == ("fx:relu",)
+    assert there.select(("fx:relu",)).linked & {"tir:f/a", "tir:f/b"} == {"tir:f/b"}
+    assert "tir:f//buffer" in there.select(("fx:linear0",)).linked
+    # What is in no piece may be of any.
+    unknown = there.select(("tir:f/c",))
+    assert unknown.linked == {"tir:f/c", "tir:f"}
+    # What is pointed at in the function is marked alone.
+    assert there.select(("tir:f/a/i",)).of_kind("tir") == ("tir:f", "tir:f/a/i")
+    assert there.owner_of("tir:f/b") == "relax:main/lv2"
+    assert there.owner_of("tir:f/c") == ""
 
 
 def test_what_is_gone_is_not_selected(links: Links) -> None:

@@ -10,8 +10,11 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app import theme
 from lowerscope.app.widgets.code_painting import x_of
 from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow
+
+FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 
 LAYER = """\
 import torch
@@ -223,6 +226,62 @@ def test_lines_have_the_colours_of_their_nodes_in_all_panes(
     assert not window.commands.action("line-colours").isChecked()
     workspace.select(())
     assert colour(relax, "cls.dense,") == plain
+
+
+def test_nodes_of_a_fused_function_have_lines_of_their_own(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te", steps=FUSE)
+    panes, workspace = window.panes, window.workspace
+    tensorir = panes.tensorir.script.code
+    name = "fused_dense_add_te_relu"
+
+    # From the node to the lines: its own blocks and buffers, and nothing of its neighbours.
+    workspace.select(("fx:relu",))
+    qtbot.waitUntil(lambda: f"def {name}(" in tensorir.text(), timeout=PATIENCE)
+    lines = marked(tensorir)
+    assert 'with T.sblock("relu"):' in lines
+    assert not any("T_matmul" in line or 'T.sblock("T_add")' in line for line in lines)
+    workspace.select(("fx:linear0",))
+    lines = marked(tensorir)
+    assert {'with T.sblock("T_matmul_NT"):', 'with T.sblock("T_add"):'} < set(lines)
+    assert sum("T.sblock_alloc_buffer(" in line for line in lines) == 2
+    assert not any('T.sblock("relu")' in line or line.startswith("def ") for line in lines)
+
+    # From a line to its node alone, by mouse.
+    workspace.select(())
+    click(qtbot, tensorir, 'T.sblock("relu")', x=200)
+    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert len(marked(panes.relax.script.code)) == 1
+    assert "te_relu" in marked(panes.relax.script.code)[0]
+
+    # Lines have the colours of their nodes, here and in what LLVM makes of them.
+    colouring = workspace.colouring
+    window.commands.action("line-colours").trigger()
+    marks = tensorir.editor.marks
+    shown = tensorir.text().split("\n")
+
+    def colour(wanted: str) -> str:
+        number = next(n for n, line in enumerate(shown) if wanted in line)
+        return marks.tint_of(number, theme.current())
+
+    add, relu = colour('T.sblock("T_add")'), colour('T.sblock("relu")')
+    assert colour('T.sblock("T_matmul_NT")') == add
+    assert add != relu
+    assert colour(f"def {name}(") == ""
+    panes.tensorir.set_current("llvm")
+    llvm = panes.tensorir.texts["llvm"].script
+    qtbot.waitUntil(lambda: "define" in llvm.code.text(), timeout=PATIENCE)
+    loops = {span.entity for span in llvm.record.spans if "/T_matmul_NT/" in span.entity}
+    assert loops
+    assert {colouring.node_of(each).id for each in loops} == {"fx:linear0"}
+    workspace.select(("fx:linear0",))
+    own = marked(llvm.code)
+    workspace.select(("fx:relu",))
+    assert own
+    assert marked(llvm.code)
+    assert set(own) != set(marked(llvm.code))
+    window.commands.action("line-colours").trigger()
 
 
 def test_stepping_marks_the_lines_that_changed(qtbot: QtBot, open_window: OpenWindow) -> None:

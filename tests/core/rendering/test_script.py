@@ -119,7 +119,10 @@ def test_blocks_and_loops_have_their_lines(relax_modules: dict[str, tvm.IRModule
         for span in record.spans[1:]:
             header = record.text.split("\n")[span.first - 1].strip()
             _, block, *variable = span.entity.split("/")
-            if variable:
+            if not block:
+                buffer = variable[0].partition("#")[0]
+                assert re.match(rf"{buffer}(_\d+)? = T\.sblock_alloc_buffer\(", header)
+            elif variable:
                 names = re.match(r"for (.*?) in ", header)
                 assert names is not None
                 assert variable[0].partition("#")[0] in names[1].split(", ")

@@ -1,0 +1,77 @@
+"""The functions of a module at a step, with what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
+from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.blocks import Composed, blocks_after
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.records import FunctionRecord
+from lowerscope.core.relax_bindings import calls_of
+from lowerscope.core.rendering.functions import function_records
+from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment
+
+
+def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
+    """Return the functions of the module at a moment.
+
+    The bindings that call them are those of the lowered module that became these calls.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at that moment.
+    """
+    module, origins = stages.module_at(moment), stages.origins_at(moment)
+    composed = _composed_at(stages, moment)
+    records = tuple(
+        msgspec.structs.replace(each, calls=tuple(_origins(each.calls, origins)))
+        for each in function_records(module, calls_of(module), composed)
+    )
+    earlier = _with_blocks(stages, moment)
+    if earlier is None:
+        return records
+    # Loops that blocks were taken from have the ids of those that they were.
+    made = {each.id: each for each in functions_at(stages, earlier) if each.pieces}
+    return tuple(
+        msgspec.structs.replace(each, pieces=made[each.id].pieces, untied=made[each.id].untied)
+        if each.id in made
+        else each
+        for each in records
+    )
+
+
+def _with_blocks(stages: Stages, moment: Moment) -> Moment | None:
+    """Return the last moment of the build at which functions have blocks, if that was before."""
+    if moment.clock != "build":
+        return None
+    names = [run.name for run in stages.recorded.runs]
+    if FIRST_FOR_TENSORIR not in names[: moment.index]:
+        return None
+    return msgspec.structs.replace(moment, index=names.index(FIRST_FOR_TENSORIR))
+
+
+def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
+    transformed = stages.transformed
+    if moment.clock == "passes":
+        return transformed.composed_at(moment.index)
+    if moment.clock == "translate":
+        return {}
+    before, after = stages.completed, stages.module_at(moment)
+    return blocks_after(
+        before,
+        after,
+        match_bindings(before, after),
+        inverse(transformed.bindings),
+        transformed.composed,
+        "the build",
+    )
+
+
+def _origins(bindings: tuple[str, ...], origins: Matches) -> Iterator[str]:
+    yield from dict.fromkeys(before for each in bindings for before in origins.get(each, ()))

@@ -1,0 +1,128 @@
+"""Whose each block of a fused function is."""
+
+from __future__ import annotations
+
+import tvm
+import tvm_ffi
+from tvm import s_tir
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.blocks import Composed, blocks_after, blocks_of
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.passes.transforming import TransformedModel, transform
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.relax_bindings import callee_of, relax_functions
+
+STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
+FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
+
+
+@I.ir_module
+class Again:
+    """One operator twice in a group: only the order tells its blocks apart."""
+
+    @R.function
+    def main(x: R.Tensor((4, 8), "float32"), y: R.Tensor((4, 8), "float32")) -> R.Tensor(
+        (4, 8), "float32"
+    ):
+        with R.dataflow():
+            a = R.add(x, y)
+            b = R.nn.relu(a)
+            c = R.add(b, y)
+            d = R.tanh(c)
+            R.output(d)
+        return d
+
+
+def fused(module: tvm.IRModule, *names: str) -> TransformedModel:
+    transformed = transform(module, tuple(Step(name=each) for each in (*STEPS, *names)))
+    transformed.check()
+    return transformed
+
+
+def own(found: Composed) -> list[tuple[str, ...] | None]:
+    return [
+        None if owner is None else tuple(each.removeprefix("relax:main/") for each in owner)
+        for owner in found.owners
+    ]
+
+
+def test_an_operator_that_is_there_twice_has_its_own_block_each_time() -> None:
+    transformed = fused(Again)
+    ((name, found),) = transformed.composed.items()
+    blocks = blocks_of(name, transformed.module[name])
+    assert [str(each.name_hint) for each in blocks][::2] == ["T_add", "T_add1"]
+    assert own(found) == [("a",), ("b",), ("c",), ("d",)]
+    assert not found.reason
+    # What follows and changes nothing inside leaves it known.
+    again = fused(Again, "DeadCodeElimination", "AttachGlobalSymbol")
+    assert [own(each) for each in again.composed.values()] == [[("a",), ("b",), ("c",), ("d",)]]
+
+
+def test_each_block_of_a_model_is_held_against_the_function_that_it_was() -> None:
+    """The blocks of a node are those of its own functions, by another way: one by one."""
+    recipe = Recipe(source=Source(spec="sample:transformer_block"), lowering="te", steps=FUSE)
+    transformed = Pipeline().stages(recipe).transformed
+    lowered = transformed.module_after(0)
+    before = {
+        f"relax:main/{binding.var.name}": callee_of(getattr(binding, "value", None))
+        for _, function in relax_functions(lowered)
+        for block in function.body.blocks
+        for binding in block.bindings
+    }
+    assert len(transformed.composed) > 5
+    for name, found in transformed.composed.items():
+        assert not found.reason
+        blocks = blocks_of(name, transformed.module[name])
+        wanted: dict[str, list[object]] = {}
+        for block, owner in zip(blocks, found.owners, strict=True):
+            assert owner
+            wanted.setdefault(owner[0], []).append(block)
+        for binding, mine in wanted.items():
+            theirs = blocks_of("", lowered[before[binding]])
+            assert len(mine) == len(theirs)
+            assert all(
+                tvm_ffi.structural_equal(one, other, map_free_vars=True)
+                for one, other in zip(mine, theirs, strict=True)
+            )
+
+
+def scheduled(module: tvm.IRModule, change: str) -> tvm.IRModule:
+    """Return the module with its one TensorIR function changed by primitives."""
+    (variable,) = (each for each in module.get_global_vars() if each.name_hint != "main")
+    schedule = s_tir.Schedule(module[variable])
+    if change == "tile":
+        outer, inner = schedule.get_loops(schedule.get_sblock("compute"))
+        schedule.split(inner, [None, 4])
+        schedule.parallel(outer)
+    else:
+        schedule.compute_inline(schedule.get_sblock("compute"))
+    functions = dict(module.functions_items())
+    functions[variable] = schedule.mod["main"].with_attrs(module[variable].attrs)
+    return tvm.IRModule(functions)
+
+
+def test_a_schedule_leaves_known_what_it_leaves_as_it_is() -> None:
+    transformed = fused(Again)
+    before = transformed.module
+    origins = inverse(transformed.bindings)
+
+    def after(change: str) -> Composed:
+        made = scheduled(before, change)
+        matches = match_bindings(before, made)
+        known = transformed.composed
+        (found,) = blocks_after(before, made, matches, origins, known, "P").values()
+        return found
+
+    # Loops are others, and the blocks in them do what they did.
+    tiled = after("tile")
+    assert own(tiled) == [("a",), ("b",), ("c",), ("d",)]
+    assert not tiled.reason
+    # What is inlined has no block any more, and may be a part of any that was changed.
+    inlined = after("inline")
+    assert own(inlined) == [("a",), None, ("d",)]
+    assert inlined.reason == "was changed by P"
