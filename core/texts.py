@@ -81,8 +81,11 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             return _as_lowered(function_text(module, name), origins)
         if moment.clock == "build" and name:
             return function_text(module, name, loops_at(stages, name, moment.index))
-        record = function_text(module, name) if name else relax_text(module)
-        return _as_lowered(record, stages.origins_at(moment))
+        origins = stages.origins_at(moment)
+        if name:
+            return _as_lowered(function_text(module, name), origins)
+        bounds = stages.transformed.walked.of(module) if moment.clock == "passes" else None
+        return _as_lowered(relax_text(module, bounds), origins)
     functions = prim_funcs_of(module)
     if name not in functions:
         raise LowerscopeError(

@@ -111,7 +111,7 @@ class TransformedModel:
         return blocks_after(
             before,
             run.after,
-            match_bindings(before, run.after),
+            self._matches_inside(step, run.after),
             inverse(self._followed[applied].became),
             self._composed[applied],
             run.name,
@@ -142,8 +142,23 @@ class TransformedModel:
     def _became_inside(self, number: int, module: tvm.IRModule) -> Matches:
         """Return what bindings became in a module inside of a step, at a pass of `runs`."""
         step = self._step_around(number)
-        matches = match_bindings(self.runs[step - 1].before, module)
-        return compose(self._followed[self._applied(step - 1)].became, matches)
+        became = self._followed[self._applied(step - 1)].became
+        return compose(became, self._matches_inside(step, module))
+
+    def _matches_inside(self, step: int, module: tvm.IRModule) -> Matches:
+        """Return what the bindings before a step became in a module inside of it."""
+        # The text, the functions and the graph at a moment each ask for it.
+        place = step, module.__chandle__()
+        known = self._inside.get(place)
+        if known is None:
+            known = match_bindings(self.runs[step - 1].before, module, self.walked)
+            self._inside[place] = known
+        return known
+
+    @cached_property
+    def _inside(self) -> dict[tuple[int, int], Matches]:
+        """Kept by step and module, both of which `runs` keeps."""
+        return {}
 
     def check(self) -> None:
         """Raise what a step failed with, if one did."""

@@ -18,6 +18,7 @@ from lowerscope.core.rendering.script_cards import allocated_lines, constant_car
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
 
 _LANGUAGE = "tvmscript"
+_EMPTY = tirx.PrimFunc([], tirx.Evaluate(0))
 _DEFINITION = re.compile(r" *def (\w+)\(")
 
 
@@ -31,10 +32,8 @@ class _FunctionLines:
     end: int
 
 
-def relax_text(
-    module: IRModule, bounds: Sequence[Bound] | None = None, *, functions_only: bool = True
-) -> TextRecord:
-    """Return the script of the Relax functions of `module`.
+def relax_text(module: IRModule, bounds: Sequence[Bound] | None = None) -> TextRecord:
+    """Return the script of the Relax functions of `module`, without the remark on metadata.
 
     Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. What is
     called reads as it does in the whole module: ``cls.dense``.
@@ -45,19 +44,17 @@ def relax_text(
         The module.
     bounds
         Its bindings, where they are known.
-    functions_only
-        Leave out the TensorIR functions, and the remark on omitted metadata.
     """
-    lines, functions, bindings, cards = _module_lines(module, bounds, show_meta=False)
-    left_out: list[range] = []
-    if functions_only:
-        left_out = [range(part.begin, part.end) for part in functions if part.tensorir]
-        remark = next((i for i, line in enumerate(lines) if line.startswith("# Metadata")), None)
-        if remark is not None:
-            left_out.append(range(remark, len(lines)))
+    lines, functions, bindings, cards = _module_lines(
+        _without_bodies(module), bounds, show_meta=False
+    )
+    left_out = [range(part.begin, part.end) for part in functions if part.tensorir]
+    remark = next((i for i, line in enumerate(lines) if line.startswith("# Metadata")), None)
+    if remark is not None:
+        left_out.append(range(remark, len(lines)))
     dropped = {index for part in left_out for index in part}
     kept = [index for index in range(len(lines)) if index not in dropped]
-    while functions_only and kept and not lines[kept[-1]]:
+    while kept and not lines[kept[-1]]:
         kept.pop()
     number = {index + 1: position + 1 for position, index in enumerate(kept)}
     spans = [
@@ -182,6 +179,18 @@ def _module_lines(
     )
     cards = [] if show_meta else constant_cards(bound, places, lines)
     return lines, _functions(lines), {bound[index].id: at for index, at in places.items()}, cards
+
+
+def _without_bodies(module: IRModule) -> IRModule:
+    """Return `module` with TensorIR functions of the same names that do nothing.
+
+    To print those of a network takes most of the time; the Relax functions read the same.
+    """
+    functions = {
+        variable: _EMPTY if isinstance(function, tirx.PrimFunc) else function
+        for variable, function in module.functions_items()
+    }
+    return IRModule(functions, attrs=module.attrs, global_infos=module.global_infos)
 
 
 def _functions(lines: list[str]) -> list[_FunctionLines]:
