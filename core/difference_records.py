@@ -51,6 +51,25 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     length: int
 
 
+class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A constant that has other values on the new side: ``different`` of its ``count`` values.
+
+    ``largest`` is the largest difference of two of them; ``None`` where none is a number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    count: int
+    different: int
+    largest: float | None
+
+    def line(self) -> str:
+        """Return it in words."""
+        apart = "" if self.largest is None else f", by {self.largest:.2g} at most"
+        return f"values of {self.name}: {self.different:,} of {self.count:,} differ{apart}"
+
+
 class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
     """The difference of one function.
 
@@ -69,6 +88,9 @@ class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
         All lines of both texts, in order.
     added, removed, changed
         Numbers of lines.
+    constants
+        The constants that have other values: the lines do not show these. A function in which
+        nothing else differs is ``"changed"`` all the same, and all of its lines are the same.
     """
 
     name: str
@@ -80,6 +102,7 @@ class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
     added: int = 0
     removed: int = 0
     changed: int = 0
+    constants: tuple[ConstantDifference, ...] = ()
 
 
 class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.constant_differences import constant_differences
+from lowerscope.core.difference_records import (
+    DifferenceRecord,
+    FunctionDifference,
+    GraphDifference,
+    Side,
+)
 from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
 from lowerscope.core.passes.bindings import Matches
@@ -17,7 +24,7 @@ from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
-from lowerscope.core.rendering.graph_difference import graph_difference
+from lowerscope.core.rendering.graph_difference import FunctionGraph, graph_difference
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_graph import function_graph
 from lowerscope.core.side_labels import side_labels
@@ -40,13 +47,31 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
         If there is no module at one of the moments.
     """
     labels = labels_of(old, new, sides)
+    before, after = side_module(old, sides[0]), side_module(new, sides[1])
+    functions = function_differences(_texts(old, before), _texts(new, after))
+    olds, news = dict(relax_functions(before)), dict(relax_functions(after))
     return DifferenceRecord(
         old_label=labels[0],
         new_label=labels[1],
-        functions=function_differences(
-            _texts(old, side_module(old, sides[0])), _texts(new, side_module(new, sides[1]))
+        functions=tuple(
+            _with_values(each, old, new, olds[each.name], news[each.name])
+            if each.name in olds and each.name in news
+            else each
+            for each in functions
         ),
     )
+
+
+def _with_values(
+    function: FunctionDifference, old: Stages, new: Stages, before: Any, after: Any
+) -> FunctionDifference:
+    """Add which constants of a function have other values."""
+    same = function.status == "same"
+    constants = constant_differences(old, new, before, after, same_text=same)
+    if not constants:
+        return function
+    text = function.old if same else function.new
+    return msgspec.structs.replace(function, status="changed", new=text, constants=constants)
 
 
 def graphs_difference(
@@ -67,17 +92,44 @@ def graphs_difference(
         If there is no module at one of the moments.
     """
     labels = labels_of(old, new, sides)
-    # Where the modules were not lowered alike, bindings of the same name are not the same.
-    origins = _side_origins(old, sides[0]) if old.lower_key == new.lower_key else {}
-    graph, nodes = graph_difference(
-        function_graph(side_module(old, sides[0]), function, origins),
-        function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1])),
-        metrics,
-        check,
-    )
+    before = function_graph(side_module(old, sides[0]), function, _side_origins(old, sides[0]))
+    after = function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1]))
+    if old.lower_key != new.lower_key:
+        if _same_nodes(old, new):
+            before, after = _with_nodes(before, old), _with_nodes(after, new)
+        # Bindings of the same name are not the same: only those of the new side can be selected.
+        boxes = [replace(box, origins=()) for box in before.boxes]
+        before = replace(before, boxes=boxes)
+    graph, nodes = graph_difference(before, after, metrics, check)
     return GraphDifference(
         old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
     )
+
+
+def _same_nodes(old: Stages, new: Stages) -> bool:
+    """Say whether both sides were lowered from FX graphs of the same nodes."""
+    if old.traced is None or new.traced is None:
+        return False
+    one, other = (
+        [(node.name, node.op, str(node.target)) for node in each.graph_module.graph.nodes]
+        for each in (old.traced, new.traced)
+    )
+    return one == other
+
+
+def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
+    """Add the FX node whose value each box has: of what was fused, the last one."""
+    assert stages.lowered is not None
+    order: dict[str, tuple[int, str]] = {}
+    for name, lowering in stages.lowered.nodes.items():
+        for binding in lowering.bindings:
+            order[f"relax:main/{binding}"] = len(order), name
+    nodes: dict[str, str] = {}
+    for box in graph.boxes:
+        found = [order[each] for each in box.origins or () if each in order]
+        if found:
+            nodes[box.id] = max(found)[1]
+    return replace(graph, nodes=nodes)
 
 
 def side_module(stages: Stages, side: Side) -> tvm.IRModule:

@@ -193,7 +193,7 @@ def _counts(function: FunctionDifference) -> tuple[tuple[Status, int], ...]:
     return (
         ("added", function.added),
         ("removed", function.removed),
-        ("changed", function.changed),
+        ("changed", function.changed + len(function.constants)),
     )
 
 
@@ -202,10 +202,12 @@ def diff_part(function: FunctionDifference) -> DiffPart:
     old = function.old.split("\n") if function.status != "added" else []
     same = function.status == "same"
     new = (function.old if same else function.new).split("\n")
-    return DiffPart(
-        title=function.name,
-        status=function.status,
-        old=old,
-        new=new if function.status != "removed" else [],
-        runs=[DiffRun(run.status, run.old, run.new, run.length) for run in function.runs],
-    )
+    new = new if function.status != "removed" else []
+    runs = [DiffRun(run.status, run.old, run.new, run.length) for run in function.runs]
+    if function.constants:
+        # Lines of their own below the text, which names constants by number.
+        first = len(old) + 1, len(new) + 1
+        runs.append(DiffRun("changed", *first, len(function.constants)))
+        old += [f"# values of {each.name}: {each.count:,}" for each in function.constants]
+        new += [f"# {each.line()}" for each in function.constants]
+    return DiffPart(title=function.name, status=function.status, old=old, new=new, runs=runs)

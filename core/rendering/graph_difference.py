@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lowerscope.core.difference_records import NodeDifference, Status
 from lowerscope.core.graph_records import GraphRecord
@@ -21,10 +21,15 @@ _GONE = "old:"
 
 @dataclass(frozen=True)
 class FunctionGraph:
-    """The boxes of a function in the order of its bindings, and what flows between them."""
+    """The boxes of a function in the order of its bindings, and what flows between them.
+
+    ``nodes`` are names of what boxes come from, by their ids, where both sides come from the same:
+    then boxes of different nodes are not the same, whatever they look like.
+    """
 
     boxes: Sequence[BoxText] = ()
     flows: Sequence[Flow] = ()
+    nodes: Mapping[str, str] = field(default_factory=dict)
 
 
 def graph_difference(
@@ -84,13 +89,18 @@ def _side_by_side(
         # A name means the same only where the value has the same type: passes number anew.
         return f"{box.title}|{types.get(box.id, '')}"
 
+    def origin(box: BoxText, types: Mapping[str, str]) -> str:
+        # Of what comes from no node, this says nothing.
+        known = box.id in old.nodes or box.id in new.nodes
+        return types.get(box.id, "") if known else f"{box.id}|{types is types_old}"
+
     # The surest sign first; the others for what lies between.
     pairs: list[tuple[int, int]] = []
-    for key in (whole, content, called, name):
+    for key in (whole, content, called, name, origin):
         pairs = _with_matches(
             pairs,
-            [key(box, types_old) for box in old.boxes],
-            [key(box, types_new) for box in new.boxes],
+            [f"{old.nodes.get(box.id, '')}|{key(box, types_old)}" for box in old.boxes],
+            [f"{new.nodes.get(box.id, '')}|{key(box, types_new)}" for box in new.boxes],
         )
     result: list[tuple[BoxText | None, BoxText | None]] = []
     i = j = 0

@@ -29,6 +29,9 @@ def unified_text(record: DifferenceRecord) -> str:
 
 def _function(function: FunctionDifference) -> Iterator[str]:
     gone, come = function.status == "removed", function.status == "added"
+    yield from (f"# {function.name}: {each.line()}" for each in function.constants)
+    if function.constants and not function.added + function.removed + function.changed:
+        return
     yield f"--- {'/dev/null' if come else function.name}"
     yield f"+++ {'/dev/null' if gone else function.name}"
     rows = _rows(function)

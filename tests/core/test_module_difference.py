@@ -13,6 +13,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.rendering.unified_text import unified_text
 from lowerscope.core.step_records import Moment
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
@@ -80,6 +81,36 @@ def test_before_a_step_is_what_the_step_was_given(pipeline: Pipeline) -> None:
     found = compare(pipeline, given, Side(recipe=RECIPE, moment=START))
     assert {each.status for each in found.functions} == {"same"}
     assert found.old_label.endswith("before 1 LegalizeOps")
+
+
+def test_other_values_of_constants_are_a_change(pipeline: Pipeline) -> None:
+    """Weights that are drawn anew: the script reads the same."""
+    sides = [
+        Side(recipe=Recipe(source=Source(spec="sample:transformer_block"), seed=seed))
+        for seed in (0, 1)
+    ]
+    found = compare(pipeline, *sides)
+    (main,) = (each for each in found.functions if each.name == "main")
+    assert main.status == "changed"
+    assert main.old == main.new
+    assert {run.status for run in main.runs} == {"same"}
+    old, new = (
+        dict(pipeline.stages(side.recipe).loaded.model.named_parameters()) for side in sides
+    )
+    assert main.constants
+    for each in main.constants:
+        apart = (old[each.name] - new[each.name]).detach().abs()
+        assert each.shape == tuple(apart.shape)
+        assert each.count == apart.numel()
+        assert each.different == int((apart != 0).sum())
+        assert each.largest == pytest.approx(apart.max().item())
+    listed = {each.name for each in main.constants}
+    assert listed == {name for name in old if not bool((old[name] == new[name]).all())}
+    text = unified_text(found)
+    assert f"# main: {main.constants[0].line()}" in text
+    # Weights over the same memory are the same, whatever was done to the module.
+    legal = compare(pipeline, Side(recipe=RECIPE, moment=START), Side(recipe=RECIPE, moment=LEGAL))
+    assert not any(each.constants for each in legal.functions)
 
 
 def test_a_moment_that_there_is_not(pipeline: Pipeline) -> None:

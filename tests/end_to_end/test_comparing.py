@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
@@ -118,6 +119,23 @@ def test_another_pipeline_and_what_undo_goes_back_to(qtbot: QtBot, window: MainW
     wait_for_sides(
         qtbot, view, "High-level · after all passes · pinned", "Library · after all passes"
     )
+
+
+def test_weights_that_are_drawn_anew_are_a_change(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:transformer_block")
+    window.resize(1440, 900)
+    window.show_panes()
+    view, workspace = window.panes.difference, window.workspace
+    workspace.change(msgspec.structs.replace(workspace.recipe, seed=7))
+    wait_for_records(qtbot, window)
+    window.commands.action("compare-before").trigger()
+    qtbot.waitUntil(lambda: statuses(view) == {"main": "~"}, timeout=PATIENCE)
+    assert view.old_label.whole() != view.new_label.whole()
+    window.commands.action("next-change").trigger()
+    area = view.page.diff.area
+    old, new = area.document.texts_of(area.document.rows[area.current()])
+    assert (old or "").startswith("# values of ")
+    assert "differ, by " in (new or "")
 
 
 def test_the_graphs_are_compared_as_one_drawing(qtbot: QtBot, window: MainWindow) -> None:

@@ -138,3 +138,24 @@ def test_a_function_of_one_side_alone_was_added(pipeline: Pipeline) -> None:
     )
     assert {node.status for node in found.nodes} == {"added"}
     assert "call_tir relu" in {node.after for node in found.nodes}
+
+
+def test_bindings_of_two_lowerings_are_paired_by_their_nodes(pipeline: Pipeline) -> None:
+    recipes = [
+        Recipe(source=Source(spec="sample:transformer_block"), lowering=lowering)
+        for lowering in ("high-level", "te")
+    ]
+    old, new = (
+        {
+            f"relax:main/{binding}": name
+            for name, lowering in pipeline.stages(recipe).lowered.nodes.items()
+            for binding in lowering.bindings
+        }
+        for recipe in recipes
+    )
+    found = compare(pipeline, *(Side(recipe=recipe) for recipe in recipes))
+    pairs = [(old[each.old], new[each.new]) for each in found.nodes if each.old in old and each.new]
+    assert all(one == other for one, other in pairs)
+    # Each node that both sides have code of has a box that says what it has become.
+    paired = {one for one, _ in pairs}
+    assert paired == set(old.values()) & set(new.values())
