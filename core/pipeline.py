@@ -28,6 +28,7 @@ from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.runs import run_all
+from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.snapshot import make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_functions import functions_at
@@ -59,11 +60,12 @@ class Pipeline:
     def __init__(self, limit: int = KEPT_BYTES) -> None:
         self._memo = Memo(limit)
         self._files = FileHashes()
+        self._replays = Replays()
         self.workbench = Workbench(self.stages)
 
     def stages(self, recipe: Recipe, progress: Progress | None = None) -> Stages:
         """Return the stages of a recipe, each of which runs when it is first asked for."""
-        return Stages(recipe, progress or Silent(), self._memo, self._files)
+        return Stages(recipe, progress or Silent(), self._memo, self._files, self._replays)
 
     def snapshot(self, recipe: Recipe, metrics: TextMetrics, progress: Progress) -> Snapshot:
         """Return all that the window shows of a recipe."""

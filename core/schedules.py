@@ -7,6 +7,8 @@ serialisable. This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 
@@ -114,3 +116,20 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 APPLY_SCHEDULES = "ApplySchedules"
 """The step of a recipe that applies its schedules to the functions that are there at its place."""
+
+
+def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -> Schedule | None:
+    """Return the schedule that a function has: the last that is on and fits it.
+
+    One that was made for the function itself goes before those of other functions of the same
+    structure.
+
+    Parameters
+    ----------
+    function, structure
+        Its name, and its structural hash before it is scheduled.
+    """
+    fitting = [each for each in schedules if each.on and each.structure in ("", structure)]
+    own = [each for each in fitting if each.function == function]
+    others = [each for each in fitting if each.structure and each.everywhere]
+    return next(reversed(own or others), None)

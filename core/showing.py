@@ -12,6 +12,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FxNode, View
+from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.metrics import DEFAULT
@@ -19,7 +20,6 @@ from lowerscope.core.rendering.parameter_table import print_parameters, print_va
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
 from lowerscope.core.run_records import RunRecord, SizeRecord
-from lowerscope.core.texts import prim_funcs_of
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from lowerscope.core.keys import Keys
 from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
 from lowerscope.core.lowering.translator import LoweredModel, lower
-from lowerscope.core.memo import FileHashes, Memo
+from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.passes.following import compose, inverse
@@ -38,6 +38,8 @@ from lowerscope.core.recipe import (
     steps_before_schedules,
 )
 from lowerscope.core.relax_bindings import binding_ids
+from lowerscope.core.scheduling.functions import Functions
+from lowerscope.core.scheduling.replaying import Replayed, Replays
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
@@ -57,8 +59,16 @@ class Stages(Keys):
         Time of each stage that had to be run, by name.
     """
 
-    def __init__(self, recipe: Recipe, progress: Progress, memo: Memo, files: FileHashes) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        progress: Progress,
+        memo: Memo,
+        files: FileHashes,
+        replays: Replays,
+    ) -> None:
         self.milliseconds: dict[str, float] = {}
+        self._replays = replays
         super().__init__(recipe, files)
         self._progress = progress
         self._memo = memo
@@ -208,6 +218,19 @@ class Stages(Keys):
                 )
 
         return self.keep("passes", self.unscheduled_key, make)
+
+    @cached_property
+    def functions(self) -> Functions:
+        """The functions that schedules are made for."""
+        module = self.unscheduled.module
+        key = key_of("functions", self.unscheduled_key)
+        return self.keep("functions", key, lambda: Functions(module))
+
+    def states(self, function: str) -> list[Replayed]:
+        """Return a function before its schedule, and after each primitive: see `Functions`."""
+        return self.functions.states(
+            function, self._recipe.schedules, self._replays, self.target, self._progress.check
+        )
 
     @cached_property
     def transformed(self) -> TransformedModel:

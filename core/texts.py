@@ -16,6 +16,7 @@ from lowerscope.core.passes.following import inverse
 from lowerscope.core.records import Span, TextRecord, View
 from lowerscope.core.rendering.builder_constants import elements_of
 from lowerscope.core.rendering.builder_text import BuilderText, builder_text
+from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_code import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.numpy_text import numpy_text
@@ -114,15 +115,6 @@ def _as_lowered(record: TextRecord, origins: Matches) -> TextRecord:
 
 def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:
     return stages.module if moment is None else stages.module_at(moment)
-
-
-def prim_funcs_of(module: tvm.IRModule) -> dict[str, tvm.tirx.PrimFunc]:
-    """Return the TensorIR functions of a module by name."""
-    return {
-        str(variable.name_hint): function
-        for variable, function in module.functions_items()
-        if isinstance(function, tvm.tirx.PrimFunc)
-    }
 
 
 def builder_of(stages: Stages, module: tvm.IRModule) -> BuilderText:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import tvm
-
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.rendering.script import function_text
+from lowerscope.core.rendering.line_matching import matching_lines
 from lowerscope.core.schedule_records import ScheduleRecord
-from lowerscope.core.scheduling.structure import structure_of
-from lowerscope.core.scheduling.tree import buffers_of, loop_tree
+from lowerscope.core.scheduling.code import program
+from lowerscope.core.scheduling.replaying import Replayed
 from lowerscope.core.stages import Stages
-from lowerscope.core.texts import prim_funcs_of
 
 
 class Workbench:
@@ -40,8 +36,7 @@ class Workbench:
         LowerscopeError
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
-        self._check_kept(recipe, progress)
-        return self.derived_schedule(recipe, function, index, progress)
+        return _record(self._kept(recipe, progress), function, index, progress)
 
     def derived_schedule(
         self, recipe: Recipe, function: str, index: int | None, progress: Progress
@@ -58,50 +53,49 @@ class Workbench:
         LowerscopeError
             If there is no such function.
         """
-        stages = self._stages(recipe, progress)
-        base = _base(stages, function)
-        structures = structures_of(stages)
-        script = function_text(tvm.IRModule({function: base}), function)
-        return ScheduleRecord(
-            function=function,
-            structure=structures[function],
-            index=0,
-            script=script,
-            tree=loop_tree(function, base, script),
-            buffers=buffers_of(base, script),
-            twins=tuple(
-                name
-                for name, structure in structures.items()
-                if structure == structures[function] and name != function
-            ),
-        )
+        return _record(self._stages(recipe, progress), function, index, progress)
 
-    def _check_kept(self, recipe: Recipe, progress: Progress) -> None:
+    def _kept(self, recipe: Recipe, progress: Progress) -> Stages:
         stages = self._stages(recipe, progress)
         if not stages.is_kept(stages.unscheduled_key):
             raise LowerscopeError("the module is not kept", code="not-kept")
+        return stages
 
 
-def structures_of(stages: Stages) -> dict[str, str]:
-    """Return the structural hashes of the functions that schedules are made for, by name."""
-    module = stages.unscheduled.module
-    return stages.keep(
-        "structures",
-        key_of("structures", stages.unscheduled_key),
-        lambda: {name: structure_of(each) for name, each in prim_funcs_of(module).items()},
+def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:
+    states = stages.states(function)
+    last = len(states) - 1
+    at = last if index is None else index
+    if not 0 <= at <= last:
+        raise LowerscopeError(
+            f"the schedule of {function} has no step {at}",
+            where="schedule",
+            todo=f"Choose one from 0 to {last}",
+        )
+    state = states[at]
+    progress.check()
+    return ScheduleRecord(
+        function=function,
+        structure=stages.functions.structures[function],
+        index=at,
+        script=state.script,
+        changed=_changed(states[at - 1], state) if at else (),
+        tree=state.tree,
+        buffers=state.buffers,
+        steps=states[-1].steps,
+        code=program(function, states[-1].code),
+        twins=stages.functions.twins(function),
     )
 
 
-def _base(stages: Stages, function: str) -> tvm.tirx.PrimFunc:
-    functions = prim_funcs_of(stages.unscheduled.module)
-    if function not in functions:
-        names = tuple(sorted(functions))
-        raise LowerscopeError(
-            f"there is no TensorIR function {function!r} to schedule",
-            where="schedule",
-            todo=f"Choose one of {', '.join(names)}"
-            if names
-            else "Legalise the operators of the module, so that there are some",
-            choices=names,
-        )
-    return functions[function]
+def _changed(before: Replayed, after: Replayed) -> tuple[int, ...]:
+    """Return the lines of a script, from 1, that are not in the one before."""
+    if before.sch is after.sch:
+        return ()
+    old, new = before.script.text.split("\n"), after.script.text.split("\n")
+    same = {
+        second + offset
+        for _, second, length in matching_lines(old, new)
+        for offset in range(length)
+    }
+    return tuple(number + 1 for number in range(len(new)) if number not in same)

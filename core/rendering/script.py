@@ -105,23 +105,31 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
     """
     names = {str(variable.name_hint): variable for variable in module.get_global_vars()}
     function = module[names[name]] if name in names else None
-    parts: Sequence[Part | Bound]
     if isinstance(function, tirx.PrimFunc):
-        parts = (
-            parts_of(name, function) if loops is None else _under(parts_of(name, function), loops)
-        )
-        objects = [part.statement for part in parts]
-        entity = f"tir:{name}"
-    elif isinstance(function, relax.Function):
-        parts = bound_in(name, function)
-        objects = [part.binding for part in parts]
-        entity = f"relax:{name}"
-    else:
-        raise LowerscopeError(
-            f"the module has no TensorIR or Relax function {name!r}",
-            todo=f"Choose one of {', '.join(sorted(names))}",
-            choices=tuple(sorted(names)),
-        )
+        parts = parts_of(name, function)
+        return tensorir_text(name, function, parts if loops is None else _under(parts, loops))
+    if isinstance(function, relax.Function):
+        bound = bound_in(name, function)
+        return _text(name, function, f"relax:{name}", bound, [part.binding for part in bound])
+    raise LowerscopeError(
+        f"the module has no TensorIR or Relax function {name!r}",
+        todo=f"Choose one of {', '.join(sorted(names))}",
+        choices=tuple(sorted(names)),
+    )
+
+
+def tensorir_text(name: str, function: tirx.PrimFunc, parts: Sequence[Part]) -> TextRecord:
+    """Return the script of a TensorIR function as `function_text` does, with the ids of `parts`."""
+    return _text(name, function, f"tir:{name}", parts, [part.statement for part in parts])
+
+
+def _text(
+    name: str,
+    function: Any,
+    entity: str,
+    parts: Sequence[Part] | Sequence[Bound],
+    objects: Sequence[Any],
+) -> TextRecord:
     lines, places = marked_lines(function, objects, name=name)
     begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
     whole = begin + 1, _last_of(lines, begin, len(lines))
@@ -141,7 +149,7 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
 
 def _cards(
     function: Any,
-    parts: Sequence[Part | Bound],
+    parts: Sequence[Part] | Sequence[Bound],
     places: Mapping[int, Lines],
     lines: Sequence[str],
     whole: Lines,
@@ -159,7 +167,9 @@ def _under(parts: Sequence[Part], loops: Sequence[str]) -> list[Part]:
     return [part for part in named if part.id]
 
 
-def _with_swallowed(parts: Sequence[Part | Bound], places: dict[int, Lines]) -> dict[int, Lines]:
+def _with_swallowed(
+    parts: Sequence[Part] | Sequence[Bound], places: dict[int, Lines]
+) -> dict[int, Lines]:
     """Give the loops that share the header of the loop around them the lines of that loop."""
     result: dict[int, Lines] = {}
     for index, part in enumerate(parts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,26 +49,24 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
     Statements that stand in the text twice, as one object, are one part.
     """
     root = root_block(function)
-    begin = function.body if root is None else root.body
-    found: dict[Any, Any] = {}
-    for statement, outer in _nested(begin, None):
-        found.setdefault(statement, outer)
-    places = {statement: place for place, statement in enumerate(found)}
+    found: dict[Any, int] = {}
+    parents: list[int] = []
+    _collect(function.body if root is None else root.body, -1, found, parents)
+    inner = _first_blocks(list(found), parents)
     seen: Counter[str] = Counter()
     parts: list[Part] = []
     around = "root"
-    for statement, outer in found.items():
+    for place, statement in enumerate(found):
         if isinstance(statement, s_tir.SBlock):
             kind, path = "block", statement.name_hint
             around = path
         else:
-            inner = next(blocks_in(statement), None)
+            block = inner[place]
             kind = "loop"
-            path = f"{around if inner is None else inner.name_hint}/{statement.loop_var.name}"
+            path = f"{around if block is None else block.name_hint}/{statement.loop_var.name}"
         seen[path] += 1
         position = f"#{seen[path]}" if seen[path] > 1 else ""
-        parent = -1 if outer is None else places[outer]
-        parts.append(Part(f"tir:{name}/{path}{position}", kind, statement, parent))
+        parts.append(Part(f"tir:{name}/{path}{position}", kind, statement, parents[place]))
     return tuple(parts)
 
 
@@ -76,7 +74,8 @@ def count_parts(function: Any) -> tuple[int, int]:
     """Return how many blocks and loops a function has: see `parts_of`."""
     root = root_block(function)
     begin = function.body if root is None else root.body
-    found = {statement for statement, _ in _nested(begin, None)}
+    found: dict[Any, int] = {}
+    _collect(begin, -1, found, [])
     loops = sum(type(each) is tirx.For for each in found)
     return len(found) - loops, loops
 
@@ -96,6 +95,18 @@ def allocated_ids(name: str, function: Any) -> tuple[tuple[str, Any], ...]:
     return tuple(found)
 
 
+def _first_blocks(found: Sequence[Any], parents: Sequence[int]) -> list[Any]:
+    """Return the first block in each of some statements, which may be that itself."""
+    first: list[Any] = [None] * len(found)
+    for place in range(len(found) - 1, -1, -1):
+        if isinstance(found[place], s_tir.SBlock):
+            first[place] = found[place]
+        # Earlier ones come later.
+        if first[place] is not None and parents[place] >= 0:
+            first[parents[place]] = first[place]
+    return first
+
+
 def root_block(function: Any) -> Any | None:
     """Return the block that ``s_tir`` functions have around everything, or ``None``."""
     body = function.body
@@ -104,22 +115,26 @@ def root_block(function: Any) -> Any | None:
     return None
 
 
-def _nested(statement: Any, outer: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the blocks and loops of a statement, each with the one around it."""
+def _collect(statement: Any, parent: int, found: dict[Any, int], parents: list[int]) -> None:
+    """Note the blocks and loops of a statement, each once, and the place of the one around it."""
     kind = type(statement)
     if kind is tirx.SeqStmt:
         for child in statement.seq:
-            yield from _nested(child, outer)
+            _collect(child, parent, found, parents)
         return
     if kind in (s_tir.SBlock, tirx.For):
-        yield statement, outer
-        outer = statement
+        if statement not in found:
+            found[statement] = len(found)
+            parents.append(parent)
+        parent = found[statement]
     for field in _CHILDREN.get(kind, _ALL_CHILDREN):
         child = getattr(statement, field, None)
         if isinstance(child, tirx.Stmt):
-            yield from _nested(child, outer)
+            _collect(child, parent, found, parents)
 
 
 def blocks_in(statement: Any) -> Iterator[Any]:
     """Yield the blocks of a statement, itself among them, in the order of the text."""
-    return (part for part, _ in _nested(statement, None) if isinstance(part, s_tir.SBlock))
+    found: dict[Any, int] = {}
+    _collect(statement, -1, found, [])
+    return (part for part in found if isinstance(part, s_tir.SBlock))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from tvm import tirx
@@ -12,63 +11,43 @@ from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.records import TextRecord
 from lowerscope.core.rendering.script_cards import LOOP_KINDS, plain_extent, tensor_bytes
-from lowerscope.core.rendering.tensorir_parts import Part, parts_of, root_block
+from lowerscope.core.rendering.tensorir_parts import Part, root_block
 from lowerscope.core.schedule_records import BufferNode, LoopNode
-from lowerscope.core.schedules import At
+from lowerscope.core.schedules import At, Reference
 
 _AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}
 _REGIONS = re.compile(r" *T\.(reads|writes)\((.*)\)$")
 
 
-def loop_tree(name: str, function: Any, script: TextRecord) -> tuple[LoopNode, ...]:
+def loop_tree(
+    parts: Sequence[Part], script: TextRecord, named: Mapping[Any, Reference]
+) -> tuple[LoopNode, ...]:
     """Return the loops and blocks of a function in the order of its script.
 
     Parameters
     ----------
+    parts
+        The loops and blocks.
     script
-        That of the function, whose spans have the ids of the nodes.
+        That of the function, whose spans have the ids of the parts.
+    named
+        How a primitive names them, by ``For`` and ``SBlock``.
     """
-    parts = parts_of(name, function)
     headers = {span.entity: span.first for span in script.spans}
     lines = script.text.split("\n")
-    places = _places(parts)
     nodes: list[LoopNode] = []
-    for place, part in enumerate(parts):
+    for part in parts:
         depth = nodes[part.parent].depth + 1 if part.parent >= 0 else 0
+        # A loop with no block in it cannot be named, and no primitive is for it.
+        reference = named.get(part.statement, At(block=""))
         if part.kind == "loop":
-            nodes.append(_loop(part, depth, places[place]))
+            nodes.append(_loop(part, depth, reference))
         else:
-            nodes.append(_block(part, depth, places[place], lines[headers.get(part.id, 0) :]))
+            nodes.append(_block(part, depth, reference, lines[headers.get(part.id, 0) :]))
     return tuple(nodes)
 
 
-def _places(parts: Sequence[Part]) -> list[At]:
-    """Return how each loop and block is named: a loop by the first block in it."""
-    seen: Counter[str] = Counter()
-    found: list[At | None] = [None] * len(parts)
-    for place, part in enumerate(parts):
-        if part.kind == "loop":
-            continue
-        name = str(part.statement.name_hint)
-        block = At(block=name, occurrence=seen[name])
-        seen[name] += 1
-        found[place] = block
-        around = list(_loops_around(parts, place))
-        for index, loop in enumerate(reversed(around)):
-            if found[loop] is None:
-                found[loop] = At(block=name, occurrence=block.occurrence, loop=index)
-    return [At(block="") if each is None else each for each in found]
-
-
-def _loops_around(parts: Sequence[Part], place: int) -> Iterator[int]:
-    """Yield the loops around a part, the innermost first, up to the block around it."""
-    outer = parts[place].parent
-    while outer >= 0 and parts[outer].kind == "loop":
-        yield outer
-        outer = parts[outer].parent
-
-
-def _loop(part: Part, depth: int, reference: At) -> LoopNode:
+def _loop(part: Part, depth: int, reference: Reference) -> LoopNode:
     loop = part.statement
     return LoopNode(
         id=part.id,
@@ -84,7 +63,7 @@ def _loop(part: Part, depth: int, reference: At) -> LoopNode:
     )
 
 
-def _block(part: Part, depth: int, reference: At, below: Sequence[str]) -> LoopNode:
+def _block(part: Part, depth: int, reference: Reference, below: Sequence[str]) -> LoopNode:
     """Return the node of a block; `below` are the lines of the script below its header."""
     block = part.statement
     regions: dict[str, tuple[str, ...]] = {}
@@ -141,16 +120,18 @@ def _number(extent: Any) -> int | None:
 Role = Literal["input", "output", "intermediate"]
 
 
-def buffers_of(function: Any, script: TextRecord) -> tuple[BufferNode, ...]:
+def buffers_of(function: Any, parts: Sequence[Part], script: TextRecord) -> tuple[BufferNode, ...]:
     """Return the buffers of a function: its parameters, then those that its blocks allocate.
 
     Parameters
     ----------
+    parts
+        Its loops and blocks.
     script
         That of the function, which says how its buffers are called there.
     """
     parameters = [each for each in function.params if is_buffer_var(each)]
-    blocks = [part.statement for part in parts_of("", function) if part.kind == "block"]
+    blocks = [part.statement for part in parts if part.kind == "block"]
     root = root_block(function)
     scopes = blocks if root is None else [root, *blocks]
     allocated = [buffer for block in scopes for buffer in block.alloc_buffers]

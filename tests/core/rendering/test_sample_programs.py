@@ -23,8 +23,9 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.rendering.builder_text import CONSTANTS_FILE
+from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.te_text import te_text
-from lowerscope.core.texts import builder_of, prim_funcs_of
+from lowerscope.core.texts import builder_of
 from lowerscope.resources import HELP, SAMPLES
 from tests.core.rendering.test_numpy_text import check, compiled
 

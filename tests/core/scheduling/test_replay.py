@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
+import tvm
+import tvm_ffi
 
 from lowerscope.core.encoding import to_bytes
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedule_records import ScheduleRecord
-from lowerscope.core.schedules import At
+from lowerscope.core.schedules import Argument, At, Made, Primitive, Schedule
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
+
+
+def step(id: str, name: str, **arguments: Argument) -> Primitive:
+    return Primitive(id=id, name=name, arguments=arguments)
+
+
+def loop(place: int, block: str = "matmul") -> At:
+    return At(block=block, loop=place)
+
+
+WALK = (
+    step("s1", "split", loop=loop(1), factors=(None, 16)),
+    step("s2", "split", loop=loop(3), factors=(None, 8)),
+    step("s3", "reorder", loops=(Made(step="s2"), Made(step="s2", output=1), Made(step="s1", output=1))),
+    step("s4", "fuse", loops=(loop(0), Made(step="s1"))),
+    step("s5", "parallel", loop=Made(step="s4")),
+    step("s6", "decompose_reduction", block=At(block="matmul"), loop=Made(step="s2")),
+    step("s7", "vectorize", loop=Made(step="s1", output=1)),
+    step("s8", "vectorize", loop=loop(1, "matmul_init")),
+)  # fmt: skip
+
+
+def scheduled(*primitives: Primitive, **more: Any) -> Recipe:
+    schedule = Schedule(function="matmul", primitives=primitives, **more)
+    return msgspec.structs.replace(MLP, schedules=(schedule,))
 
 
 @pytest.fixture(scope="module")
@@ -21,21 +50,117 @@ def pipeline() -> Pipeline:
     return Pipeline()
 
 
-def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
-    record = pipeline.workbench.derived_schedule(MLP, "matmul", None, Silent())
+def record_of(pipeline: Pipeline, recipe: Recipe, index: int | None = None) -> ScheduleRecord:
+    record = pipeline.workbench.derived_schedule(recipe, "matmul", index, Silent())
     assert msgspec.msgpack.decode(to_bytes(record), type=ScheduleRecord) == record
-    shown = {span.entity for span in record.script.spans}
-    assert {node.id for node in record.tree} <= shown
+    assert {node.id for node in record.tree} <= {span.entity for span in record.script.spans}
+    return record
+
+
+def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
+    record = record_of(pipeline, MLP)
     i, j, k, block = record.tree
     assert [node.name for node in (i, j, k, block)] == ["i0", "i1", "k", "matmul"]
     assert [node.size for node in (i, j, k)] == [1, 128, 784]
     assert [node.parent for node in (i, j, k, block)] == [-1, 0, 1, 2]
-    assert k.reference == At(block="matmul", loop=2)
+    assert k.reference == loop(2)
     assert block.axes == (("v_i0", "S", "1"), ("v_i1", "S", "128"), ("v_k", "R", "784"))
     assert block.writes == ("matmul[v_i0, v_i1]",)
     assert [buffer.role for buffer in record.buffers] == ["input", "input", "output"]
     assert [buffer.size for buffer in record.buffers] == [4 * 784, 4 * 784 * 128, 4 * 128]
     assert record.steps == ()
+
+
+def test_the_program_of_a_schedule_makes_the_same_function(pipeline: Pipeline) -> None:
+    record = record_of(pipeline, scheduled(*WALK))
+    assert [each.status for each in record.steps] == ["done"] * len(WALK)
+    assert record.steps[0].title == "split i1 into 8 × 16"
+    assert record.steps[0].code == "l4, l5 = sch.split(l2, factors=[None, 16])"
+    kinds = {node.name: node.loop_kind for node in record.tree}
+    assert kinds["i0_i1_0_fused"] == "parallel"
+    assert kinds["i1_1"] == "vectorized"
+    lines = record.script.text.split("\n")
+    assert any("T.vectorized" in lines[number - 1] for number in record.changed)
+    program: dict[str, Any] = {}
+    exec(record.code, program)
+    stages = pipeline.stages(scheduled(*WALK))
+    sch = tvm.s_tir.Schedule(stages.unscheduled.module)
+    sch.work_on("matmul")
+    program["apply_trace"](sch)
+    ours = stages.states("matmul")[-1].function
+    assert tvm_ffi.structural_equal(sch.mod["matmul"], ours)
+    # The loops as the tree names them can be named by the next step.
+    again = [node.reference for node in record.tree if node.name == "k_1"]
+    more = record_of(pipeline, scheduled(*WALK, step("s9", "unroll", loop=again[0])))
+    assert more.steps[-1].status == "done"
+
+
+def test_a_moment_of_a_schedule_shows_the_function_then(pipeline: Pipeline) -> None:
+    start, whole = record_of(pipeline, MLP), record_of(pipeline, scheduled(*WALK), 0)
+    assert whole.script == start.script
+    assert whole.changed == ()
+    assert len(whole.steps) == len(WALK)
+    split = record_of(pipeline, scheduled(*WALK), 1)
+    assert split.index == 1
+    assert "i1_0" in split.script.text
+    assert split.script == record_of(pipeline, scheduled(*WALK[:1])).script
+    with pytest.raises(LowerscopeError, match="no step 9"):
+        record_of(pipeline, scheduled(*WALK), 9)
+
+
+def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pipeline) -> None:
+    off = msgspec.structs.replace(WALK[0], on=False)
+    record = record_of(pipeline, scheduled(off, *WALK[1:]))
+    status = {each.id: each.status for each in record.steps}
+    # What the split of i1 made is not there; the split of k is, but stands one loop further out.
+    assert status["s1"] == "off"
+    assert status["s3"] == status["s4"] == status["s7"] == "failed"
+    errors = {each.id: each.error.message for each in record.steps if each.error}
+    assert "s1" in errors["s3"]
+    assert "is off" in errors["s3"]
+    unknown = record_of(pipeline, scheduled(step("x", "no_such_primitive"), *WALK))
+    assert [each.status for each in unknown.steps] == ["failed"] + ["done"] * len(WALK)
+    assert unknown.script == record_of(pipeline, scheduled(*WALK)).script
+    program: dict[str, Any] = {}
+    exec(unknown.code, program)
+
+
+def test_only_what_comes_after_a_change_is_applied_again(pipeline: Pipeline) -> None:
+    states = pipeline.stages(scheduled(*WALK)).states("matmul")
+    changed = (*WALK[:5], step("s6", "unroll", loop=Made(step="s2")))
+    again = pipeline.stages(scheduled(*changed)).states("matmul")
+    assert all(one is other for one, other in zip(states[:6], again[:6], strict=True))
+    assert again[6] is not states[6]
+
+
+def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline) -> None:
+    structure = record_of(pipeline, MLP).structure
+    other = Schedule(function="elsewhere", structure=structure, primitives=WALK[:1])
+    recipe = msgspec.structs.replace(MLP, schedules=(other,))
+    assert len(record_of(pipeline, recipe).steps) == 1
+    alone = msgspec.structs.replace(other, everywhere=False)
+    recipe = msgspec.structs.replace(MLP, schedules=(alone,))
+    assert record_of(pipeline, recipe).steps == ()
+    assert record_of(pipeline, scheduled(*WALK, structure="another")).steps == ()
+    own = Schedule(function="matmul", structure=structure, primitives=WALK[:2])
+    recipe = msgspec.structs.replace(MLP, schedules=(own, other))
+    assert len(record_of(pipeline, recipe).steps) == 2
+
+
+def test_a_replay_can_be_cancelled() -> None:
+    class Impatient(Silent):
+        asked = 0
+
+        def check(self) -> None:
+            self.asked += 1
+            if self.asked > 3:
+                raise Cancelled
+
+    pipeline = Pipeline()
+    record_of(pipeline, MLP)
+    with pytest.raises(Cancelled):
+        pipeline.workbench.schedule(scheduled(*WALK), "matmul", None, Impatient())
+    assert len(record_of(pipeline, scheduled(*WALK)).steps) == len(WALK)
 
 
 def test_what_is_not_kept_is_not_derived_in_passing() -> None:

@@ -1,0 +1,229 @@
+"""A schedule as a Python program, with a variable for each loop and block that it works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from lowerscope.core.schedules import At, Made, Primitive, Reference
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.primitives import entry_of
+from lowerscope.core.scheduling.references import (
+    Output,
+    Place,
+    function_of,
+    loops_around,
+    places,
+    stmt_of,
+    unresolved,
+)
+from lowerscope.core.scheduling.titles import call_text
+
+Variables = Mapping[Reference, str]
+"""The variables that hold what a primitive names."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The primitives that were applied so far.
+
+    Attributes
+    ----------
+    lines
+        Of the program.
+    last
+        The call of the last primitive.
+    made
+        The variables that hold what primitives gave back, by their ids.
+    known
+        All variables, with the loops, blocks and numbers that they hold.
+    """
+
+    lines: tuple[str, ...] = ()
+    last: str = ""
+    made: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    known: tuple[tuple[str, Output], ...] = ()
+
+    def fetching(self, primitive: Primitive, sch: Schedule) -> tuple[Code, Variables]:
+        """Return the program with the lines that fetch what a primitive names by its place.
+
+        Parameters
+        ----------
+        sch
+            The schedule that the primitive is going to be applied to; it knows the loops and blocks
+            that are fetched from then on.
+        """
+        code, variables = self, dict[Reference, str]()
+        for reference in _references(primitive):
+            if isinstance(reference, Made):
+                names = self.made.get(reference.step, ())
+                if 0 <= reference.output < len(names):
+                    variables[reference] = names[reference.output]
+                continue
+            index = _place_of(places(function_of(sch)), reference)
+            # Without one, the primitive is about to fail of it.
+            if index is not None:
+                code, variables[reference] = code._holding(index, sch)
+        return code, variables
+
+    def after(
+        self,
+        primitive: Primitive,
+        variables: Variables,
+        sch: Schedule,
+        outputs: tuple[Output, ...],
+    ) -> Code:
+        """Return the program with the call of a primitive that was applied, and its results.
+
+        Parameters
+        ----------
+        variables
+            See `fetching`.
+        sch
+            The schedule after it.
+        """
+        code, names = self._named(outputs)
+        call = _call(_decided(primitive, sch), variables, names)
+        return replace(
+            code, lines=(*code.lines, call), last=call, made={**code.made, primitive.id: names}
+        )
+
+    def without(self, remark: str) -> Code:
+        """Return the program with a remark on a primitive that was not applied."""
+        return replace(self, lines=(*self.lines, f"# {remark}"))
+
+    def _holding(self, index: int, sch: Schedule) -> tuple[Code, str]:
+        """Return the variable that holds a loop or block, and the program that fetches it.
+
+        Parameters
+        ----------
+        index
+            Of it among the places of the function.
+        """
+        found = places(function_of(sch))
+        stmt = found[index].stmt
+        for name, output in self.known:
+            if isinstance(output, LoopRV | SBlockRV) and stmt.same_as(stmt_of(sch, output)):
+                return self, name
+        if found[index].is_block:
+            return self._fetching_block(index, sch)
+        block = next(
+            place
+            for place, each in enumerate(found)
+            if each.is_block and index in loops_around(found, place)
+        )
+        code, name = self._holding(block, sch)
+        loops = sch.get_loops(code._output(name))
+        code, names = code._named(tuple(loops))
+        comma = "," if len(names) == 1 else ""
+        line = f"{', '.join(names)}{comma} = sch.get_loops({name})"
+        return (
+            replace(code, lines=(*code.lines, line)),
+            names[loops_around(found, block).index(index)],
+        )
+
+    def _fetching_block(self, index: int, sch: Schedule) -> tuple[Code, str]:
+        found = places(function_of(sch))
+        block = found[index]
+        if sum(each.is_block and each.name == block.name for each in found) == 1:
+            code, (name,) = self._named((sch.get_sblock(block.name),))
+            line = f'{name} = sch.get_sblock("{block.name}")'
+        else:
+            around = block.parent
+            while not found[around].is_block:
+                around = found[around].parent
+            code, outer = self._holding(around, sch)
+            children = sch.get_child_blocks(code._output(outer))
+            place = next(
+                place
+                for place, child in enumerate(children)
+                if block.stmt.same_as(stmt_of(sch, child))
+            )
+            code, (name,) = code._named((children[place],))
+            line = f"{name} = sch.get_child_blocks({outer})[{place}]"
+        return replace(code, lines=(*code.lines, line)), name
+
+    def _output(self, name: str) -> Output:
+        return dict(self.known)[name]
+
+    def _named(self, outputs: tuple[Output, ...]) -> tuple[Code, tuple[str, ...]]:
+        """Return names for what a call gives back, and the program that knows these."""
+        first = len(self.known)
+        names = tuple(
+            f"{_letter(output)}{number}" for number, output in enumerate(outputs, start=first)
+        )
+        return replace(self, known=(*self.known, *zip(names, outputs, strict=True))), names
+
+
+def _place_of(found: list[Place], at: At) -> int | None:
+    """Return the place of a block or a loop around it; ``None`` if it is not there."""
+    same = [place for place, each in enumerate(found) if each.is_block and each.name == at.block]
+    if not 0 <= at.occurrence < len(same):
+        return None
+    block = same[at.occurrence]
+    if at.loop is None:
+        return block
+    loops = loops_around(found, block)
+    return loops[at.loop] if 0 <= at.loop < len(loops) else None
+
+
+def program(function: str, code: Code) -> str:
+    """Return a Python program with the function ``apply_trace``, which applies a schedule."""
+    lines = [
+        "from tvm import s_tir",
+        "",
+        "",
+        "def apply_trace(sch: s_tir.Schedule) -> None:",
+        f'    """Schedule {function}: in a module of several functions, after',
+        f'    sch.work_on("{function}")."""',
+        *(f"    {line}" for line in code.lines),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def call_of(primitive: Primitive) -> str:
+    """Return a primitive that was not applied as a call, with what it names in words."""
+    try:
+        return _call(primitive, {}, ())
+    except StepFailed:
+        return f"sch.{primitive.name}(…)"
+
+
+def _call(primitive: Primitive, variables: Variables, names: tuple[str, ...]) -> str:
+    return call_text(
+        primitive,
+        lambda reference: variables.get(reference) or unresolved(reference),
+        names,
+    )
+
+
+def _references(primitive: Primitive) -> Iterator[Reference]:
+    for argument in primitive.arguments.values():
+        for each in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(each, Made | At):
+                yield each
+
+
+def _letter(output: Output) -> str:
+    if isinstance(output, LoopRV):
+        return "l"
+    return "b" if isinstance(output, SBlockRV) else "v"
+
+
+def _decided(primitive: Primitive, sch: Schedule) -> Primitive:
+    """Return a primitive with what it has drawn at random, so that its call draws the same."""
+    if not entry_of(primitive.name).draws:
+        return primitive
+    decisions = sch.trace.decisions
+    drawn: Any = next(
+        (decisions[each] for each in reversed(sch.trace.insts) if each in decisions), None
+    )
+    decision = tuple(int(each) for each in drawn) if hasattr(drawn, "__len__") else int(drawn)
+    return msgspec.structs.replace(
+        primitive, arguments={**primitive.arguments, "decision": decision}
+    )

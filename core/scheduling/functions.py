@@ -1,0 +1,77 @@
+"""The functions of a module that can be scheduled, with their schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.rendering.functions import prim_funcs_of
+from lowerscope.core.schedules import Schedule, schedule_for
+from lowerscope.core.scheduling.replaying import Replayed, Replays
+from lowerscope.core.scheduling.structure import structure_of
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The TensorIR functions of a module before they are scheduled."""
+
+    module: tvm.IRModule
+
+    @cached_property
+    def by_name(self) -> dict[str, tirx.PrimFunc]:
+        """The functions."""
+        return prim_funcs_of(self.module)
+
+    @cached_property
+    def structures(self) -> dict[str, str]:
+        """Their structural hashes: see `structure_of`."""
+        return {name: structure_of(each) for name, each in self.by_name.items()}
+
+    def twins(self, function: str) -> tuple[str, ...]:
+        """Return the names of the other functions of the same structure."""
+        return tuple(
+            name
+            for name, structure in self.structures.items()
+            if structure == self.structures[function] and name != function
+        )
+
+    def states(
+        self,
+        function: str,
+        schedules: Sequence[Schedule],
+        replays: Replays,
+        target: tvm.target.Target,
+        check: Callable[[], None],
+    ) -> list[Replayed]:
+        """Return a function before its schedule, and after each primitive of it.
+
+        Parameters
+        ----------
+        schedules
+            Those of all functions.
+        check
+            Called before each primitive that has to be applied; may raise to cancel.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such function, or TVM cannot schedule it.
+        """
+        if function not in self.by_name:
+            names = tuple(sorted(self.by_name))
+            raise LowerscopeError(
+                f"there is no TensorIR function {function!r} to schedule",
+                where="schedule",
+                todo=f"Choose one of {', '.join(names)}"
+                if names
+                else "Legalise the operators of the module, so that there are some",
+                choices=names,
+            )
+        schedule = schedule_for(schedules, function, self.structures[function])
+        primitives = () if schedule is None else schedule.primitives
+        return replays.replay(function, self.by_name[function], target, primitives, check)

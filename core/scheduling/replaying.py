@@ -1,0 +1,221 @@
+"""The primitives of a schedule, applied to a function one after the other.
+
+What a function is after each of them is kept: one primitive more costs a copy and a call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import tvm
+from tvm import s_tir, tirx
+
+from lowerscope.core.errors import LowerscopeError, last_line
+from lowerscope.core.records import TextRecord
+from lowerscope.core.rendering.script import tensorir_text
+from lowerscope.core.rendering.tensorir_parts import Part, parts_of
+from lowerscope.core.schedule_records import BufferNode, LoopNode, ScheduleStep
+from lowerscope.core.schedules import Primitive
+from lowerscope.core.scheduling.applying import apply
+from lowerscope.core.scheduling.code import Code, call_of
+from lowerscope.core.scheduling.failures import REFUSED, StepFailed
+from lowerscope.core.scheduling.references import Outputs, references
+from lowerscope.core.scheduling.titles import title_unresolved
+from lowerscope.core.scheduling.tree import buffers_of, loop_tree
+
+KEPT = 1024
+"""So many functions after some primitives are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """A function after some primitives of its schedule.
+
+    Attributes
+    ----------
+    name
+        Of the function.
+    base
+        The function before all of them.
+    sch
+        The schedule, on a module that holds the function alone. It is copied to go on, and never
+        changed.
+    number
+        Its own among all that were made.
+    outputs
+        What the primitives have given back, by their ids.
+    absent
+        Why a primitive has given nothing back, by its id: ``"is off"``.
+    steps
+        A record of each primitive.
+    code
+        Those that were applied, as Python.
+    """
+
+    name: str
+    base: tirx.PrimFunc
+    sch: s_tir.Schedule
+    number: int
+    outputs: Outputs
+    absent: Mapping[str, str]
+    steps: tuple[ScheduleStep, ...]
+    code: Code
+
+    @cached_property
+    def function(self) -> tirx.PrimFunc:
+        """The function as it is now."""
+        return self.sch.mod[self.name]
+
+    @cached_property
+    def script(self) -> TextRecord:
+        """Its script."""
+        return tensorir_text(self.name, self.function, self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
+        return parts_of(self.name, self.function)
+
+    @cached_property
+    def tree(self) -> tuple[LoopNode, ...]:
+        """Its loops and blocks."""
+        named = references(self.sch, self.outputs)
+        return loop_tree(self._parts, self.script, named)
+
+    @cached_property
+    def buffers(self) -> tuple[BufferNode, ...]:
+        """Its buffers."""
+        return buffers_of(self.function, self._parts, self.script)
+
+
+class Replays:
+    """Functions after the first primitives of schedules, the least recently used go first.
+
+    Parameters
+    ----------
+    limit
+        How many of them are kept.
+    """
+
+    def __init__(self, limit: int = KEPT) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[Any, ...], Replayed] = OrderedDict()
+        self._numbers = itertools.count()
+        self._lock = threading.RLock()
+
+    def replay(
+        self,
+        name: str,
+        function: tirx.PrimFunc,
+        target: tvm.target.Target,
+        primitives: Sequence[Primitive],
+        check: Callable[[], None] = lambda: None,
+    ) -> list[Replayed]:
+        """Return a function before the first primitive, and after each of them.
+
+        A primitive that cannot be applied changes nothing, and its step says why.
+
+        Parameters
+        ----------
+        check
+            Called before each primitive that has to be applied; may raise to cancel.
+
+        Raises
+        ------
+        LowerscopeError
+            If the function is none that TVM can schedule.
+        """
+        with self._lock:
+            key: tuple[Any, ...] = (function.__chandle__(), name, str(target))
+            states = [self._keep(key, lambda: self._start(name, function))]
+            for primitive in primitives:
+                last = states[-1]
+
+                def make(last: Replayed = last, primitive: Primitive = primitive) -> Replayed:
+                    check()
+                    return self._after(last, primitive, target)
+
+                states.append(self._keep((last.number, primitive), make))
+            return states
+
+    def _keep(self, key: tuple[Any, ...], make: Callable[[], Replayed]) -> Replayed:
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = make()
+            while len(self._kept) > self._limit:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return found
+
+    def _start(self, name: str, function: tirx.PrimFunc) -> Replayed:
+        try:
+            sch = s_tir.Schedule(tvm.IRModule({name: function}))
+            sch.work_on(name)
+        except REFUSED as error:
+            raise LowerscopeError(
+                f"TVM cannot schedule it: {last_line(error)}",
+                where=name,
+                todo="Choose a function with blocks, such as LegalizeOps makes",
+            ) from error
+        return Replayed(name, function, sch, next(self._numbers), {}, {}, (), Code())
+
+    def _after(self, state: Replayed, primitive: Primitive, target: tvm.target.Target) -> Replayed:
+        began = time.perf_counter()
+        outputs, absent, code = state.outputs, dict(state.absent), state.code
+        sch, error = state.sch, None
+        if not primitive.on:
+            absent[primitive.id] = "is off"
+            title, call = _title(primitive), call_of(primitive)
+            code = code.without(f"off: {call}")
+        else:
+            try:
+                sch, outputs, title, code = _applied(state, primitive, target)
+                call = code.last
+            except StepFailed as failed:
+                error = failed.error
+                absent[primitive.id] = "could not be applied"
+                title, call = _title(primitive), call_of(primitive)
+                code = code.without(f"could not be applied: {call}")
+        step = ScheduleStep(
+            id=primitive.id,
+            title=title,
+            code=call,
+            status="off" if not primitive.on else "done" if error is None else "failed",
+            error=error,
+            milliseconds=(time.perf_counter() - began) * 1000,
+        )
+        return Replayed(
+            state.name,
+            state.base,
+            sch,
+            next(self._numbers),
+            outputs,
+            absent,
+            (*state.steps, step),
+            code,
+        )
+
+
+def _applied(
+    state: Replayed, primitive: Primitive, target: tvm.target.Target
+) -> tuple[s_tir.Schedule, Outputs, str, Code]:
+    sch = state.sch.copy()
+    code, variables = state.code.fetching(primitive, sch)
+    applied = apply(sch, primitive, state.outputs, target, absent=state.absent)
+    outputs = {**state.outputs, primitive.id: applied.outputs}
+    code = code.after(primitive, variables, applied.sch, applied.outputs)
+    return applied.sch, outputs, applied.title, code
+
+
+def _title(primitive: Primitive) -> str:
+    try:
+        return title_unresolved(primitive)
+    except StepFailed:
+        return primitive.name
