@@ -89,10 +89,10 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
 
 
 def _changed(before: Replayed, after: Replayed) -> tuple[int, ...]:
-    """Return the lines of a script, from 1, that are not in the one before."""
+    """Return the lines of a script, from 1, that are not in the one before, however indented."""
     if before.sch is after.sch:
         return ()
-    old, new = before.script.text.split("\n"), after.script.text.split("\n")
+    old, new = ([line.strip() for line in each.script.text.split("\n")] for each in (before, after))
     same = {
         second + offset
         for _, second, length in matching_lines(old, new)
