@@ -115,14 +115,14 @@ class Graphs:
             Command(
                 "collapse-all",
                 menu,
-                tr("&Collapse all modules"),
+                tr("&Collapse all modules and fused functions"),
                 of_page(lambda page: page.collapse_all()),
                 separated=True,
             ),
             Command(
                 "expand-all",
                 menu,
-                tr("&Expand all modules"),
+                tr("&Expand all modules and fused functions"),
                 of_page(lambda page: page.expand_all()),
             ),
             Command(

@@ -16,21 +16,28 @@ TITLE_BAR = 26.0
 """Height, in pixels, of the bar with chevron and title at the top of a `Region` that has an id: the
 layout keeps it free of boxes. (The title of a region without one is in its bottom left corner.)"""
 
+GROUPS = frozenset(("group", "fused"))
+"""The kinds of boxes that can be expanded."""
+
 CHEVRON = 16.0
-"""Width, in pixels, that a box of kind ``group`` has besides, left of its words."""
+"""Width, in pixels, that a box of one of the `GROUPS` has besides, left of its words."""
 
 FITS = (420.0, 560.0)
 """Width and height, in pixels, of a pane with a graph in a window as it opens."""
+
+WHOLE = (1e9, 1e9)
+"""Width and height of a picture that everything fits: modules and fused functions are expanded."""
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True):
     """A node as it is drawn: a rectangle with its top left corner at ``x``, ``y``.
 
-    ``kind`` is ``input``, ``constant``, ``call``, ``output``, or ``group`` for a module that is
+    ``kind`` is ``input``, ``constant``, ``call``, ``output``; ``group`` for a module that is
     collapsed into one box: its id is that of the module, ``module:layer1``, and ``members`` are the
-    ids of what is inside; of another box, those of what has no box of its own: weights and
-    scalars, and the bindings of a fused group or of a branch. ``strategy`` as in `FxNode`, or
-    empty; of a group, the one that all of its members have.
+    ids of what is inside; or ``fused`` for the call of a fused function that can be looked into.
+    Of these and other boxes, ``members`` are what has no box of its own: weights and scalars, and
+    the bindings of a fused group or of a branch. ``strategy`` as in `FxNode`, or empty; of a group,
+    the one that all of its members have.
 
     Passes use names anew, so the id of a box at a step may be that of another binding elsewhere.
     There, ``origins`` are the bindings of the lowered module that became the box, none for what a
@@ -101,8 +108,9 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
 class Region(msgspec.Struct, frozen=True, kw_only=True):
     """A frame around boxes that belong together.
 
-    ``id`` is that of a module that is expanded, ``module:layer1``, which can be collapsed; it is
-    empty for a data-flow block. Outer frames come first.
+    ``id`` is that of a module that is expanded, ``module:layer1``, or that of the box of a fused
+    function; both can be collapsed. It is empty for a data-flow block. Outer frames come first.
+    ``origins`` are those of the box of a fused function.
     """
 
     title: str
@@ -111,13 +119,14 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     width: float
     height: float
     id: str = ""
+    origins: tuple[str, ...] = ()
 
 
 class GraphRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A graph with its layout; the top left corner is at 0, 0.
 
-    ``expanded`` are the ids of the modules that are expanded, outer ones first, and
-    ``collapsible`` whether there are modules at all.
+    ``expanded`` are the ids of the modules and calls that are expanded, outer ones first, and
+    ``collapsible`` whether there are such at all.
     """
 
     boxes: tuple[Box, ...]

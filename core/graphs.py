@@ -11,6 +11,7 @@ from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.lowering.translator import LoweredModel
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.relax_bindings import relax_functions
+from lowerscope.core.rendering.fused_groups import FusedGroup, groups_in, is_group
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.hierarchy import Opening
@@ -61,9 +62,38 @@ def draw_graph(
         return relax_graph(module, metrics, check, paths=paths, kinds=kinds, opening=opening)
     matches = stages.origins_at(moment)
     paths, origins = _paths_at(paths, matches), with_ends(matches, stages.module)
+    fused = groups_before(stages, moment)
     return relax_graph(
-        module, metrics, check, paths=paths, kinds=kinds, opening=opening, origins=origins
+        module,
+        metrics,
+        check,
+        paths=paths,
+        kinds=kinds,
+        opening=opening,
+        origins=origins,
+        fused=fused,
     )
+
+
+def groups_before(stages: Stages, moment: Moment) -> Mapping[str, FusedGroup]:
+    """Return the groups that were in the module before a moment, by name, each as it was last.
+
+    ``FuseTIR`` gives a TensorIR function the name of the group that it was.
+    """
+    if moment.clock == "translate":
+        return {}
+    transformed = stages.transformed
+    runs = transformed.runs
+    last = moment.index if moment.clock == "passes" else len(runs)
+    found: dict[str, FusedGroup] = {}
+    for number in range(last, 0, -1):
+        run = runs[number - 1]
+        if run.depth > 0 or run.after is None or run.after.same_as(run.before):
+            continue
+        if any(is_group(function) for _, function in relax_functions(run.after)):
+            there = groups_in(run.after, transformed.origins(number))
+            found = {**there, **found}
+    return found
 
 
 def with_ends(origins: Matches, lowered: IRModule) -> Matches:

@@ -64,7 +64,7 @@ class DetailsView(Pane):
         entity = chosen[-1]
         linked = self._workspace.linked_to(entity)
         known = facts_of(snapshot, entity, linked, self._workspace.function_at_step(entity))
-        self._facts = (*known, *run_facts(self._workspace.run_record, entity))
+        self._facts = (*known, *run_facts(self._workspace.run_record, (entity,)))
         self.set_context(name_of(entity))
         self._show_facts(self._facts)
         tensor = tensor_of(entity, linked)

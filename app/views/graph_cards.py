@@ -13,7 +13,7 @@ from lowerscope.app.views.descriptions import (
     names_of,
 )
 from lowerscope.app.views.formats import STRATEGY_NAMES
-from lowerscope.app.views.node_figures import run_facts
+from lowerscope.app.views.node_figures import measured_in, run_facts
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.graph_records import Box, Region
@@ -29,15 +29,12 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
     """Return what the card of `box` says."""
     snapshot = workspace.snapshot
     if box.kind == "group" or snapshot is None:
-        members = box.members if box.kind == "group" else ()
-        # A run knows nothing of what is there at a step.
-        record = workspace.run_record if box.origins is None else None
-        measured = run_facts(record, box.id, members)
+        measured = run_facts(workspace.run_record, measured_in(box))
         return CardText(box.title, (*_group_facts(box), *measured))
     node = find_node(snapshot, box.id)
     if node is not None:
         code = "" if node.line is None else node.line.text.strip()
-        facts = (*_given(_node_facts(node)), *run_facts(workspace.run_record, box.id))
+        facts = (*_given(_node_facts(node)), *run_facts(workspace.run_record, (box.id,)))
         return CardText(f"{node.name} · {node.label}", facts, code)
     linked = workspace.linked_to(*box.entities)
     # What is linked to a function is linked to one after the passes: not to that of a step.
@@ -50,14 +47,16 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
         ("functions", names_of(functions)),
     ]
-    measured = run_facts(workspace.run_record, box.id) if box.origins is None else ()
+    measured = run_facts(workspace.run_record, measured_in(box))
     facts = (*_given(described), *measured)
     return CardText(box.title, facts, _binding_text(snapshot, box.entities))
 
 
 def frame_text(region: Region) -> CardText:
-    """Return what the card of the frame of an expanded module says."""
-    return CardText(region.title, (("module", module_path(region.id)),))
+    """Return what the card of the frame of an expanded module, or fused function, says."""
+    if region.id.startswith("module:"):
+        return CardText(region.title, (("module", module_path(region.id)),))
+    return CardText(region.title, (("holds", names_of(region.origins, most=6)),))
 
 
 def module_path(entity: str) -> str:

@@ -57,7 +57,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     if canvas.is_frame(name):
         around = name
     if around:
-        text = tr("Collapse {0}\t-").format(name_of(page.entities_of(around)[0]))
+        text = tr("Collapse {0}\t-").format(page.name_of(around))
         deeds[menu.addAction(text)] = partial(page.collapse, around)
     if page.graph != "fx":
         return

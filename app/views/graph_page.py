@@ -9,6 +9,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
+from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.graph_cards import card_text, frame_text
 from lowerscope.app.views.graph_menu import open_menu
 from lowerscope.app.views.node_figures import figures_of, why_no_figures
@@ -18,19 +19,18 @@ from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.graph_records import Box, GraphName, GraphRecord
+from lowerscope.core.graph_records import WHOLE, Box, GraphName, GraphRecord, Region
 from lowerscope.core.step_records import Moment
 
 EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 NOTHING = GraphRecord(boxes=(), edges=(), width=0, height=0)
-WHOLE = (1e9, 1e9)
-"""Width and height of a picture that every module fits when it is expanded."""
 
 
 class GraphPage(QWidget):
-    """A canvas that shows one graph of the snapshot, with some modules expanded.
+    """A canvas that shows one graph of the snapshot, with some of its groups expanded.
 
-    Which ones is kept while the same source is shown, whatever is changed of its recipe.
+    These are modules and fused functions. Which ones is kept while the same source is shown,
+    whatever is changed of its recipe.
 
     Parameters
     ----------
@@ -62,6 +62,7 @@ class GraphPage(QWidget):
         self.workspace = workspace
         self._record: GraphRecord | None = None
         self._boxes: dict[str, Box] = {}
+        self._frames: dict[str, Region] = {}
         self._box_of: dict[str, list[str]] = {}
         self._title = ""
         # What is expanded, or None for the level that fits this size.
@@ -126,28 +127,28 @@ class GraphPage(QWidget):
 
     @property
     def is_collapsible(self) -> bool:
-        """Whether the graph has modules that can be collapsed or expanded."""
+        """Whether the graph has modules or fused functions that can be collapsed or expanded."""
         return self._record is not None and self._record.collapsible
 
     def expand(self, entity: str) -> None:
-        """Look into a module; what was expanded in it before is again."""
+        """Look into a module or a fused function; what was expanded in it before is again."""
         self._show_level((*self._now_expanded(), entity), anchor=entity)
 
     def collapse(self, entity: str) -> None:
-        """Show a module as one box."""
+        """Show a module or a fused function as one box."""
         rest = tuple(each for each in self._now_expanded() if each != entity)
         self._show_level(rest, anchor=entity)
 
     def collapse_all(self) -> None:
-        """Show every module as one box."""
+        """Show every module and every fused function as one box."""
         self._show_level(())
 
     def expand_all(self) -> None:
-        """Look into every module."""
+        """Look into every module and every fused function."""
         self._show_level(None, WHOLE)
 
     def show_fitting_level(self) -> None:
-        """Expand as much as can be read in this size."""
+        """Expand as many modules as can be read in this size."""
         size = self.canvas.viewport().size()
         self._show_level(None, (float(size.width()), float(size.height())))
 
@@ -196,6 +197,7 @@ class GraphPage(QWidget):
         self._is_other_level = False
         self._record, self._title = record, title
         self._boxes = {box.id: box for box in (record or NOTHING).boxes}
+        self._frames = {region.id: region for region in (record or NOTHING).regions if region.id}
         self._box_of = {}
         for box in self._boxes.values():
             for entity in (*box.entities, *box.members):
@@ -208,9 +210,7 @@ class GraphPage(QWidget):
         self._mark(reveal=not anchor)
 
     def _show_figures(self) -> None:
-        # Of a step of the passes, a run knows nothing.
-        known = self.graph == "fx" or self._moment is None
-        record = self.workspace.run_record if known else None
+        record = self.workspace.run_record
         self.canvas.set_figures(figures_of(record, self._boxes.values()))
 
     def why_not(self, colouring: Colouring) -> str:
@@ -218,7 +218,7 @@ class GraphPage(QWidget):
         if self.canvas.has_figures(colouring):
             return ""
         why = why_no_figures(self.workspace.run_record, colouring)
-        return why or self.tr("What is shown here was not measured: go to the module as a whole")
+        return why or self.tr("Nothing that is shown here is a call of the run")
 
     def _mark(self, reveal: bool) -> None:
         self._is_stale = not self.isVisible()
@@ -244,7 +244,14 @@ class GraphPage(QWidget):
         if name.startswith("module:"):
             # The second group of a module is the same module.
             return (name.partition("#")[0],)
-        return self._boxes[name].entities if name in self._boxes else (name,)
+        if name in self._boxes:
+            return self._boxes[name].entities
+        frame = self._frames.get(name)
+        return (name,) if frame is None else frame.origins
+
+    def name_of(self, name: str) -> str:
+        """Return what a box or a frame is called."""
+        return name_of(name.partition("#")[0] if name.startswith("module:") else name)
 
     def meant(self, name: str) -> tuple[str, ...]:
         """Return the FX nodes that a menu on a box or frame is about.
@@ -263,8 +270,7 @@ class GraphPage(QWidget):
         box = self._boxes.get(name)
         if box is not None:
             return card_text(self.workspace, box)
-        regions = () if self._record is None else self._record.regions
-        return next((frame_text(region) for region in regions if region.id == name), None)
+        return frame_text(self._frames[name]) if name in self._frames else None
 
     def _select(self, name: str, modifiers: Qt.KeyboardModifier) -> None:
         entities, extend = self.entities_of(name), bool(modifiers & EXTENDING)

@@ -19,13 +19,17 @@ _STEPS = 15
 
 
 def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colouring, CanvasFigures]:
-    """Return the times and the errors of boxes, as far as a run has shown them."""
+    """Return the times and the errors of boxes, as far as a run has shown them, or why not."""
     if record is None:
         return {}
     runs = {each.id: each for each in record.nodes}
     shown = {box.id: _runs_of(box, runs) for box in boxes}
     found: dict[Colouring, CanvasFigures] = {"time": _times(record, shown), "error": _errors(shown)}
-    return {colouring: figures for colouring, figures in found.items() if figures.shades}
+    for colouring, figures in found.items():
+        if not figures.shades:
+            why = why_no_figures(record, colouring) or _tr("no call of the run is shown here")
+            found[colouring] = CanvasFigures(legend=(("none", why),))
+    return found
 
 
 def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
@@ -41,19 +45,28 @@ def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
     return next((each.reason for each in record.nodes if each.reason), "")
 
 
-def run_facts(record: RunRecord | None, entity: str, members: Sequence[str] = ()) -> Facts:
-    """Return time and error of a node or binding, or of the members of a group, as facts."""
+def run_facts(record: RunRecord | None, members: Sequence[str]) -> Facts:
+    """Return time and error of some nodes or bindings together, as facts."""
     if record is None:
         return ()
-    runs = [each for each in record.nodes if each.id in (members or (entity,))]
+    runs = [each for each in record.nodes if each.id in members]
     time, error = _time_text(record, runs), _error_text(runs)
     return tuple((label, text) for label, text in (("time", time), ("error", error)) if text)
 
 
+def measured_in(box: Box) -> tuple[str, ...]:
+    """Return the nodes or bindings, as they were lowered, whose times and errors a box has.
+
+    At a step, these are what became the box: the run tells of the calls that they became in turn.
+    """
+    if box.kind == "group":
+        return box.members
+    # As it was lowered, the members of a box are weights and scalars.
+    return (box.id,) if box.origins is None else (*box.origins, *box.members)
+
+
 def _runs_of(box: Box, runs: Mapping[str, NodeRun]) -> list[NodeRun]:
-    # The members of other boxes are weights and scalars.
-    members = box.members if box.kind == "group" else (box.id,)
-    return [runs[each] for each in members if each in runs]
+    return [runs[each] for each in measured_in(box) if each in runs]
 
 
 def _milliseconds(record: RunRecord, runs: Iterable[NodeRun]) -> float | None:

@@ -26,10 +26,6 @@ class RelaxView(Pane):
         self.builder = FetchedPage(workspace, "builder", self.tr("Builder program"), self.set_busy)
         self.add_page("script", self.tr("Script"), self.script)
         self.add_page("builder", self.tr("Builder"), self.builder)
-        self.after = FetchedPage(
-            workspace, "script", self.tr("Relax script after the passes"), self.set_busy
-        )
-        self.add_page("after", self.tr("After passes"), self.after)
         self.bytecode = CompiledPage(workspace, "bytecode", self.tr("Bytecode"), self.set_busy)
         self.add_page("bytecode", self.tr("Bytecode"), self.bytecode)
         self.set_current("script")
@@ -42,7 +38,6 @@ class RelaxView(Pane):
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
         self.builder.show_nothing()
-        self.after.show_nothing()
         self.bytecode.show_nothing()
         if snapshot is None:
             self.graph.show_nothing()
@@ -53,7 +48,6 @@ class RelaxView(Pane):
         self.script.show_text(snapshot.relax)
         self.builder.show_text_of("", self._workspace.stepping.moment)
         if any(each.id == "relax:main" for each in snapshot.functions):
-            self.after.show_text_of("main")
             self.bytecode.show_text_of("main")
         self._show_context()
 
@@ -70,7 +64,6 @@ class RelaxView(Pane):
         self.graph.show_selection()
         self.script.show_selection()
         self.builder.script.show_selection()
-        self.after.script.show_selection()
         self.bytecode.script.show_selection()
 
     def _show_context(self) -> None:

@@ -73,4 +73,5 @@ def present(nodes: Iterable[CanvasNode], colouring: Colouring) -> set[str]:
     """The strategies or kinds that at least one node has."""
     if colouring == "strategy":
         return {node.strategy for node in nodes if node.strategy}
-    return {node.role for node in nodes}
+    # What is fused is a call, of the colour of calls.
+    return {"call" if node.role == "fused" else node.role for node in nodes}

@@ -169,7 +169,8 @@ class CanvasDrawing(PanningArea):
 
     def has_figures(self, colouring: Colouring) -> bool:
         """Whether there are figures that a colouring would show."""
-        return colouring in self._figures
+        figures = self._figures.get(colouring)
+        return figures is not None and bool(figures.shades)
 
     def _shown_figures(self) -> CanvasFigures:
         return self._figures.get(self._colouring, CanvasFigures())
@@ -309,17 +310,21 @@ class CanvasDrawing(PanningArea):
         size = self.zoom_control.sizeHint()
         right, bottom = area.width() - size.width() - _GAP, area.height() - size.height() - _GAP
         self.zoom_control.setGeometry(right, bottom, size.width(), size.height())
-        middle = bottom + (size.height() - self.legend.height()) // 2
-        self.legend.move(_GAP, middle)
-        # Where there is no room for both, the buttons are worth more.
-        self.legend.setVisible(bool(self.legend.words()) and _GAP + self.legend.width() < right)
+        legend = self.legend.sizeHint()
+        middle = bottom + (size.height() - legend.height()) // 2
+        # Where there is no room beside the buttons, it stands above them.
+        beside = _GAP + legend.width() < right
+        at = middle if beside else bottom - legend.height() - 4
+        room = area.width() - 2 * _GAP
+        self.legend.setGeometry(_GAP, at, min(legend.width(), room), legend.height())
+        self.legend.setVisible(bool(self.legend.words()))
         seen = self.view.to_graph_area(QRectF(area))
         is_larger = not seen.adjusted(-1, -1, 1, 1).contains(self._index.bounds())
         self.minimap.setVisible(self._minimap_fits(is_larger))
         map_size = self.minimap.sizeHint()
         self.minimap.setGeometry(
             area.width() - map_size.width() - _GAP,
-            bottom - map_size.height() - _GAP,
+            (bottom if beside else at) - map_size.height() - _GAP,
             map_size.width(),
             map_size.height(),
         )

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+GROUPS = frozenset(("group", "fused"))
+"""The roles of nodes that stand for several, and can be expanded."""
+
 
 @dataclass(frozen=True)
 class CanvasNode:
@@ -18,8 +21,8 @@ class CanvasNode:
     badge : str
         Two or three letters at the right, in the strategy's colour.
     role : str
-        ``"input"``, ``"constant"``, ``"call"``, ``"output"``, or ``"group"`` for one that stands
-        for several and can be expanded.
+        ``"input"``, ``"constant"``, ``"call"``, ``"output"``; or one of the `GROUPS`: ``"group"``,
+        or ``"fused"`` for a call that stands for several.
     strategy : str
         ``"high-level"``, ``"te"``, ``"library"`` or ``""``: the colour of bar and badge. Or, in a
         difference, ``"added"``, ``"removed"`` or ``"changed"``: that of the ground as well.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF
 
-from lowerscope.app.widgets.canvas_graph import CanvasGraph, CanvasPort, CanvasRegion
+from lowerscope.app.widgets.canvas_graph import GROUPS, CanvasGraph, CanvasPort, CanvasRegion
 
 #: Height of the bar at the top of a frame that can be collapsed.
 TITLE_BAR = 26.0
@@ -85,7 +85,7 @@ class GraphIndex:
         """Whether a chevron is at a place: of a group, or of a frame."""
         group, frame = self.at(point), self.bar_at(point)
         if group:
-            is_group = self.nodes[group].role == "group"
+            is_group = self.nodes[group].role in GROUPS
             return is_group and chevron(self.rects[group]).contains(point)
         return bool(frame) and chevron(title_bar(self.frames[frame])).contains(point)
 

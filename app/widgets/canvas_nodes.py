@@ -19,7 +19,7 @@ from lowerscope.app.widgets.canvas_colours import (
     status_ground,
 )
 from lowerscope.app.widgets.canvas_frames import TEXT_SCALE, paint_chevron
-from lowerscope.app.widgets.canvas_graph import CanvasNode, CanvasShade
+from lowerscope.app.widgets.canvas_graph import GROUPS, CanvasNode, CanvasShade
 from lowerscope.app.widgets.canvas_index import CHEVRON, GraphIndex, chevron
 from lowerscope.app.widgets.typefaces import ui_font
 
@@ -196,7 +196,7 @@ class NodePainter:
         outline = rect.adjusted(inset, inset, -inset, -inset)
         painter.setBrush(QColor(ground))
         painter.setPen(pen)
-        if node.role == "group":
+        if node.role in GROUPS:
             # As a pile of cards: there is more behind it.
             painter.drawRoundedRect(outline.translated(3, 3), RADIUS, RADIUS)
         painter.drawRoundedRect(outline, RADIUS, RADIUS)
@@ -215,7 +215,7 @@ class NodePainter:
         theme = current()
         title, subtitle = self._words_of(node)
         left = rect.left() + _left(node)
-        if node.role == "group":
+        if node.role in GROUPS:
             paint_chevron(painter, chevron(rect), is_open=False)
         # Capitals are 0.727 em high: their middle, not the line's, is put in the middle.
         middle = rect.center().y()
@@ -234,8 +234,9 @@ class NodePainter:
             painter.setFont(self._badge)
             painter.setPen(self._badge_colour(node, colour))
             width = self._badge_width(badge)
-            at = QPointF(rect.right() - _RIGHT - width, round(middle + _BADGE_PIXELS * _CAPITAL))
-            painter.drawText(at, badge)
+            # A figure is wider than letters: beside the title it leaves the other line its room.
+            line = base if self._colouring in FIGURES else middle + _BADGE_PIXELS * _CAPITAL
+            painter.drawText(QPointF(rect.right() - _RIGHT - width, round(line)), badge)
 
     def _badge_of(self, node: CanvasNode) -> str:
         """The figure of a node where these are shown; else its badge."""
@@ -261,12 +262,12 @@ class NodePainter:
         if words is None:
             room = self._index.rects[node.id].width() - _left(node) - _RIGHT
             badge = self._badge_of(node)
-            if badge:
-                room -= self._badge_width(badge) + 6
+            beside = room - self._badge_width(badge) - 6 if badge else room
+            below = room if self._colouring in FIGURES else beside
             right = Qt.TextElideMode.ElideRight
             words = (
-                self._title_metrics.elidedText(node.title, right, room),
-                self._subtitle_metrics.elidedText(node.subtitle, right, room),
+                self._title_metrics.elidedText(node.title, right, beside),
+                self._subtitle_metrics.elidedText(node.subtitle, right, below),
             )
             self._words[node.id] = words
         return words
@@ -279,7 +280,7 @@ def sides(rect: QRectF) -> list[QLineF]:
 
 
 def _left(node: CanvasNode) -> float:
-    return _LEFT + (CHEVRON if node.role == "group" else 0.0)
+    return _LEFT + (CHEVRON if node.role in GROUPS else 0.0)
 
 
 def _cosmetic(colour: str, width: float) -> QPen:

@@ -130,5 +130,7 @@ class Legend(QWidget):
             else:
                 painter.fillRect(bar, QColor(legend_colour(colours, key, self._colouring)))
             painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(x + 8, base), word)
+            room = self.width() - x - 8
+            shown = metrics.elidedText(word, Qt.TextElideMode.ElideRight, room)
+            painter.drawText(QPointF(x + 8, base), shown)
             x += metrics.horizontalAdvance(word) + 20

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.widgets.canvas_drawing import CanvasDrawing
 from lowerscope.app.widgets.canvas_graph import (
+    GROUPS,
     CanvasEdge,
     CanvasGraph,
     CanvasNode,
@@ -206,7 +207,7 @@ class GraphCanvas(CanvasDrawing):
 
     def is_group(self, name: str) -> bool:
         """Whether this is a node that can be expanded."""
-        return name in self._index.nodes and self._index.nodes[name].role == "group"
+        return name in self._index.nodes and self._index.nodes[name].role in GROUPS
 
     def is_frame(self, name: str) -> bool:
         """Whether this is a frame that can be collapsed."""

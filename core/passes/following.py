@@ -64,7 +64,8 @@ def follow(
             name = run.name.removeprefix("relax.")
             known = {function for function, _ in relax_functions(run.before)}
             matches = match_bindings(run.before, run.after, walked)
-            after = compose(became, matches)
+            in_main = _in_main(compose(in_main, matches))
+            after = _own_calls(compose(became, matches), in_main)
             for entity, found in after.items():
                 if not found and became[entity]:
                     text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
@@ -75,7 +76,6 @@ def follow(
                     text = f"fused into {groups[0]} by {name}"
                     fates[entity] = Fate(text=text, step=run.step, gone=False)
             became = after
-            in_main = _in_main(compose(in_main, matches))
         yield Followed(became, dict(fates), in_main, matches)
 
 
@@ -94,6 +94,22 @@ def inverse(matches: Matches) -> Matches:
         for each in found:
             origins.setdefault(each, []).append(entity)
     return {entity: tuple(found) for entity, found in origins.items()}
+
+
+def _own_calls(became: Matches, in_main: Matches) -> Matches:
+    """Return `became` without other calls of a group that several calls share.
+
+    What is inside of a function belongs to all of its calls, where it is put into these; what
+    became that, to the one call that it became as well.
+    """
+    return {
+        entity: tuple(
+            each
+            for each in found
+            if not in_main[entity] or _function_of(each) != "main" or each in in_main[entity]
+        )
+        for entity, found in became.items()
+    }
 
 
 def _in_main(matches: Matches) -> Matches:

@@ -6,18 +6,25 @@ import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
-from lowerscope.core.graph_records import CHEVRON, Box, Edge, GraphRecord, Region
+from lowerscope.core.graph_records import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.collapsing import (
-    BoxText,
     Collapsed,
-    Flow,
     Frame,
     FrameItem,
     collapse,
     level_that_fits,
 )
 from lowerscope.core.rendering.collection import without_collection
-from lowerscope.core.rendering.hierarchy import Blocks, Modules, groups_in, hierarchy
+from lowerscope.core.rendering.hierarchy import (
+    FITTING,
+    Blocks,
+    Item,
+    Modules,
+    Opening,
+    groups_in,
+    hierarchy,
+)
 from lowerscope.core.rendering.layout import Enclosed, NodeSize, layout
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.scopes import EnclosedItem
@@ -62,17 +69,12 @@ def graph_record(
         What the boxes can be collapsed into.
     """
     boxes = [_cut(box, metrics) for box in boxes]
-    items = hierarchy([""] * len(boxes) if modules is None else modules.paths, blocks)
-    expanded: Set[str] = frozenset()
-    if modules is not None:
-        opening = modules.opening
-        expanded = (
-            level_that_fits(boxes, flows, items, opening.fits)
-            if opening.expanded is None
-            else frozenset(opening.expanded)
-        )
-    kinds, unit = ({}, "") if modules is None else (modules.kinds, modules.unit)
-    left = collapse(boxes, flows, items, expanded, kinds, unit)
+    if modules is None:
+        modules = Modules([""] * len(boxes), {}, FITTING)
+    items = hierarchy(modules.paths, blocks, modules.calls)
+    calls = {call.id: _cut(call, metrics) for call in modules.calls.values()}
+    expanded = _expanded(boxes, flows, items, modules.opening)
+    left = collapse(boxes, flows, items, expanded, modules.kinds, modules.unit, calls)
     widths = {box.id: _width(box, metrics) for box in left.boxes}
     stubs = with_stubs(left.boxes, left.flows, metrics.quiet_width)
     # Thousands of edges have few labels.
@@ -111,7 +113,15 @@ def graph_record(
         for flow, path in zip(stubs.flows, placed.edges, strict=True)
     )
     regions = tuple(
-        Region(title=frame.title, x=x, y=y, width=width, height=height, id=frame.id)
+        Region(
+            title=frame.title,
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            id=frame.id,
+            origins=(calls[frame.id].origins or ()) if frame.id in calls else (),
+        )
         for frame, (x, y, width, height) in zip(_frames_in(left.items), placed.frames, strict=True)
     )
     return GraphRecord(
@@ -126,8 +136,20 @@ def graph_record(
             for port in stubs.ports(box.id, box.x, box.y, box.width, box.height)
         ),
         expanded=tuple(region.id for region in regions if region.id),
-        collapsible=any(True for _ in groups_in(items)),
+        collapsible=any(box.kind == "fused" for box in boxes)
+        or any(True for _ in groups_in(items)),
     )
+
+
+def _expanded(
+    boxes: Sequence[BoxText], flows: Sequence[Flow], items: Sequence[Item], opening: Opening
+) -> Set[str]:
+    """Return the ids of the groups that are looked into."""
+    if opening.is_whole:
+        return {group.id for group in groups_in(items)}
+    if opening.expanded is None:
+        return level_that_fits(boxes, flows, items, opening.fits)
+    return frozenset(opening.expanded)
 
 
 def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
@@ -173,6 +195,6 @@ def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
 def _width(box: BoxText, metrics: TextMetrics) -> float:
     text = max(metrics.title_width(box.title), metrics.quiet_width(box.subtitle))
     wanted = _LEFT + text + (_STRATEGY if box.strategy else _RIGHT)
-    wanted += CHEVRON if box.kind == "group" else 0.0
+    wanted += CHEVRON if box.kind in GROUPS else 0.0
     # An even number of pixels, so that the middle, where edges meet the box, is a whole one.
     return max(_LEAST_WIDTH, 2.0 * math.ceil(wanted / 2))

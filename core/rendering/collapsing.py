@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.hierarchy import Block, Group, Item, groups_in
-
-
-@dataclass(frozen=True, slots=True)
-class BoxText:
-    """A box before it has a place; the fields are those of `graph_records.Box`."""
-
-    id: str
-    title: str
-    subtitle: str
-    kind: str
-    strategy: str = ""
-    members: tuple[str, ...] = ()
-    origins: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """A value that flows from box to box, by their ids."""
-
-    source: str
-    target: str
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +50,7 @@ def collapse(
     expanded: Set[str],
     kinds: Mapping[str, str],
     unit: str = "nodes",
+    calls: Mapping[str, BoxText] = MappingProxyType({}),
 ) -> Collapsed:
     """Collapse all groups that are not in `expanded`.
 
@@ -85,8 +66,10 @@ def collapse(
         The class of each module, by path.
     unit
         What the boxes are, in the plural.
+    calls
+        The boxes of the calls of fused functions, by the ids of the groups that these are.
     """
-    left = _Left(boxes, expanded, kinds, unit)
+    left = _Left(boxes, expanded, kinds, unit, calls)
     frames = left.add(items)
     labels: dict[tuple[str, str], dict[str, None]] = {}
     number = {box.id: index for index, box in enumerate(boxes)}
@@ -111,6 +94,7 @@ class _Left:
     expanded: Set[str]
     kinds: Mapping[str, str]
     unit: str
+    calls: Mapping[str, BoxText]
     boxes: list[BoxText] = field(default_factory=list)
     of: dict[int, int] = field(default_factory=dict)
 
@@ -124,7 +108,7 @@ class _Left:
             elif isinstance(item, Block):
                 result.append(Frame("", item.title, self.add(item.items)))
             elif item.id in self.expanded:
-                title = _named(item.title, self.kinds.get(item.path, ""))
+                title = _named(item.title, self._kind(item))
                 result.append(Frame(item.id, title, self.add(item.items)))
             else:
                 for box in item.boxes():
@@ -133,8 +117,15 @@ class _Left:
                 self.boxes.append(self._group_box(item))
         return tuple(result)
 
+    def _kind(self, group: Group) -> str:
+        call = self.calls.get(group.id)
+        # What is called, without the constants beside it.
+        return self.kinds.get(group.path, "") if call is None else call.subtitle.split(" · ")[0]
+
     def _group_box(self, group: Group) -> BoxText:
-        inside = [self.whole[box] for box in group.boxes()]
+        if group.id in self.calls:
+            return self.calls[group.id]
+        inside = list(self._inside(group))
         strategies = {box.strategy for box in inside} - {""}
         return BoxText(
             id=group.id,
@@ -144,6 +135,14 @@ class _Left:
             strategy=strategies.pop() if len(strategies) == 1 else "",
             members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
         )
+
+    def _inside(self, group: Group) -> Iterator[BoxText]:
+        """Yield what a module is made of: the call of a fused function counts as one."""
+        for item in group.items:
+            if isinstance(item, int):
+                yield self.whole[item]
+            elif isinstance(item, Group):
+                yield from (self.calls[item.id],) if item.id in self.calls else self._inside(item)
 
 
 def _held(box: BoxText) -> tuple[str, ...]:

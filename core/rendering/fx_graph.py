@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.records import FxNode
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.collapsing import BoxText, Flow
 from lowerscope.core.rendering.fx_labels import Label, NodeValue, Values, label_of, operator_name
 from lowerscope.core.rendering.hierarchy import FITTING, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from lowerscope.core.difference_records import NodeDifference, Status
 from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.collapsing import BoxText, Flow
 from lowerscope.core.rendering.line_matching import matching_lines
 from lowerscope.core.rendering.metrics import TextMetrics
 

@@ -1,5 +1,7 @@
 """The modules of a graph as groups of its boxes, which can be collapsed into one box each.
 
+So can what is inside of the call of a fused function, where that is looked into.
+
 A group is a run of boxes, in the order of the graph, that come from one module. As the order is
 one in which every box stands after those that it reads, a way that leaves a run never comes back
 to it: collapsed runs make no cycle, however they are nested. A module whose boxes have others
@@ -10,23 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
-from lowerscope.core.graph_records import FITS
+from lowerscope.core.graph_records import FITS, WHOLE
+from lowerscope.core.rendering.box_texts import BoxText
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A module in a graph.
+    """A module in a graph, or the call of a fused function.
 
     Attributes
     ----------
     id
         ``module:layer1``; where the module has several groups, the later ones end in ``#2``, ….
+        Of a call, the id of its box.
     title
-        The path from the module that it is inside of, ``#2`` included.
+        The path from the module that it is inside of, ``#2`` included; of a call, its name.
     path
-        Dotted path of the module.
+        Dotted path of the module; of a call, its id.
     depth
         How many groups it is inside of.
     items
@@ -79,9 +84,25 @@ class Blocks:
 class _Run:
     path: str
     items: list[int | _Run] = field(default_factory=list)
+    # The box of the call that these are inside of.
+    call: BoxText | None = None
+
+    def put(self, box: int, call: BoxText | None) -> None:
+        """Add a box, with its neighbours where it is inside of a call."""
+        before = self.items[-1] if self.items else box
+        if call is None:
+            self.items.append(box)
+        elif isinstance(before, _Run) and before.call is call:
+            before.items.append(box)
+        else:
+            self.items.append(_Run(call.id, [box], call))
 
 
-def hierarchy(paths: Sequence[str], blocks: Blocks | None = None) -> tuple[Item, ...]:
+def hierarchy(
+    paths: Sequence[str],
+    blocks: Blocks | None = None,
+    calls: Mapping[int, BoxText] = MappingProxyType({}),
+) -> tuple[Item, ...]:
     """Return the boxes of a graph, and its outermost groups and blocks, in order.
 
     A module with a single box is no group, and neither is one that another group is all of.
@@ -93,31 +114,39 @@ def hierarchy(paths: Sequence[str], blocks: Blocks | None = None) -> tuple[Item,
         those that it reads; empty for boxes outside of all modules.
     blocks
         What stands above what; groups are then made within the blocks that have a title.
+    calls
+        The box of the call that a box is inside of, by the number of the latter.
     """
     seen: dict[str, int] = {}
     if blocks is None:
-        return _groups(_runs(range(len(paths)), paths), 0, seen)
+        return _groups(_runs(range(len(paths)), paths, calls), 0, seen)
     inside: dict[int, list[int]] = {}
+    starts: dict[str, int] = {}
     for box, band in enumerate(blocks.bands):
-        inside.setdefault(band if band in blocks.titles else -1 - box, []).append(box)
+        around = calls.get(box)
+        loose = -1 - box if around is None else ~starts.setdefault(around.id, box)
+        inside.setdefault(band if band in blocks.titles else loose, []).append(box)
     result: list[Item] = []
+    nowhere = [""] * len(paths)
     for band, boxes in inside.items():
         if band < 0:
-            result.extend(boxes)
+            result.extend(_groups(_runs(boxes, nowhere, calls), 0, seen))
         else:
-            items = _groups(_runs(boxes, paths), 0, seen)
+            items = _groups(_runs(boxes, paths, calls), 0, seen)
             result.append(Block(blocks.titles[band], items))
     return tuple(result)
 
 
-def _runs(boxes: Iterable[int], paths: Sequence[str]) -> list[int | _Run]:
+def _runs(
+    boxes: Iterable[int], paths: Sequence[str], calls: Mapping[int, BoxText]
+) -> list[int | _Run]:
     """Return boxes, and the runs of those that come from one module, in order."""
     root = _Run("")
     open_runs = [root]
     last = ""
     for box in boxes:
         if paths[box] == last:
-            open_runs[-1].items.append(box)
+            open_runs[-1].put(box, calls.get(box))
             continue
         last = paths[box]
         names = paths[box].split(".") if paths[box] else []
@@ -134,7 +163,7 @@ def _runs(boxes: Iterable[int], paths: Sequence[str]) -> list[int | _Run]:
             run = _Run(prefix)
             open_runs[-1].items.append(run)
             open_runs.append(run)
-        open_runs[-1].items.append(box)
+        open_runs[-1].put(box, calls.get(box))
     return root.items
 
 
@@ -148,9 +177,13 @@ def _groups(
             result.append(item)
             continue
         inside = item.items
+        if item.call is not None:
+            boxes = _groups(inside, depth + 1, seen)
+            result.append(Group(item.call.id, item.call.title, item.call.id, depth, boxes))
+            continue
         while len(inside) == 1:
             only = inside[0]
-            if isinstance(only, int):
+            if isinstance(only, int) or only.call is not None:
                 break
             inside = only.items
         if len(inside) == 1:
@@ -181,7 +214,7 @@ def groups_in(items: Sequence[Item]) -> Iterator[Group]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Which modules are looked into.
+    """Which modules are looked into, and which fused functions: of these, none to fit a size.
 
     Attributes
     ----------
@@ -193,6 +226,11 @@ class Opening:
 
     expanded: tuple[str, ...] | None = None
     fits: tuple[float, float] = FITS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is looked into, fused functions too."""
+        return self.expanded is None and self.fits == WHOLE
 
 
 FITTING = Opening()
@@ -213,9 +251,13 @@ class Modules:
         Which are expanded.
     unit
         What the boxes are, in the plural.
+    calls
+        The box of the call of a fused function that a box is inside of, by the number of the
+        latter.
     """
 
     paths: Sequence[str]
     kinds: Mapping[str, str]
     opening: Opening
     unit: str = "nodes"
+    calls: Mapping[int, BoxText] = field(default_factory=dict)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from tvm import IRModule, ir, relax, tirx
+from tvm import IRModule, relax
 
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.passes.bindings import Matches
@@ -19,14 +19,20 @@ from lowerscope.core.relax_bindings import (
     entity_of,
     relax_functions,
 )
+from lowerscope.core.rendering.box_texts import BoxText, Flow, Inside, spread
 from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.collapsing import BoxText, Flow
+from lowerscope.core.rendering.fused_groups import FusedGroup, given_to, group_called
 from lowerscope.core.rendering.graph_difference import FunctionGraph
 from lowerscope.core.rendering.hierarchy import FITTING, Blocks, Modules, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.shapes import tensor_label
+from lowerscope.core.rendering.relax_labels import (
+    call_text,
+    constant_text,
+    dtype_of,
+    type_label,
+    used_in,
+)
 
-_INT_LITERAL = re.compile(r"T\.int(?:32|64)\((-?\d+)\)")
 _STRATEGIES = {"tir": "te", "ext": "library", "relax": ""}
 
 
@@ -39,11 +45,13 @@ def relax_graph(
     kinds: Mapping[str, str] = MappingProxyType({}),
     opening: Opening = FITTING,
     origins: Matches | None = None,
+    fused: Mapping[str, FusedGroup] = MappingProxyType({}),
 ) -> GraphRecord:
     """Lay out the data flow of a Relax function; the id of a box is that of its binding.
 
-    The call of a group that ``FuseOps`` has made is the box of all that the group holds. A binding
-    that only names what is returned is the box of the result; otherwise that box is
+    The call of a group that ``FuseOps`` has made is the box of all that the group holds, of the
+    kind ``fused``, which can be looked into; so is the call of what ``FuseTIR`` makes of a group. A
+    binding that only names what is returned is the box of the result; otherwise that box is
     ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is
     more than one block, or a binding outside of one, each data-flow block is a region.
 
@@ -62,15 +70,17 @@ def relax_graph(
     kinds
         The class of each of these modules, by path.
     opening
-        Which modules are expanded.
+        Which modules and calls are expanded.
     origins
         What each binding of a module at a step came from; ``None`` for the lowered module.
+    fused
+        The groups that the TensorIR functions of these names were.
     """
     functions = dict(relax_functions(module))
     if not functions:
         return graph_record([], [], metrics, check)
     name = function if function in functions else next(iter(functions))
-    graph = _FunctionGraph(module, name, functions[name])
+    graph = _FunctionGraph(module, name, functions[name], fused)
     return graph.record(metrics, check, paths, kinds, opening, origins)
 
 
@@ -92,16 +102,30 @@ def function_graph(module: IRModule, function: str, origins: Matches) -> Functio
 
 
 class _FunctionGraph:
-    """The boxes and flows of one function, gathered in the order of its bindings."""
+    """The boxes and flows of one function, gathered in the order of its bindings.
 
-    def __init__(self, module: IRModule, name: str, function: Any) -> None:
+    That of a group is looked at where it is called: its parameters are what they are given there.
+    """
+
+    def __init__(
+        self,
+        module: IRModule,
+        name: str,
+        function: Any,
+        fused: Mapping[str, FusedGroup] = MappingProxyType({}),
+        caller: _FunctionGraph | None = None,
+        given: Mapping[Any, Any] = MappingProxyType({}),
+    ) -> None:
         self._module = module
         self._name = name
+        self._fused = fused
+        self._given = given
         self._boxes: list[BoxText] = []
         self.flows: list[Flow] = []
         # What each variable stands for: the box that makes its value, and the label of that.
-        self._made_by: dict[Any, tuple[str, str]] = {}
-        self._weights: dict[Any, None] = {}
+        self._made_by: ChainMap[Any, tuple[str, str]] = ChainMap({})
+        # The ids of parameters that have no box.
+        self._weights: dict[Any, str] = {}
         inner = _inner_bindings(function)
         returned = function.body.body if isinstance(function.body, relax.SeqExpr) else function.body
         result = f"relax:{name}/return"
@@ -110,9 +134,15 @@ class _FunctionGraph:
         self._blocks_of_boxes: dict[str, tuple[int, bool]] = {}
         # What has no box of its own, by the box that it is in; for the last one, what is returned.
         self._inside: dict[str, list[str]] = {}
+        # The groups that are called, with what their parameters are there, by box.
+        self._calls: dict[str, tuple[FusedGroup, Mapping[Any, Any]]] = {}
         returned_as: list[str] = []
-        for parameter in self._inputs(function, returned):
-            self._add_parameter(parameter)
+        if caller is None:
+            for parameter in self._inputs(function, returned):
+                self._add_parameter(parameter)
+        else:
+            self._made_by = caller._made_by.new_child()
+            self._weights = caller._weights
         for bound in bound_in(name, function):
             variable, value = bound.binding.var, getattr(bound.binding, "value", None)
             if bound.binding in inner:
@@ -127,8 +157,12 @@ class _FunctionGraph:
                     returned_as.append(bound.id)
                     continue
             self._add_binding(bound)
-        self._add_result(result, returned)
-        self._inside.setdefault(result, []).extend(returned_as)
+        self.gives = [
+            self._made_by[each][0] for each in self._used_in(returned)[0] if each in self._made_by
+        ]
+        if caller is None:
+            self._add_result(result, returned)
+            self._inside.setdefault(result, []).extend(returned_as)
 
     def boxes(self, origins: Matches | None) -> list[BoxText]:
         """Return all boxes with what is inside of them: see `relax_graph` for `origins`."""
@@ -147,12 +181,62 @@ class _FunctionGraph:
         opening: Opening,
         origins: Matches | None,
     ) -> GraphRecord:
-        boxes = self.boxes(origins)
-        modules = Modules([paths.get(box.id, "") for box in boxes], kinds, opening, "bindings")
-        return graph_record(boxes, self.flows, metrics, check, self._blocks(), modules)
+        whole = [
+            replace(box, kind="fused") if box.id in self._calls else box
+            for box in self.boxes(origins)
+        ]
+        wanted = self._calls if opening.is_whole else opening.expanded or ()
+        calls = {box.id: box for box in whole if box.id in self._calls and box.id in wanted}
+        insides = {each: self._inside_of(box, origins) for each, box in calls.items()}
+        left = spread(whole, self.flows, insides)
+        # What is inside of a call is where the call is.
+        places = [around or box.id for box, around in zip(left.boxes, left.around, strict=True)]
+        modules = Modules(
+            paths=[paths.get(each, "") for each in places],
+            kinds=kinds,
+            opening=opening,
+            unit="bindings",
+            calls={index: calls[each] for index, each in enumerate(left.around) if each},
+        )
+        blocks = self._blocks(places)
+        return graph_record(left.boxes, left.flows, metrics, check, blocks, modules)
 
-    def _blocks(self) -> Blocks | None:
-        """Return the frames of data-flow blocks, where there is something outside of one."""
+    def _inside_of(self, call: BoxText, origins: Matches | None) -> Inside:
+        """Return what is inside of the call of a group: of what became the call alone."""
+        group, given = self._calls[call.id]
+        graph = _FunctionGraph(group.module, group.name, group.function, caller=self, given=given)
+        names = {box.id: f"{call.id}/{box.id.rpartition('/')[2]}" for box in graph._boxes}
+        became = origins if group.origins is None else group.origins
+        own: Matches = {each: (each,) for each in names}
+        if became is not None:
+            here = set(call.origins or ())
+            own = {
+                each: tuple(origin for origin in became.get(each, ()) if origin in here)
+                for each in names
+            }
+        boxes = [replace(box, id=names[box.id]) for box in graph.boxes(own)]
+        if became is not None:
+            # Another name of what the call gives has no box of its own.
+            drawn = {each for box in boxes for each in (*box.entities, *box.members)}
+            rest = tuple(each for each in call.origins or () if each not in drawn)
+            boxes[-1] = replace(boxes[-1], members=(*boxes[-1].members, *rest))
+        return Inside(
+            boxes=boxes,
+            flows=[
+                Flow(names.get(flow.source, flow.source), names[flow.target], flow.label)
+                for flow in graph.flows
+            ],
+            gives=[names.get(each, each) for each in graph.gives],
+        )
+
+    def _blocks(self, places: Sequence[str]) -> Blocks | None:
+        """Return the frames of data-flow blocks, where there is something outside of one.
+
+        Parameters
+        ----------
+        places
+            For each box of the picture, the one of the function that it is, or is inside of.
+        """
         blocks = {of for box in self._boxes if (of := self._blocks_of_boxes.get(box.id))}
         if len(blocks) < 2:
             return None
@@ -167,7 +251,7 @@ class _FunctionGraph:
         framed = [each for each, dataflow in kinds.items() if dataflow]
         unread = {box.id for box in self._boxes if box.kind == "input"} - band.keys()
         return Blocks(
-            bands=[band.get(box.id, 0 if box.id in unread else last) for box in self._boxes],
+            bands=[band.get(each, 0 if each in unread else last) for each in places],
             titles={each: f"dataflow {index + 1}" for index, each in enumerate(framed)},
         )
 
@@ -180,9 +264,9 @@ class _FunctionGraph:
         counted = function.attrs.get("num_input") if function.attrs is not None else None
         if counted is None:
             return list(function.params)
-        kept = set(_used_in(returned)[0])
+        kept = set(used_in(returned)[0])
         weights = [each for each in function.params[int(counted) :] if each not in kept]
-        self._weights = dict.fromkeys(weights)
+        self._weights = {each: f"relax:{self._name}/{each.name}" for each in weights}
         return [each for each in function.params if each not in self._weights]
 
     def _add_parameter(self, parameter: Any) -> None:
@@ -194,32 +278,39 @@ class _FunctionGraph:
     def _add_binding(self, bound: Bound) -> None:
         variable = bound.binding.var
         value = getattr(bound.binding, "value", None)
-        used, constants = _used_in(value)
+        used, constants = self._used_in(value)
         sources = [each for each in used if each in self._made_by]
         weights = [each for each in used if each in self._weights]
         folded = bool(constants or weights)
-        group = self._group_of(value)
+        group = group_called(value, self._module, self._fused)
+        members: tuple[Bound, ...] = ()
+        if group is not None:
+            given = given_to(group, value)
+            if given is not None:
+                self._calls[bound.id] = (group, given)
+            if group.module is self._module:
+                members = bound_in(group.name, group.function)
         self._boxes.append(
             BoxText(
                 id=bound.id,
                 title=bound.name,
                 subtitle=self._subtitle(bound.binding, value, weights, constants),
                 kind="call" if sources or not folded else "constant",
-                strategy=self._common(group) if group else self._strategy(value),
+                strategy=self._common(members) if members else self._strategy(value),
                 members=(
-                    *(each.id for each in group),
-                    *(f"relax:{self._name}/{each.name}" for each in weights),
+                    *(each.id for each in members),
+                    *(self._weights[each] for each in weights),
                 ),
             )
         )
         self._blocks_of_boxes[bound.id] = self._block_of[bound.binding]
         self._add_flows(sources, bound.id)
-        before = {_dtype(each.ty) for each in sources}
-        dtype = _dtype(variable.ty)
+        before = {dtype_of(each.ty) for each in sources}
+        dtype = dtype_of(variable.ty)
         self._made_by[variable] = (bound.id, type_label(variable.ty, dtype not in before))
 
     def _add_result(self, entity: str, returned: Any) -> None:
-        used, _ = _used_in(returned)
+        used, _ = self._used_in(returned)
         written = type_label(returned.ty)
         name = returned.name if isinstance(returned, relax.Var) else ""
         subtitle = " · ".join(part for part in (name, written) if part)
@@ -231,17 +322,17 @@ class _FunctionGraph:
             source, label = self._made_by[variable]
             self.flows.append(Flow(source, target, label))
 
-    def _group_of(self, value: Any) -> tuple[Bound, ...]:
-        """Return the bindings of the group that is called, if it is one that ``FuseOps`` made."""
-        callee = callee_of(value)
-        if not isinstance(callee, ir.GlobalVar):
-            return ()
-        function = self._module.functions.get(callee)
-        if not isinstance(function, relax.Function) or function.attrs is None:
-            return ()
-        if not function.attrs.get("Primitive"):
-            return ()
-        return bound_in(str(callee.name_hint), function)
+    def _used_in(self, value: Any) -> tuple[list[Any], list[Any]]:
+        """Return the variables and constants in an expression, with those that are given here."""
+        used, constants = used_in(value)
+        if self._given.keys().isdisjoint(used):
+            return used, constants
+        found = [
+            used_in(self._given[each]) if each in self._given else ([each], []) for each in used
+        ]
+        variables = [each for some, _ in found for each in some]
+        more = [each for _, some in found for each in some]
+        return list(dict.fromkeys(variables)), list(dict.fromkeys([*constants, *more]))
 
     def _common(self, group: tuple[Bound, ...]) -> str:
         """Return the strategy of a group's bindings, if all have the same one."""
@@ -255,11 +346,11 @@ class _FunctionGraph:
         return "high-level" if isinstance(value, relax.Call) else ""
 
     def _subtitle(self, binding: Any, value: Any, weights: list[Any], constants: list[Any]) -> str:
-        text = _call_text(binding, value)
+        text = call_text(binding, value)
         if isinstance(value, relax.If):
             return text
         named = [f"{each.name} {type_label(each.ty, with_dtype=False)}" for each in weights]
-        written = [_constant_text(constant) for constant in constants]
+        written = [constant_text(constant) for constant in constants]
         parts = (text, ", ".join(named), f"const {', '.join(written)}" if written else "")
         return " · ".join(part for part in parts if part)
 
@@ -283,73 +374,6 @@ def _as_lowered(boxes: Sequence[BoxText], origins: Matches) -> list[BoxText]:
         members = tuple(dict.fromkeys((*held, *inside)))
         result.append(replace(box, members=members, origins=own))
     return result
-
-
-def _constant_text(constant: Any) -> str:
-    """Return the shape of a constant, or the value of a scalar."""
-    shape = type_label(constant.ty, with_dtype=False)
-    if shape:
-        return shape
-    number = constant.value.numpy()
-    return f"{number.item():g}" if number.dtype.kind == "f" else str(number.item())
-
-
-def type_label(value_type: Any, with_dtype: bool = True) -> str:
-    """Return ``1×784 f32`` for the type of a tensor with a known rank; empty for other types."""
-    shape = getattr(value_type, "shape", None)
-    if not isinstance(value_type, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
-        return ""
-    extents = [_extent(extent) for extent in shape.values]
-    return tensor_label(extents, _dtype(value_type) if with_dtype else "")
-
-
-def _extent(extent: Any) -> str:
-    if isinstance(extent, tirx.IntImm):
-        return str(int(extent))
-    return _INT_LITERAL.sub(r"\1", str(extent)).replace(" ", "")
-
-
-def _dtype(value_type: Any) -> str:
-    return str(value_type.dtype) if isinstance(value_type, relax.TensorType) else ""
-
-
-def _call_text(binding: Any, value: Any) -> str:
-    """Say what a binding's value is: ``call_tir dense``, ``R.nn.relu``, ``tup[0]``."""
-    if isinstance(binding, relax.MatchCast):
-        return "match_cast"
-    if isinstance(value, relax.If):
-        return f"if {getattr(value.cond, 'name', '…')}"
-    if isinstance(value, relax.TupleGetItem):
-        return f"{getattr(value.tuple_value, 'name', 'tuple')}[{value.index}]"
-    if isinstance(value, relax.Call):
-        callee = callee_of(value)
-        called = getattr(callee, "name_hint", None) or getattr(callee, "global_symbol", "")
-        if not isinstance(value.op, ir.Op):
-            return f"call {called or getattr(value.op, 'name', '')}".rstrip()
-        operator = str(value.op.name).removeprefix("relax.")
-        return f"{operator} {called}" if called else f"R.{operator}"
-    if isinstance(value, relax.Var):
-        return f"= {value.name}"
-    return type(value).__name__.lower()
-
-
-def _used_in(value: Any) -> tuple[list[Any], list[Any]]:
-    """Return the variables and the constants in an expression, each once, in order."""
-    variables: dict[Any, None] = {}
-    constants: dict[Any, None] = {}
-
-    def visit(expression: Any) -> None:
-        if isinstance(expression, relax.Var):
-            variables[expression] = None
-        elif isinstance(expression, ir.GenericConst) and isinstance(
-            expression.ty, relax.TensorType
-        ):
-            # Dtypes and texts, as in the calls that allocate memory, are constants as well.
-            constants[expression] = None
-
-    if value is not None:
-        relax.analysis.post_order_visit(value, visit)
-    return list(variables), list(constants)
 
 
 def _blocks(function: Any) -> dict[Any, tuple[int, bool]]:

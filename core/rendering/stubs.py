@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lowerscope.core.graph_records import Port
-from lowerscope.core.rendering.collapsing import BoxText, Flow
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 
 _MANY = 3
 """How many of the places that use a value have to be far from it."""

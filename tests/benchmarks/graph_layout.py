@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.collapsing import BoxText, Flow
 from lowerscope.core.rendering.hierarchy import Modules, Opening, groups_in, hierarchy
 from lowerscope.core.rendering.metrics import DEFAULT
 from tests.benchmarks.figures import Figure

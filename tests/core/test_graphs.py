@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
@@ -100,7 +101,7 @@ def test_boxes_at_a_step_stand_for_what_the_lines_of_the_script_do(
     lowered = stages.lowered
     assert lowered is not None
     for moment in _after_steps(pipeline, recipe):
-        graph = pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment, EVERYTHING)
+        graph, whole = _graphs_at(pipeline, recipe, moment)
         lines = _lines_of_main(relax_text(stages.module_at(moment)))
         marked = _lines_of_main(pipeline.derived_text(recipe, "script", "", Silent(), moment))
         drawn = [box for box in graph.boxes if box.id in lines]
@@ -113,6 +114,38 @@ def test_boxes_at_a_step_stand_for_what_the_lines_of_the_script_do(
             # A click selects what its own lines came from, and nothing else.
             came = {each for each, found in marked.items() if found & lines[box.id]}
             assert set(box.entities) == came, (moment, box.id)
+        _check_inside(graph, whole)
+
+
+def _graphs_at(
+    pipeline: Pipeline, recipe: Recipe, moment: Moment
+) -> tuple[GraphRecord, GraphRecord]:
+    """The graph with all modules expanded, and with all fused functions as well."""
+    whole = pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment, EVERYTHING)
+    modules = Opening(tuple(each for each in whole.expanded if each.startswith("module:")))
+    return pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment, modules), whole
+
+
+def _check_inside(graph: GraphRecord, whole: GraphRecord) -> None:
+    """What is inside of the call of a fused function is all that it came from, and nothing else."""
+    frames = {region.id: region for region in whole.regions}
+    for call in (box for box in graph.boxes if box.kind == "fused"):
+        frame = frames[call.id]
+        inside = [box for box in whole.boxes if box.id.startswith(f"{call.id}/")]
+        assert len(inside) > 1
+        for box in inside:
+            assert frame.x < box.x < box.x + box.width < frame.x + frame.width
+            assert frame.y < box.y < box.y + box.height < frame.y + frame.height
+            assert box.entities
+        came = [each for box in inside for each in box.entities]
+        assert len(came) == len(set(came))
+        # Other names of the value that it gives are members of a box.
+        held = {each for box in inside for each in (*box.entities, *box.members)}
+        assert {*came} <= {*call.entities} <= held
+        assert frame.origins == call.entities
+        # What flows out of the call does so still.
+        mine = {box.id for box in inside}
+        assert any(edge.source in mine and edge.target not in mine for edge in whole.edges)
 
 
 def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
@@ -123,7 +156,7 @@ def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
     # The first binding of the fused module has the name of one that was folded.
     assert "relax:main/lv" in gone
     for moment in _after_steps(pipeline, recipe)[3:]:
-        graph = pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment, EVERYTHING)
+        graph, _ = _graphs_at(pipeline, recipe, moment)
         stood_for = {each for box in graph.boxes for each in (*box.entities, *box.members)}
         assert stood_for.isdisjoint(gone)
     fused = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
@@ -132,6 +165,38 @@ def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
         "relax:main/lv2",
         "relax:main/lv3",
     )
+
+
+def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == "fuse")
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
+    runs = pipeline.stages(recipe).transformed.runs
+    for name in ("FuseOps", "FuseTIR"):
+        number = next(place for place, run in enumerate(runs, 1) if run.name == name)
+        moment = Moment(clock="passes", index=number)
+        closed = pipeline.derived_graph(recipe, DEFAULT, Silent(), "relax", moment)
+        assert closed.collapsible
+        first, second = (box for box in closed.boxes if box.kind == "fused")
+        opened = pipeline.derived_graph(
+            recipe, DEFAULT, Silent(), "relax", moment, Opening((first.id,))
+        )
+        assert opened.expanded == (first.id,)
+        titles = {box.id: box.title for box in opened.boxes}
+        edges = [(titles[edge.source], titles[edge.target]) for edge in opened.edges]
+        assert set(edges) == {
+            ("gv", second.title),
+            ("lv1", "lv2"),
+            ("lv2", "gv"),
+            (second.title, "return"),
+            ("x", "lv1"),
+        }
+        # A constant that the call is given is that of the one that reads it.
+        words = {
+            box.title: box.subtitle for box in opened.boxes if box.id.startswith(f"{first.id}/")
+        }
+        assert words["lv1"] == "call_tir matmul · const 784×128"
+        assert words["lv2"] == "call_tir add · const 128"
+        assert words["gv"] == "call_tir relu"
 
 
 def _after_steps(pipeline: Pipeline, recipe: Recipe) -> list[Moment]:

@@ -37,8 +37,6 @@ def test_parameters_become_inputs_and_are_bound_again(
     assert keep.isChecked()
     assert bind.isEnabled()
     assert ARGUMENT in relax.script.code.text()
-    relax.set_current("after")
-    qtbot.waitUntil(lambda: ARGUMENT in relax.after.script.code.text(), timeout=PATIENCE)
     run_and_wait(qtbot, window)
     record = window.workspace.run_record
     assert record is not None
@@ -47,14 +45,17 @@ def test_parameters_become_inputs_and_are_bound_again(
     bind.trigger()
     wait_for_records(qtbot, window)
     assert bind.isChecked()
+    assert ARGUMENT in relax.script.code.text()
+    window.commands.action("last-step").trigger()
     qtbot.waitUntil(
         lambda: (
-            "def main(x: R.Tensor((1, 784), dtype" in relax.after.script.code.text()
-            and ARGUMENT not in relax.after.script.code.text()
+            "def main(x: R.Tensor((1, 784), dtype" in relax.script.code.text()
+            and ARGUMENT not in relax.script.code.text()
         ),
         timeout=PATIENCE,
     )
-    assert ARGUMENT in relax.script.code.text()
+    window.commands.action("leave-steps").trigger()
+    qtbot.waitUntil(lambda: ARGUMENT in relax.script.code.text(), timeout=PATIENCE)
     for _ in range(2):
         window.commands.action("undo").trigger()
         wait_for_records(qtbot, window)

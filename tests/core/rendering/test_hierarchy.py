@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
 from lowerscope.core.graph_records import TITLE_BAR, GraphRecord
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.collapsing import BoxText, Flow, Frame, collapse
+from lowerscope.core.rendering.collapsing import Frame, collapse
 from lowerscope.core.rendering.hierarchy import Group, Modules, Opening, groups_in, hierarchy
 from lowerscope.core.rendering.metrics import DEFAULT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 from lowerscope.core.graph_records import Box, GraphRecord, Port
+from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.collapsing import BoxText, Flow
 from lowerscope.core.rendering.hierarchy import Modules, Opening
 from lowerscope.core.rendering.metrics import DEFAULT
 
