@@ -1,0 +1,328 @@
+"""Whether a scheduled function computes what it did before: both are run on the same values."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import tvm
+from tvm import s_tir, tirx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.progress import Progress
+from lowerscope.core.schedule_records import Checked
+from lowerscope.core.scheduling.alone import Guarded, compile_alone
+from lowerscope.core.scheduling.parameters import Parameter, statements_in
+from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, static_parameters
+
+T = TypeVar("T")
+
+_UNITS, _UNITS_A_ROOT = 8.0, 2.0
+"""Units in the last place that a value may be off, and that more by the root of the terms."""
+
+_REDUCED = 2
+"""``IterVar.CommReduce``."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the unscheduled function computes.
+
+    Attributes
+    ----------
+    parameters
+        Its buffers.
+    inputs
+        What it was given; ``None`` for what it only writes.
+    outputs
+        What is in each buffer afterwards; ``None`` for what it only reads.
+    terms
+        How many terms the sums have that an output is made of, at most.
+    """
+
+    parameters: tuple[Parameter, ...]
+    inputs: tuple[torch.Tensor | None, ...]
+    outputs: tuple[torch.Tensor | None, ...]
+    terms: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        tensors = (each for each in (*self.inputs, *self.outputs) if each is not None)
+        return sum(each.numel() * each.element_size() for each in tensors)
+
+
+class TookTooLong(Exception):
+    """There was no time left; what took too long is still running."""
+
+
+def reference_of(
+    function: tirx.PrimFunc, target: tvm.target.Target, seed: int, limit: Limit
+) -> Reference:
+    """Run the unscheduled function on random values.
+
+    Where it gives something that is not finite for normal numbers, positive ones are drawn.
+
+    Raises
+    ------
+    LowerscopeError
+        If it cannot be compiled or run alone.
+    TookTooLong
+        If it takes longer than there is time.
+    """
+    parameters = static_parameters(function)
+    compiled = limit.run(lambda: compile_alone(function, target))
+
+    def run(positive: bool) -> Reference:
+        inputs = draw(function, parameters, seed, positive)
+        given = [_Given(each, value, None) for each, value in zip(parameters, inputs, strict=True)]
+        limit.run(lambda: compiled.call([each.guarded.argument for each in given]))
+        outputs = tuple(
+            None if each.parameter.role == "input" else each.guarded.tensor.clone()
+            for each in given
+        )
+        return Reference(parameters, inputs, outputs, terms_of(function))
+
+    found = run(positive=False)
+    if all(_finite(each) for each in found.outputs):
+        return found
+    again = run(positive=True)
+    return again if all(_finite(each) for each in again.outputs) else found
+
+
+def compare(
+    function: tirx.PrimFunc, target: tvm.target.Target, reference: Reference, limit: Limit
+) -> Checked:
+    """Run a scheduled function on the values of its reference, and say whether it gives the same.
+
+    Integers and booleans have to be equal. A floating-point output may be off by
+    ``(8 + 2 sqrt(K)) eps s`` everywhere: ``eps`` of the coarsest dtype among the floating-point buffers
+    that the function is called with, ``K`` the terms of the sums that it is made of, and ``s`` the
+    largest absolute value of the output, or 1 if that is next to nothing. The
+    rounding of a sum of ``K`` terms in another order is of that size; a term that is left out makes
+    some ``s / sqrt(K)``. What is not finite has to be so at the same places. Before the run, each
+    output holds what the reference has not, so that what is not written differs.
+
+    Raises
+    ------
+    LowerscopeError
+        If it cannot be compiled or run.
+    TookTooLong
+        If it takes longer than there is time.
+    """
+    compiled = limit.run(lambda: compile_alone(function, target))
+    given = [
+        _Given(*each)
+        for each in zip(reference.parameters, reference.inputs, reference.outputs, strict=True)
+    ]
+    limit.run(lambda: compiled.call([each.guarded.argument for each in given]))
+    beside = [each.parameter.name for each in given if not each.guarded.intact]
+    if beside:
+        return Checked(verdict="differs", reason=f"it writes outside of {', '.join(beside)}")
+    coarsest = _coarsest(reference.parameters)
+    found = [_judged(each, coarsest, reference.terms) for each in given]
+    wrong = [each for each in found if each.verdict == "differs"]
+    measured = [each for each in wrong or found if each.max_abs_error is not None]
+    worst = max(measured, key=_by_tolerance, default=None)
+    return Checked(
+        verdict="differs" if wrong else "same",
+        reason="; ".join(each.reason for each in wrong),
+        max_abs_error=None if worst is None else worst.max_abs_error,
+        tolerance=None if worst is None else worst.tolerance,
+    )
+
+
+class _Given:
+    """A buffer that a function is called with, and what has to be in it afterwards."""
+
+    def __init__(
+        self, parameter: Parameter, value: torch.Tensor | None, expected: torch.Tensor | None
+    ) -> None:
+        if value is None:
+            shape, dtype = parameter.shape or (), dtype_of_torch(parameter.dtype)
+            value = _other_than(expected, torch.zeros(shape, dtype=dtype))
+        elif expected is None:
+            expected = value  # what it only reads has to stay as it is
+        self.parameter = parameter
+        self.guarded = Guarded(value)
+        self.expected = expected
+
+
+def _other_than(expected: torch.Tensor | None, zeros: torch.Tensor) -> torch.Tensor:
+    """Return values of which none is the expected one."""
+    dtype = zeros.dtype
+    if dtype.is_floating_point:
+        nan = torch.full_like(zeros, math.nan)
+        return nan if expected is None else torch.where(expected.isnan(), zeros, nan)
+    if expected is None:
+        return zeros
+    return ~expected
+
+
+def _judged(given: _Given, eps: float, terms: int) -> Checked:
+    name, actual, expected = given.parameter.name, given.guarded.tensor, given.expected
+    assert expected is not None
+    if given.parameter.role == "input":
+        same = torch.equal(actual.view(torch.uint8), expected.contiguous().view(torch.uint8))
+        return Checked(
+            verdict="same" if same else "differs", reason="" if same else f"it writes into {name}"
+        )
+    if not expected.dtype.is_floating_point:
+        outside = int((actual != expected).sum())
+        reason = f"{name}: {outside:,} of {expected.numel():,} elements differ" if outside else ""
+        return Checked(verdict="differs" if outside else "same", reason=reason)
+    a, b = actual.to(torch.float64), expected.to(torch.float64)
+    finite = b.isfinite()
+    scale = float(b[finite].abs().max()) if bool(finite.any()) else 0.0
+    units = _UNITS + _UNITS_A_ROOT * math.sqrt(terms)
+    tolerance = units * eps * (scale if scale > 1e-30 else 1.0)
+    reason = _not_finite(name, a, b)
+    gap = (a - b)[finite & a.isfinite()].abs()
+    error = float(gap.max()) if gap.numel() else 0.0
+    if not reason and error > tolerance:
+        outside = int((gap > tolerance).sum())
+        reason = f"{name}: {outside:,} of {b.numel():,} elements differ, by up to {error:.3g}"
+    return Checked(
+        verdict="differs" if reason else "same",
+        reason=reason,
+        max_abs_error=error,
+        tolerance=tolerance,
+    )
+
+
+def _not_finite(name: str, a: torch.Tensor, b: torch.Tensor) -> str:
+    """Say where a value is not a number, or infinite, and should not be so."""
+    strange = (a.isnan() & ~b.isnan(), a.isinf() & (a != b))
+    for mask, word in zip(strange, ("NaN", "infinite"), strict=True):
+        count = int(mask.sum())
+        if count:
+            return f"{name}: {count:,} of {a.numel():,} elements are {word}, or were not written"
+    missing = int((~b.isfinite() & a.isfinite()).sum())
+    if missing:
+        return f"{name}: {missing:,} of {a.numel():,} elements are finite and should not be"
+    return ""
+
+
+def _by_tolerance(checked: Checked) -> float:
+    return (checked.max_abs_error or 0.0) / (checked.tolerance or 1.0)
+
+
+def _finite(value: torch.Tensor | None) -> bool:
+    floating = value is not None and value.dtype.is_floating_point
+    return not floating or bool(value.isfinite().all())  # type: ignore[union-attr]
+
+
+def _coarsest(parameters: Sequence[Parameter]) -> float:
+    dtypes = [dtype_of_torch(each.dtype) for each in parameters]
+    return max((torch.finfo(each).eps for each in dtypes if each.is_floating_point), default=0.0)
+
+
+def terms_of(function: Any) -> int:
+    """Return how many terms are summed up, over all reductions one after the other."""
+    total = 0
+
+    def walk(statement: Any) -> None:
+        nonlocal total
+        if isinstance(statement, s_tir.SBlock):
+            extents = [
+                int(getattr(axis.dom.extent, "value", 1))
+                for axis in statement.iter_vars
+                if int(axis.iter_type) == _REDUCED
+            ]
+            total += math.prod(extents) if extents else 0
+        for inner in statements_in(statement):
+            walk(inner)
+
+    walk(function.body)
+    return max(total, 1)
+
+
+class Limit:
+    """The time that is left for native code, which nothing can interrupt.
+
+    It runs in a thread of its own, and is left to itself where it takes too long.
+
+    Parameters
+    ----------
+    seconds
+        That are left from now on.
+    threads
+        What TVM is to use; its thread pools belong to the threads that call.
+    """
+
+    def __init__(self, seconds: float, threads: int, progress: Progress) -> None:
+        self._until = time.monotonic() + seconds
+        self._threads = threads
+        self._progress = progress
+
+    def run(self, call: Callable[[], T]) -> T:
+        """Return what `call` returns.
+
+        Raises
+        ------
+        TookTooLong
+            If there is no time left.
+        Cancelled
+            If the answer is not wanted any more, as soon as the call is over.
+        """
+        self._progress.check()
+        done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                use_threads(self._threads)
+                done.put((call(), None))
+            except BaseException as error:  # it is raised where it was asked for
+                done.put((None, error))
+
+        threading.Thread(target=work, name="check", daemon=True).start()
+        try:
+            value, error = done.get(timeout=max(self._until - time.monotonic(), 0.01))
+        except queue.Empty:
+            raise TookTooLong from None
+        if error is not None:
+            raise error
+        self._progress.check()
+        return value  # type: ignore[return-value]
+
+
+def check(
+    function: tirx.PrimFunc,
+    target: tvm.target.Target,
+    reference: Callable[[Limit], Reference],
+    limit: Limit,
+    seconds: float,
+) -> Checked:
+    """Return whether a scheduled function computes the same as its reference.
+
+    Parameters
+    ----------
+    reference
+        Makes the reference, or has it.
+    limit, seconds
+        The time for all of it.
+    """
+    unscheduled = "the unscheduled function"
+    try:
+        expected = reference(limit)
+    except TookTooLong:
+        return Checked(
+            verdict="unknown",
+            reason=f"{unscheduled} took longer than {seconds:g} s by itself",
+            running=True,
+        )
+    except LowerscopeError as error:
+        return Checked(verdict="unknown", reason=f"{unscheduled}: {error.problem.what}")
+    try:
+        return compare(function, target, expected, limit)
+    except TookTooLong:
+        return Checked(verdict="unknown", reason=f"it took longer than {seconds:g} s", running=True)
+    except LowerscopeError as error:
+        return Checked(verdict="differs", reason=error.problem.what)

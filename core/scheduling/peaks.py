@@ -1,0 +1,225 @@
+"""What this machine can do at best: its peak of multiply-adds, and its bandwidths.
+
+All of it is measured, each as the best of several short tries, so that another process that takes a
+processor for a moment does not count:
+
+- *Multiply-adds*: a TensorIR kernel of independent chains ``x = x * 0.5 + 1`` whose values stay in
+  vector registers, in every thread at once. It is built for the recipe's target, and for this
+  machine's own processor: the generic target has no fused multiply-add, and the share of a peak
+  that leaves out most of the machine says little. torch's product of two matrices counts as well,
+  if it is faster.
+- *Memory*: torch's ``x = y + 2 z`` and ``x = y``, and its sum of ``y``, on tensors that are several
+  times as large as the last-level cache. What a write fetches before is not counted, as in STREAM.
+- *Caches*: a TensorIR kernel of ``x = y + 2 z`` on arrays of which each thread has some 100 kB.
+
+They are kept in a file, by processor, target, threads and versions.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+import tvm
+
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.execution.targets import make_target
+from lowerscope.core.memo import key_of
+from lowerscope.core.progress import Progress
+from lowerscope.core.schedule_records import Peaks
+
+_SECONDS = 0.2
+"""What each kind of try may take."""
+
+_LANES, _CHAINS, _DEPTH, _STEPS = 16, 12, 8, 5000
+_ELEMENTS, _ROUNDS = 8192, 50
+_MATRIX = 768
+
+_MULTIPLY_ADD = f"""
+@T.prim_func(s_tir=True)
+def main(x: T.Buffer(({{threads}}, {_CHAINS}, {_LANES}), "float32")):
+    T.func_attr({{{{"global_symbol": "main", "tirx.noalias": True}}}})
+    for p in T.parallel({{threads}}):
+        for k in range({_STEPS}):
+            for c in T.unroll({_CHAINS}):
+                for lane in T.vectorized({_LANES}):
+                    x[p, c, lane] = {{chain}}
+"""
+
+_TRIAD = f"""
+@T.prim_func(s_tir=True)
+def main(
+    x: T.Buffer(({{threads}}, {_ELEMENTS}), "float32"),
+    y: T.Buffer(({{threads}}, {_ELEMENTS}), "float32"),
+    z: T.Buffer(({{threads}}, {_ELEMENTS}), "float32"),
+):
+    T.func_attr({{{{"global_symbol": "main", "tirx.noalias": True}}}})
+    for p in T.parallel({{threads}}):
+        for k in range({_ROUNDS}):
+            for i in range({_ELEMENTS // _LANES}):
+                for lane in T.vectorized({_LANES}):
+                    x[p, i * {_LANES} + lane] = (
+                        y[p, i * {_LANES} + lane] + z[p, i * {_LANES} + lane] * T.float32(2)
+                    )
+"""
+
+
+def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
+    """Measure what this machine can do at best; it takes some two seconds.
+
+    Parameters
+    ----------
+    text
+        The recipe's target.
+    threads
+        Number of threads that TVM and torch are set to use.
+
+    Raises
+    ------
+    Cancelled
+        Between two tries.
+    """
+    progress.report("Measuring this machine's peak of multiply-adds", 0.0)
+    native = make_target("native", threads)
+    operations = 2.0 * threads * _CHAINS * _LANES * _DEPTH * _STEPS
+    gflops = 0.0
+    for target in {str(each): each for each in (make_target(text, threads), native)}.values():
+        kernel = _built(_multiply_add_text(threads), target)
+        x = _zeros(threads, _CHAINS, _LANES)
+        gflops = max(gflops, operations / _best(lambda: kernel(x), progress) / 1e9)
+    a, b = torch.ones(_MATRIX, _MATRIX), torch.ones(_MATRIX, _MATRIX)
+    product = torch.empty_like(a)
+    multiplying = _best(lambda: torch.mm(a, b, out=product), progress)
+    gflops = max(gflops, 2.0 * _MATRIX**3 / multiplying / 1e9)
+
+    progress.report("Measuring the bandwidth of the caches", 0.4)
+    triad = _built(_TRIAD.format(threads=threads), native)
+    arrays = [_zeros(threads, _ELEMENTS) for _ in range(3)]
+    moved = 3.0 * 4 * threads * _ELEMENTS * _ROUNDS
+    in_cache = moved / _best(lambda: triad(*arrays), progress) / 1e9
+
+    progress.report("Measuring the bandwidth of memory", 0.6)
+    memory = max(
+        moved / _best(call, progress) / 1e9 for moved, call in _memory_kernels(cache_bytes())
+    )
+    return Peaks(
+        gflops=gflops,
+        gbytes_per_second=memory,
+        threads=threads,
+        target=text,
+        cache_bytes=cache_bytes(),
+        cache_gbytes_per_second=max(in_cache, memory),
+    )
+
+
+def _multiply_add_text(threads: int) -> str:
+    chain = "x[p, c, lane]"
+    for _ in range(_DEPTH):
+        chain = f"({chain} * T.float32(0.5) + T.float32(1))"
+    return _MULTIPLY_ADD.format(threads=threads, chain=chain)
+
+
+def _built(text: str, target: tvm.target.Target) -> Callable[..., Any]:
+    function = tvm.script.from_source(text)
+    built: Callable[..., Any] = tvm.compile(tvm.IRModule({"main": function}), target).jit()["main"]
+    return built
+
+
+def _zeros(*shape: int) -> tvm.runtime.Tensor:
+    values = tvm.runtime.empty(shape, "float32")
+    torch.utils.dlpack.from_dlpack(values).zero_()
+    return values
+
+
+def _memory_kernels(cache: int) -> Iterator[tuple[float, Callable[[], Any]]]:
+    """Yield the bytes that are moved, and what moves them."""
+    elements = min(max(2 * cache, 64 << 20), 256 << 20) // 4
+    size = 4.0 * elements
+    x, y, z = (torch.ones(elements) for _ in range(3))
+    yield 3 * size, lambda: torch.add(y, z, alpha=2.0, out=x)
+    yield 2 * size, lambda: x.copy_(y)
+    yield size, lambda: y.sum()
+
+
+def _best(call: Callable[[], Any], progress: Progress) -> float:
+    """Return the time of the fastest call, in seconds."""
+    call()
+    best, until = math.inf, time.perf_counter() + _SECONDS
+    while time.perf_counter() < until or best is math.inf:
+        progress.check()
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def cache_bytes() -> int:
+    """Return the size of the last-level cache; what many machines have where it is not known."""
+    sizes = [8 << 20]
+    for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = file.read_text().strip()
+        factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1)
+        digits = text.rstrip("KMG")
+        if digits.isdigit():
+            sizes.append(int(digits) * factor)
+    return max(sizes[1:], default=sizes[0])
+
+
+# --- kept ---------------------------------------------------------------------------------------
+
+
+def peaks_key(text: str, threads: int) -> str:
+    """Return what measured peaks are kept under."""
+    versions = (torch.__version__, tvm.__version__)
+    return key_of("peaks", 1, _processor(), MACHINE, text, threads, *versions)
+
+
+def kept_peaks(key: str) -> Peaks | None:
+    """Return what was measured before, if anything was."""
+    try:
+        return msgspec.json.decode(_file(key).read_bytes(), type=Peaks)
+    except (OSError, msgspec.MsgspecError):
+        # Nothing was measured yet, or by a version that wrote something else.
+        return None
+
+
+def keep_peaks(key: str, peaks: Peaks) -> Peaks:
+    """Keep what was measured where it is better than what was kept; return the best of both."""
+    old = kept_peaks(key)
+    if old is not None:
+        peaks = msgspec.structs.replace(
+            peaks,
+            gflops=max(peaks.gflops, old.gflops),
+            gbytes_per_second=max(peaks.gbytes_per_second, old.gbytes_per_second),
+            cache_gbytes_per_second=max(peaks.cache_gbytes_per_second, old.cache_gbytes_per_second),
+        )
+    if peaks != old:
+        file = _file(key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_bytes(msgspec.json.encode(peaks))
+        part.replace(file)
+    return peaks
+
+
+def _file(key: str) -> Path:
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "lowerscope" / f"peaks-{key}.json"
+
+
+def _processor() -> str:
+    """Return the name of the processor, as far as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # no Linux: what Python knows has to do
+    return platform.processor() or platform.machine()

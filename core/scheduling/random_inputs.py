@@ -1,0 +1,101 @@
+"""Random values for the buffers of a TensorIR function, in ranges that it can take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.scheduling.index_bounds import divides_by_inputs, largest_index
+from lowerscope.core.scheduling.parameters import Parameter, parameters_of
+
+_SMALL = 8
+"""Integers that are no indices are at most this large, so that products of them are exact."""
+
+
+def static_parameters(function: Any) -> tuple[Parameter, ...]:
+    """Return the buffers of a function, all of which have sizes.
+
+    Raises
+    ------
+    LowerscopeError
+        If the function takes something else, or an extent is symbolic.
+    """
+    parameters = parameters_of(function)
+    if parameters is None:
+        raise LowerscopeError(
+            "the function takes more than buffers, so it cannot be run alone", where="schedule"
+        )
+    symbolic = [each.name for each in parameters if each.shape is None]
+    if symbolic:
+        raise LowerscopeError(
+            f"{', '.join(symbolic)} has a symbolic shape, so the function cannot be run alone",
+            where="schedule",
+            todo="Give the input a fixed shape",
+        )
+    return parameters
+
+
+def draw(
+    function: Any, parameters: Sequence[Parameter], seed: int, positive: bool = False
+) -> tuple[torch.Tensor | None, ...]:
+    """Return values for what a function reads, ``None`` for what it only writes.
+
+    Floating-point numbers are normal, integers small and booleans even. Where the function takes
+    integers as indices, they are from 0 and as large as all indices are inside; where it divides
+    by them, they are positive.
+
+    Parameters
+    ----------
+    positive
+        Draw floating-point numbers from 0.5 to 1.5 instead, for roots and logarithms.
+
+    Raises
+    ------
+    LowerscopeError
+        If torch has no such dtype.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    index = largest_index(function)
+    low, high = (0, index) if index is not None else (-_SMALL, _SMALL)
+    if index is None and divides_by_inputs(function):
+        low = 1
+    return tuple(
+        None if each.role == "output" else _draw_one(each, generator, (low, high), positive)
+        for each in parameters
+    )
+
+
+def dtype_of_torch(name: str) -> torch.dtype:
+    """Return torch's dtype of a name as TVM writes it.
+
+    Raises
+    ------
+    LowerscopeError
+        If it has none.
+    """
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise LowerscopeError(f"torch has no values of the dtype {name}", where="schedule")
+    return dtype
+
+
+def _draw_one(
+    parameter: Parameter, generator: torch.Generator, integers: tuple[int, int], positive: bool
+) -> torch.Tensor:
+    dtype, shape = dtype_of_torch(parameter.dtype), parameter.shape or ()
+    if dtype.is_floating_point:
+        if positive:
+            values = torch.rand(shape, generator=generator) + 0.5
+        else:
+            values = torch.randn(shape, generator=generator)
+        return values.to(dtype)
+    if dtype is torch.bool:
+        return torch.randint(0, 2, shape, generator=generator).to(dtype)
+    low, high = integers
+    if not dtype.is_signed:
+        low = max(low, 0)
+    limit = torch.iinfo(dtype).max
+    return torch.randint(low, min(high, limit) + 1, shape, generator=generator).to(dtype)
