@@ -18,6 +18,7 @@ from lowerscope.core.graphs import draw_graph
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.module_difference import graphs_difference, module_difference
+from lowerscope.core.numbers import Numbers
 from lowerscope.core.outside import with_outside
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Progress, Silent
@@ -62,6 +63,7 @@ class Pipeline:
         self._files = FileHashes()
         self._replays = Replays()
         self.workbench = Workbench(self.stages)
+        self.numbers = Numbers(self.stages, self.workbench)
 
     def stages(self, recipe: Recipe, progress: Progress | None = None) -> Stages:
         """Return the stages of a recipe, each of which runs when it is first asked for."""

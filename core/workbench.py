@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
@@ -36,7 +36,7 @@ class Workbench:
         LowerscopeError
             With the code ``"not-kept"`` if the module would have to be derived first.
         """
-        return _record(self._kept(recipe, progress), function, index, progress)
+        return _record(self.kept(recipe, progress), function, index, progress)
 
     def derived_schedule(
         self, recipe: Recipe, function: str, index: int | None, progress: Progress
@@ -55,23 +55,42 @@ class Workbench:
         """
         return _record(self._stages(recipe, progress), function, index, progress)
 
-    def _kept(self, recipe: Recipe, progress: Progress) -> Stages:
+    def kept(self, recipe: Recipe, progress: Progress) -> Stages:
+        """Return the stages of a recipe whose functions are kept.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first.
+        """
         stages = self._stages(recipe, progress)
         if not stages.is_kept(stages.unscheduled_key):
             raise LowerscopeError("the module is not kept", code="not-kept")
         return stages
 
 
-def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:
-    states = stages.states(function)
+def place_in(states: Sequence[Replayed], index: int | None) -> int:
+    """Return after how many primitives a function is asked for; all for ``None``.
+
+    Raises
+    ------
+    LowerscopeError
+        If its schedule has fewer.
+    """
     last = len(states) - 1
     at = last if index is None else index
     if not 0 <= at <= last:
         raise LowerscopeError(
-            f"the schedule of {function} has no step {at}",
+            f"the schedule of {states[0].name} has no step {at}",
             where="schedule",
             todo=f"Choose one from 0 to {last}",
         )
+    return at
+
+
+def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:
+    states = stages.states(function)
+    at = place_in(states, index)
     state = states[at]
     progress.check()
     return ScheduleRecord(

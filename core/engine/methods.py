@@ -30,13 +30,19 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
-from lowerscope.core.engine.schedule_params import ScheduleParams
+from lowerscope.core.engine.schedule_params import (
+    CheckParams,
+    MeasureParams,
+    PeaksParams,
+    ScheduleParams,
+    WorkParams,
+)
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
 from lowerscope.core.run_records import RunRecord
-from lowerscope.core.schedule_records import ScheduleRecord
+from lowerscope.core.schedule_records import Checked, Measured, Peaks, ScheduleRecord, Work
 from lowerscope.core.step_records import PassRecord
 from lowerscope.core.translation_records import NodeTranslation
 
@@ -105,6 +111,12 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "derived_schedule": MethodType(
             ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
         ),
+        "work": MethodType(WorkParams, Work, "light", "counting operations", ("engine",)),
+        "peaks": MethodType(PeaksParams, Peaks, "heavy", "measuring the machine", ("worker",)),
+        "measure": MethodType(
+            MeasureParams, Measured, "heavy", "measuring a function", ("worker",)
+        ),
+        "check": MethodType(CheckParams, Checked, "heavy", "checking a schedule", ("worker",)),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
         "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
         "build_steps": MethodType(

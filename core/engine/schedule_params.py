@@ -61,6 +61,10 @@ class CheckParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeaksParams(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine can do at best with the target and the threads of ``recipe``."""
+    """What this machine can do at best with the target and the threads of ``recipe``.
+
+    It is measured once and kept; ``again`` measures it once more, and the best of both counts.
+    """
 
     recipe: Recipe
+    again: bool = False

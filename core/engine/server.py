@@ -139,7 +139,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
     pipeline = Pipeline()
-    workbench = pipeline.workbench
+    workbench, numbers = pipeline.workbench, pipeline.numbers
     return {
         "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
         "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context, p.moment),
@@ -174,6 +174,12 @@ def _open_pipeline() -> Mapping[str, Call]:
         "schedule": lambda p, context: workbench.schedule(p.recipe, p.function, p.index, context),
         "derived_schedule": lambda p, context: workbench.derived_schedule(
             p.recipe, p.function, p.index, context
+        ),
+        "work": lambda p, context: numbers.work(p.recipe, p.function, context),
+        "peaks": lambda p, context: numbers.peaks(p.recipe, p.again, context),
+        "measure": lambda p, context: numbers.measure(p.recipe, p.function, p.index, context),
+        "check": lambda p, context: numbers.check(
+            p.recipe, p.function, p.index, p.seconds, context
         ),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,6 +65,25 @@ class Walk:
                 if node.name in self._wanted:
                     self._kept[node.name] = _cloned(value)
         return self._kept.pop(name)
+
+    def calls(self, names: Collection[str]) -> tuple[Callable[[], Any], ...]:
+        """Run as far as the last of some nodes, and return what runs each of them again.
+
+        Each is given copies of what it was given in the run. Nodes that call nothing are left out.
+        Raises whatever torch raises on the way.
+        """
+        interpreter, left = self._interpreter, set(names)
+        found: list[Callable[[], Any]] = []
+        with torch.inference_mode():
+            while left:
+                node = next(self._nodes)
+                if node.name in left and node.op.startswith("call_"):
+                    args, kwargs = interpreter.fetch_args_kwargs_from_env(node)
+                    call = getattr(interpreter, node.op)
+                    found.append(partial(call, node.target, tuple(_cloned(args)), _cloned(kwargs)))
+                left.discard(node.name)
+                interpreter.env[node] = interpreter.run_node(node)
+        return tuple(found)
 
 
 def _cloned(value: Any) -> Any:

@@ -103,9 +103,9 @@ def compare(
     """Run a scheduled function on the values of its reference, and say whether it gives the same.
 
     Integers and booleans have to be equal. A floating-point output may be off by
-    ``(8 + 2 sqrt(K)) eps s`` everywhere: ``eps`` of the coarsest dtype among the floating-point buffers
-    that the function is called with, ``K`` the terms of the sums that it is made of, and ``s`` the
-    largest absolute value of the output, or 1 if that is next to nothing. The
+    ``(8 + 2 sqrt(K)) eps s`` everywhere: ``eps`` of the coarsest dtype among the floating-point
+    buffers that the function is called with, ``K`` the terms of the sums that it is made of, and
+    ``s`` the largest absolute value of the output, or 1 if that is next to nothing. The
     rounding of a sum of ``K`` terms in another order is of that size; a term that is left out makes
     some ``s / sqrt(K)``. What is not finite has to be so at the same places. Before the run, each
     output holds what the reference has not, so that what is not written differs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tvm import ir, s_tir, tirx
@@ -171,7 +172,7 @@ def _quotient(a: Interval, b: Interval) -> Interval:
 def _rest(a: Interval, b: Interval) -> Interval:
     if b[0] <= 0:
         return _ANY
-    return a if 0 <= a[0] and a[1] < b[0] else (0, b[1] - 1)
+    return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
 
 
 def _less(a: Interval, b: Interval) -> Interval:
@@ -182,7 +183,7 @@ def _less_or_equal(a: Interval, b: Interval) -> Interval:
     return (1, 1) if a[1] <= b[0] else (0, 0) if a[0] > b[1] else _TRUTH
 
 
-_ARITHMETIC = {
+_ARITHMETIC: dict[type, Callable[[Interval, Interval], Interval]] = {
     tirx.Add: lambda a, b: (a[0] + b[0], a[1] + b[1]),
     tirx.Sub: lambda a, b: (a[0] - b[1], a[1] - b[0]),
     tirx.Mul: _product,

@@ -62,9 +62,7 @@ def time_alone(
             if value is None
             else value
         )
-        for each, value in zip(
-            parameters, draw(function, parameters, seed), strict=True
-        )
+        for each, value in zip(parameters, draw(function, parameters, seed), strict=True)
     ]
 
     def measure(number: int) -> float:

@@ -15,13 +15,18 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 _LOGIC = (tirx.And, tirx.Or)
 
 _FREE_CALLS = frozenset(
-    "reinterpret large_uint_imm infinity min_value max_value likely assume undef ret".split()
+    (
+        *("reinterpret", "large_uint_imm", "infinity", "min_value", "max_value"),
+        *("likely", "assume", "undef", "ret"),
+    )
 )
 """Operators that compute nothing."""
 
 _CODE_OUTSIDE = frozenset(
-    "call_extern call_pure_extern call_packed tvm_call_packed tvm_call_cpacked call_llvm_intrin"
-    " call_llvm_pure_intrin call_ffi_kernel".split()
+    (
+        *("call_extern", "call_pure_extern", "call_packed", "tvm_call_packed", "tvm_call_cpacked"),
+        *("call_llvm_intrin", "call_llvm_pure_intrin", "call_ffi_kernel"),
+    )
 )
 """Calls of what is not in the function: nobody knows how much these do."""
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tvm import DataType, ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
+
 _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value", "body", "base")
 
 Role = Literal["input", "output", "both"]
@@ -44,7 +45,7 @@ class Parameter:
         for extent in self.shape:
             elements *= extent
         kind = DataType(self.dtype)
-        return (elements * kind.bits * kind.lanes + 7) // 8
+        return (elements * int(kind.bits) * int(kind.lanes) + 7) // 8
 
 
 def parameters_of(function: Any) -> tuple[Parameter, ...] | None:
@@ -57,14 +58,15 @@ def parameters_of(function: Any) -> tuple[Parameter, ...] | None:
 
 
 def _parameter(variable: Any, accesses: _Accesses) -> Parameter:
-    extents = [each.value if isinstance(each, tirx.IntImm) else None for each in variable.ty.shape]
+    extents = tuple(variable.ty.shape)
+    static = all(isinstance(each, tirx.IntImm) for each in extents)
     role: Role = "input"
     if variable in accesses.written:
         role = "both" if variable in accesses.read_first else "output"
     return Parameter(
         name=str(variable.name),
         dtype=str(variable.ty.dtype.dtype),
-        shape=None if None in extents else tuple(int(each) for each in extents),
+        shape=tuple(int(each.value) for each in extents) if static else None,
         role=role,
         buffer=variable,
     )

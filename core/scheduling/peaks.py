@@ -22,6 +22,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,8 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     gflops = 0.0
     for target in {str(each): each for each in (make_target(text, threads), native)}.values():
         kernel = _built(_multiply_add_text(threads), target)
-        x = _zeros(threads, _CHAINS, _LANES)
-        gflops = max(gflops, operations / _best(lambda: kernel(x), progress) / 1e9)
+        running = partial(kernel, _zeros(threads, _CHAINS, _LANES))
+        gflops = max(gflops, operations / _best(running, progress) / 1e9)
     a, b = torch.ones(_MATRIX, _MATRIX), torch.ones(_MATRIX, _MATRIX)
     product = torch.empty_like(a)
     multiplying = _best(lambda: torch.mm(a, b, out=product), progress)

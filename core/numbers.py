@@ -1,0 +1,168 @@
+"""The numbers of a function that is scheduled: what it does, how fast, and whether still right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.keys import VERSIONS
+from lowerscope.core.memo import key_of
+from lowerscope.core.node_times import nodes_of, torch_ms
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.schedule_records import Checked, Measured, Peaks, Work
+from lowerscope.core.scheduling.checking import Limit, Reference, check, reference_of
+from lowerscope.core.scheduling.measuring import Timing, time_alone
+from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
+from lowerscope.core.scheduling.work import calls_from_main, work_of
+from lowerscope.core.stages import Stages
+from lowerscope.core.workbench import Workbench, place_in
+
+
+class Numbers:
+    """Answers about the work and the speed of functions, from what the pipeline keeps.
+
+    Parameters
+    ----------
+    stages
+        Returns those of a recipe.
+    workbench
+        Has the functions after primitives of their schedules.
+    """
+
+    def __init__(self, stages: Callable[[Recipe, Progress], Stages], workbench: Workbench) -> None:
+        self._stages = stages
+        self._workbench = workbench
+
+    def work(self, recipe: Recipe, function: str, progress: Progress) -> Work:
+        """Return what one call of a function has to do before it is scheduled.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first; if there is
+            no such function.
+        """
+        return _work(self._workbench.kept(recipe, progress), function)
+
+    def peaks(self, recipe: Recipe, again: bool, progress: Progress) -> Peaks:
+        """Return what this machine can do at best, measured if it never was, or `again`."""
+        threads = use_threads(recipe.threads)
+        key = peaks_key(recipe.target, threads)
+        kept = None if again else kept_peaks(key)
+        return kept or keep_peaks(key, measure_peaks(recipe.target, threads, progress))
+
+    def measure(
+        self, recipe: Recipe, function: str, index: int | None, progress: Progress
+    ) -> Measured:
+        """Measure a function after the first primitives of its schedule, and torch's nodes.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such function, or it cannot be compiled or run alone.
+        """
+        peaks = self.peaks(recipe, False, progress)
+        stages = self._stages(recipe, progress)
+        states = stages.states(function)
+        scheduled = states[place_in(states, index)].function
+        timing = time_alone(scheduled, stages.target, recipe.seed, progress)
+        work = _work(stages, function)
+        nodes = nodes_of(stages, function)
+        key = key_of("torch_ms", stages.unscheduled_key, nodes.names, peaks.threads, recipe.seed)
+        torch = stages.keep(
+            "torch", key, lambda: torch_ms(stages, nodes.names, recipe.seed, progress)
+        )
+        measured = _measured(timing, work, peaks, peaks_key(recipe.target, peaks.threads))
+        return msgspec.structs.replace(
+            measured,
+            torch_ms=torch,
+            torch_nodes=nodes.names if torch is not None else (),
+            torch_does_more=nodes.does_more,
+        )
+
+    def check(
+        self,
+        recipe: Recipe,
+        function: str,
+        index: int | None,
+        seconds: float,
+        progress: Progress,
+    ) -> Checked:
+        """Compare a function after the first primitives of its schedule with the unscheduled one.
+
+        What the unscheduled one computes is kept.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such function.
+        """
+        threads = use_threads(recipe.threads)
+        stages = self._stages(recipe, progress)
+        states = stages.states(function)
+        base, scheduled = states[0].function, states[place_in(states, index)].function
+        structure = stages.functions.structures[function]
+        key = key_of("reference", structure, str(stages.target), recipe.seed, VERSIONS)
+
+        def reference(limit: Limit) -> Reference:
+            progress.report("Running the unscheduled function")
+            return stages.keep(
+                "reference",
+                key,
+                lambda: reference_of(base, stages.target, recipe.seed, limit),
+                lambda made: made.size,
+            )
+
+        limit = Limit(seconds, threads, progress)
+        return check(scheduled, stages.target, reference, limit, seconds)
+
+
+def _work(stages: Stages, function: str) -> Work:
+    base = stages.states(function)[0].function
+    module = stages.unscheduled.module
+    return stages.keep(
+        "work",
+        key_of("work", stages.unscheduled_key, function),
+        lambda: work_of(base, calls_from_main(module).get(function, 0)),
+    )
+
+
+def _measured(timing: Timing, work: Work, peaks: Peaks, key: str) -> Measured:
+    """Return the rates of a timing, and which share they are of what the machine allows.
+
+    A rate above a peak is the new peak.
+    """
+    moved = None if work.read is None else work.read + (work.written or 0)
+    flops = work.flops
+    per_second = timing.milliseconds * 1e6
+    gflops = None if flops is None else flops / per_second
+    gbytes = None if moved is None else moved / per_second
+    share = None
+    if flops is not None and moved:
+        peaks = _raised(peaks, gflops or 0.0, gbytes or 0.0, moved, key)
+        share = peaks.best_ms(flops, moved) / timing.milliseconds
+    return Measured(
+        milliseconds=timing.milliseconds,
+        low=timing.low,
+        high=timing.high,
+        repeats=timing.repeats,
+        build_ms=timing.build_ms,
+        gflops=gflops,
+        gbytes_per_second=gbytes,
+        share=share,
+    )
+
+
+def _raised(peaks: Peaks, gflops: float, gbytes: float, moved: int, key: str) -> Peaks:
+    """Return peaks that are no lower than what a function has just done."""
+    in_cache = moved <= peaks.cache_bytes
+    raised = msgspec.structs.replace(
+        peaks,
+        gflops=max(peaks.gflops, gflops),
+        gbytes_per_second=max(peaks.gbytes_per_second, 0.0 if in_cache else gbytes),
+        cache_gbytes_per_second=max(peaks.cache_gbytes_per_second, gbytes),
+    )
+    return raised if raised == peaks else keep_peaks(key, raised)

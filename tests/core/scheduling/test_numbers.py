@@ -1,0 +1,105 @@
+"""Times, rates and the machine's peaks, measured on this machine."""
+
+from __future__ import annotations
+
+import pytest
+from tvm import tirx
+
+from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.node_times import nodes_of
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.scheduling.measuring import BUDGET, REPEATS, repeated
+from lowerscope.core.scheduling.peaks import kept_peaks, peaks_key
+
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def test_rates_are_work_by_time_and_the_share_is_of_the_roofline(pipeline: Pipeline) -> None:
+    work = pipeline.numbers.work(_derived(pipeline), "dense", Silent())
+    assert work.flops == 2 * 784 * 128
+    measured = pipeline.numbers.measure(RECIPE, "dense", None, Silent())
+    assert 0 < measured.low <= measured.milliseconds <= measured.high
+    assert measured.gflops == pytest.approx(work.flops / measured.milliseconds / 1e6)
+    moved = work.read + work.written
+    assert measured.gbytes_per_second == pytest.approx(moved / measured.milliseconds / 1e6)
+    peaks = pipeline.numbers.peaks(RECIPE, False, Silent())
+    allowed = min(peaks.gflops, work.intensity * peaks.cache_gbytes_per_second)
+    assert 0 < measured.share <= 1
+    assert measured.share == pytest.approx(measured.gflops / allowed)
+    # The file is kept for the next process.
+    assert kept_peaks(peaks_key(RECIPE.target, peaks.threads)) == peaks
+
+
+def test_torch_takes_the_node_alone(pipeline: Pipeline) -> None:
+    stages = pipeline.stages(_derived(pipeline))
+    assert nodes_of(stages, "te_relu").names == ("relu",)
+    assert not nodes_of(stages, "te_relu").does_more
+    # The addition of the bias is a function of its own.
+    linear = nodes_of(stages, "dense")
+    assert (linear.names, linear.does_more) == (("linear0",), True)
+    measured = pipeline.numbers.measure(RECIPE, "te_relu", None, Silent())
+    assert measured.torch_ms > 0
+    assert measured.torch_nodes == ("relu",)
+
+
+def test_a_source_without_torch_has_no_time_of_torch(pipeline: Pipeline) -> None:
+    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
+    functions = pipeline.stages(recipe).unscheduled.module.functions_items()
+    name = next(key.name_hint for key, each in functions if isinstance(each, tirx.PrimFunc))
+    measured = pipeline.numbers.measure(recipe, name, None, Silent())
+    assert measured.torch_ms is None
+    assert measured.torch_nodes == ()
+
+
+def test_a_check_keeps_the_unscheduled_result(pipeline: Pipeline) -> None:
+    assert pipeline.numbers.check(RECIPE, "dense", None, 60, Silent()).verdict == "same"
+    stages = pipeline.stages(RECIPE)
+    again = pipeline.numbers.check(RECIPE, "dense", None, 60, Silent())
+    assert again.verdict == "same"
+    assert "reference" not in stages.milliseconds
+
+
+def test_symbolic_shapes_are_refused_with_a_reason(pipeline: Pipeline) -> None:
+    recipe = Recipe(
+        source=Source(spec="sample:fashion_mlp"),
+        inputs=(InputSpec(shape=("n", 784)),),
+        dimensions=(Dimension(name="n", low=1, high=8),),
+        lowering="te",
+    )
+    with pytest.raises(LowerscopeError, match="symbolic shape"):
+        pipeline.numbers.measure(recipe, "te_relu", None, Silent())
+    assert pipeline.numbers.work(recipe, "te_relu", Silent()).flops is None
+
+
+def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
+    assert repeated(lambda number: 2 * BUDGET, lambda: None) == [2 * BUDGET]
+    numbers: list[int] = []
+
+    def fast(number: int) -> float:
+        numbers.append(number)
+        return 1e-6
+
+    assert len(repeated(fast, lambda: None)) == REPEATS
+    assert numbers[-1] == 2000
+
+
+def test_a_measurement_can_be_cancelled(pipeline: Pipeline) -> None:
+    class Stopped(Silent):
+        def report(self, text: str, fraction: float | None = None) -> None:
+            if text == "Measuring":
+                raise Cancelled
+
+    with pytest.raises(Cancelled):
+        pipeline.numbers.measure(RECIPE, "dense", None, Stopped())
+
+
+def _derived(pipeline: Pipeline) -> Recipe:
+    _ = pipeline.stages(RECIPE).unscheduled
+    return RECIPE
