@@ -6,7 +6,7 @@ import pytest
 from tvm import tirx
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
-from lowerscope.core.node_times import nodes_of
+from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
@@ -51,11 +51,13 @@ def test_torch_takes_the_node_alone(pipeline: Pipeline) -> None:
 
 def test_a_source_without_torch_has_no_time_of_torch(pipeline: Pipeline) -> None:
     recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    functions = pipeline.stages(recipe).unscheduled.module.functions_items()
-    name = next(key.name_hint for key, each in functions if isinstance(each, tirx.PrimFunc))
-    measured = pipeline.numbers.measure(recipe, name, None, Silent())
-    assert measured.torch_ms is None
-    assert measured.torch_nodes == ()
+    stages = pipeline.stages(recipe)
+    functions = stages.unscheduled.module.functions_items()
+    names = [key.name_hint for key, each in functions if isinstance(each, tirx.PrimFunc)]
+    assert names
+    for name in names:
+        assert nodes_of(stages, name).names == ()
+    assert torch_ms(stages, (), 0, Silent()) is None
 
 
 def test_a_check_keeps_the_unscheduled_result(pipeline: Pipeline) -> None:
