@@ -90,6 +90,11 @@ class Keys:
             recipe.params_as_inputs,
         )
 
+    @property
+    def applies_schedules(self) -> bool:
+        """Whether one of the steps applies schedules to the model."""
+        return applies_schedules(self._recipe)
+
     @cached_property
     def unscheduled_key(self) -> str:
         """Of the steps before the first that applies schedules: of all, where none does."""
@@ -105,7 +110,7 @@ class Keys:
     def transform_key(self) -> str:
         """Of the steps, of what they are applied to, and for which target."""
         recipe = self._recipe
-        if not applies_schedules(recipe):
+        if not self.applies_schedules:
             return self.unscheduled_key
         schedules = [each for each in recipe.schedules if each.on and each.primitives]
         return key_of("scheduled", self.unscheduled_key, recipe.steps, schedules)

@@ -34,8 +34,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     ``code`` is what a window can react to with more than text: ``"missing-function"`` (no file
     registers a function that is called, so that it cannot run), ``"failed-step"`` (a pass of the
-    recipe failed, and nothing after it was applied); otherwise empty. ``todo`` is what to do about
-    it, where there is something.
+    recipe failed, and nothing after it was applied), ``"schedule"`` (a schedule, or a step of
+    one, is not applied to the model); otherwise empty. ``todo`` is what to do about it, where there
+    is something.
     """
 
     text: str

@@ -118,6 +118,13 @@ APPLY_SCHEDULES = "ApplySchedules"
 """The step of a recipe that applies its schedules to the functions that are there at its place."""
 
 
+def fits(schedule: Schedule, function: str, structure: str) -> bool:
+    """Return whether a function of this name and structure can have a schedule."""
+    if schedule.function == function:
+        return schedule.structure in ("", structure)
+    return schedule.everywhere and schedule.structure == structure
+
+
 def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -> Schedule | None:
     """Return the schedule that a function has: the last that is on and fits it.
 
@@ -129,7 +136,6 @@ def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -
     function, structure
         Its name, and its structural hash before it is scheduled.
     """
-    fitting = [each for each in schedules if each.on and each.structure in ("", structure)]
+    fitting = [each for each in schedules if each.on and fits(each, function, structure)]
     own = [each for each in fitting if each.function == function]
-    others = [each for each in fitting if each.structure and each.everywhere]
-    return next(reversed(own or others), None)
+    return next(reversed(own or fitting), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -33,13 +34,13 @@ from lowerscope.core.recipe import (
     Extension,
     Recipe,
     TracerName,
-    applies_schedules,
     binds_params,
     steps_before_schedules,
 )
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.scheduling.functions import Functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
+from lowerscope.core.scheduling.whole_model import WholeModel
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
@@ -236,22 +237,26 @@ class Stages(Keys):
     def transformed(self) -> TransformedModel:
         """The module after the recipe's steps, or after those before one that failed."""
         recipe = self._recipe
-        if not applies_schedules(recipe):
+        if not self.applies_schedules:
             return self.unscheduled
         start, target, passes = self.unscheduled, self.target, self.passes
 
         def make() -> TransformedModel:
             self._progress.report("Applying schedules")
+            check = self._progress.check
+            scheduled = WholeModel(recipe.schedules, self._replays, target, check)
             with self.loaded.environment():
-                return transform(
+                made = transform(
                     start.module,
                     recipe.steps,
-                    self._progress.check,
+                    check,
                     self.parameters,
                     passes,
                     target,
                     start=start,
+                    schedule=scheduled.apply,
                 )
+            return replace(made, notes=scheduled.notes())
 
         return self.keep("schedules", self.transform_key, make)
 

@@ -18,6 +18,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.recipe import BIND_PARAMS
+from lowerscope.core.schedules import APPLY_SCHEDULES
 
 Values = Mapping[str, Any]
 """Tensors that are known for arguments of ``main``, by name."""
@@ -59,7 +60,8 @@ class Pass:
     options
         Those that it has.
     given
-        A parameter of `make` that takes the recipe's parameters, if one does.
+        A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
+        ``"schedule"`` for what applies its schedules to a module; empty for none.
     running
         The context in which it is made and applied.
     """
@@ -82,12 +84,31 @@ def catalogue() -> Catalogue:
 
 
 def _passes() -> Iterator[Pass]:
+    yield Pass(_SCHEDULES, _apply_schedules, given="schedule")
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
             made = getattr(module, title)
             if title[0].isupper() and _makes_a_pass(made):
                 yield _pass(title if dialect == "relax" else f"{dialect}.{title}", dialect, made)
+
+
+_SCHEDULES = PassType(
+    name=APPLY_SCHEDULES,
+    dialect="s_tir",
+    summary="Apply the schedules of the workbench to the functions that they fit.",
+    doc="Apply the schedules of the workbench to the functions that they fit.\n\n"
+    "A schedule fits a function of the structure that it was made for, under whatever name; or of "
+    "its name, where it goes by that alone. Steps of a schedule that cannot be applied are left "
+    "out, and a note says which.",
+)
+
+
+def _apply_schedules(schedule: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
+    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+        return schedule(module)
+
+    return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_SCHEDULES)
 
 
 def _makes_a_pass(value: Any) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import tvm
@@ -20,6 +21,7 @@ from lowerscope.core.passes.following import Followed, compose, follow, inverse,
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
+from lowerscope.core.records import Note
 from lowerscope.core.relax_bindings import Bindings
 from lowerscope.core.step_records import Fate
 
@@ -38,12 +40,15 @@ class TransformedModel:
         Why a step failed.
     start
         What it was made of, after the first of the steps.
+    notes
+        What the user should know of it.
     """
 
     module: tvm.IRModule
     runs: tuple[PassRun, ...] = ()
     problem: Problem | None = None
     start: TransformedModel | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def bindings(self) -> Matches:
@@ -203,6 +208,7 @@ def transform(
     passes: Catalogue | None = None,
     target: tvm.target.Target | None = None,
     start: TransformedModel | None = None,
+    schedule: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
@@ -218,8 +224,11 @@ def transform(
         The target that they are applied for; none by default.
     start
         What the first of the steps have made of the module already.
+    schedule
+        Applies the recipe's schedules.
     """
     passes = catalogue() if passes is None else passes
+    given = {"params": dict(values), "schedule": schedule}
     recorder = Recorder()
     problem: Problem | None = None
     done = 0
@@ -235,7 +244,7 @@ def transform(
         run = recorder.begin(step.name, module, number)
         try:
             with target or nullcontext():
-                after = _apply(module, step, number, values, passes, recorder)
+                after = _apply(module, step, number, given, passes, recorder)
         except LowerscopeError as failed:
             recorder.fail(failed.problem.what)
             problem = _of_step(failed.problem, step, number)
@@ -268,7 +277,7 @@ def _apply(
     module: tvm.IRModule,
     step: Step,
     number: int,
-    values: Values,
+    given: Mapping[str, Any],
     passes: Catalogue,
     recorder: Recorder,
 ) -> tvm.IRModule:
@@ -276,7 +285,7 @@ def _apply(
     found = find(step.name, passes, where)
     arguments = arguments_of(found.options, step.options, where)
     if found.given:
-        arguments[found.given] = dict(values)
+        arguments[found.given] = given[found.given]
     try:
         with found.running("is applied"):
             made = found.make(**arguments)

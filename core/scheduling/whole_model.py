@@ -1,0 +1,111 @@
+"""The schedules of a recipe, applied to all functions of a module that they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records import Note
+from lowerscope.core.schedules import Schedule, fits, schedule_for
+from lowerscope.core.scheduling.functions import Functions
+from lowerscope.core.scheduling.replaying import Replayed, Replays
+
+SCHEDULE_NOTE = "schedule"
+"""`Note.code` of what is said of schedules that are applied to the model."""
+
+
+class WholeModel:
+    """Applies schedules in the steps of one recipe, each to a function once.
+
+    Parameters
+    ----------
+    schedules, replays, target, check
+        See `Functions.states`.
+    """
+
+    def __init__(
+        self,
+        schedules: Sequence[Schedule],
+        replays: Replays,
+        target: tvm.target.Target,
+        check: Callable[[], None],
+    ) -> None:
+        self._schedules = [each for each in schedules if each.on and each.primitives]
+        self._replays = replays
+        self._target = target
+        self._check = check
+        self._fitting: set[Schedule] = set()
+        self._done: set[tuple[str, Schedule]] = set()
+        self._notes: list[Note] = []
+        # Why those that fit no function do not.
+        self._reasons: dict[Schedule, str] = {}
+
+    def apply(self, module: tvm.IRModule) -> tvm.IRModule:
+        """Return a module whose functions are scheduled, as far as that is possible.
+
+        A primitive that cannot be applied is left out, as in the workbench, and `notes` say so.
+        """
+        functions = Functions(module)
+        structures = functions.structures
+        changed: dict[str, tirx.PrimFunc] = {}
+        for name, structure in structures.items():
+            schedule = schedule_for(self._schedules, name, structure)
+            if schedule is None or (name, schedule) in self._done:
+                continue
+            self._done.add((name, schedule))
+            try:
+                states = functions.states(
+                    name, self._schedules, self._replays, self._target, self._check
+                )
+            except LowerscopeError as error:
+                text = f"its schedule is not applied: {error.problem.what}"
+                self._notes.append(Note(text=text, where=name, code=SCHEDULE_NOTE))
+                continue
+            self._notes += _left_out(states[-1])
+            if states[-1].sch is not states[0].sch:
+                changed[name] = states[-1].function
+        for schedule in self._schedules:
+            if any(fits(schedule, *each) for each in structures.items()):
+                self._fitting.add(schedule)
+            there = schedule.function in structures
+            self._reasons[schedule] = (
+                "its structure changed" if there else "the module has none of its structure"
+            )
+        if not changed:
+            return module
+        result = module.clone()
+        for variable in module.get_global_vars():
+            if str(variable.name_hint) in changed:
+                result.update_func(variable, changed[str(variable.name_hint)])
+        return result
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return what was left out: primitives, and schedules that fit no function."""
+        return (*self._notes, *self._unfitting())
+
+    def _unfitting(self) -> Iterator[Note]:
+        for schedule, reason in self._reasons.items():
+            if schedule not in self._fitting:
+                variant = f" ({schedule.variant})" if schedule.variant else ""
+                yield Note(
+                    text=f"the schedule{variant} of {schedule.function} fits no function any more:"
+                    f" {reason}",
+                    where=schedule.function,
+                    todo="schedule the function anew, or switch the schedule off",
+                    code=SCHEDULE_NOTE,
+                )
+
+
+def _left_out(state: Replayed) -> Iterator[Note]:
+    for number, step in enumerate(state.steps, start=1):
+        if step.error is not None:
+            yield Note(
+                text=f"step {number} of its schedule is left out ({step.title}):"
+                f" {step.error.message}",
+                where=state.name,
+                todo="change the step, or switch it off",
+                code=SCHEDULE_NOTE,
+            )
