@@ -29,6 +29,7 @@ FieldKind = Literal[
     "value",
     "index map",
     "integers",
+    "numbers",
 ]
 """What a field of a primitive's form takes. ``loop``, ``loops`` and ``block`` are chosen in the
 tree or in the script; ``buffer`` is a buffer of the block by its place among what it reads or

@@ -77,16 +77,13 @@ def apply(
     }
     title = title_of(entry, arguments, sch, values)
     call = Call(sch=sch, target=target, values=values, given=arguments, forced=primitive.forced)
-    try:
-        if entry.guard is not None:
-            entry.guard(call)
-        if entry.draws:
-            # A replay has to draw the same.
-            sch.seed(zlib.crc32(msgspec.json.encode(primitive)) % (2**31 - 2) + 1)
-        made = _called(entry, call)
-        results.check(before, sch, forced=primitive.forced)
-    except REFUSED as error:
-        raise StepFailed.of(step_error(error)) from error
+    if entry.guard is not None:
+        entry.guard(call)
+    if entry.draws:
+        # A replay has to draw the same.
+        sch.seed(zlib.crc32(msgspec.json.encode(primitive)) % (2**31 - 2) + 1)
+    made = _called(entry, call)
+    results.check(before, sch)
     return Applied(sch=sch, outputs=made, title=title)
 
 
@@ -95,9 +92,11 @@ def _called(entry: Entry, call: Call) -> tuple[Output, ...]:
     for name, convert in entry.converted.items():
         values[name] = convert(call)
     starred = values.pop(entry.starred) if entry.starred else ()
-    made = getattr(call.sch, entry.name)(
-        *starred, **{name: each for name, each in values.items() if each is not None}
-    )
+    method = getattr(call.sch, entry.name)
+    try:
+        made = method(*starred, **{name: each for name, each in values.items() if each is not None})
+    except REFUSED as error:
+        raise StepFailed.of(step_error(error)) from error
     if made is None:
         return ()
     return tuple(made) if entry.many else (made,)

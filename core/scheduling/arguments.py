@@ -121,6 +121,10 @@ def _integers(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
     return [_integer(field, each, resolve) for each in _several(field, argument)]
 
 
+def _numbers(field: Field, argument: Argument, resolve: Resolve) -> list[float]:
+    return [float(_number(field, each, resolve)) for each in _several(field, argument)]
+
+
 def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
     order = _integers(field, argument, resolve)
     if sorted(order) != list(range(len(order))):
@@ -135,7 +139,7 @@ def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
 
 
 def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
-    if not isinstance(argument, str) or not argument:
+    if not isinstance(argument, str):
         raise StepFailed(f"{field.label} takes a text")
     return argument
 
@@ -194,4 +198,5 @@ _KINDS: Mapping[str, Callable[[Field, Argument, Resolve], Any]] = {
     "value": _annotation,
     "index map": _map_text,
     "integers": _integers,
+    "numbers": _numbers,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lowerscope.core.schedule_records import Field
+from lowerscope.core.scheduling import intrinsics
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site
 from lowerscope.core.scheduling.loops import PRESERVE_UNIT_ITERS
 from lowerscope.core.scheduling.picking import (
@@ -82,6 +83,14 @@ def _blockize(site: Site) -> Iterator[Arguments]:
         yield {"target": site.named[loop]}
 
 
+def _tensorize(site: Site) -> Iterator[Arguments]:
+    names = intrinsics.names(site.target)
+    if len(site.chosen) != 1 or not site.chosen[0].index:
+        return
+    for name in names or ("",):
+        yield {"block_or_loop": site.chosen[0].reference, "tensor_intrin": name}
+
+
 ENTRIES = (
     Entry(
         name="compute_inline",
@@ -141,5 +150,29 @@ ENTRIES = (
             PRESERVE_UNIT_ITERS,
         ),
         candidates=_blockize,
+    ),
+    Entry(
+        name="tensorize",
+        group="Blocks",
+        title="compute {block_or_loop} with {tensor_intrin}",
+        offer="compute with an instruction of the processor",
+        parameters=(
+            Field(
+                name="block_or_loop",
+                label="What",
+                kind="loop",
+                help="The outermost of the loops that the instruction takes the place of.",
+            ),
+            Field(
+                name="tensor_intrin",
+                label="Instruction",
+                kind="choice",
+                default="",
+                help="Those that the target has.",
+            ),
+            PRESERVE_UNIT_ITERS,
+        ),
+        candidates=_tensorize,
+        guard=intrinsics.check,
     ),
 )

@@ -33,7 +33,10 @@ _REDUCTION = {
     "4": "another block writes what it writes, or reads it before",
     "5": "its output is indexed by an axis of the reduction",
 }
-_CHECK = re.compile(r"^Check failed: .*? (?:is false|\([^()]*\)): ?(.*)$", re.DOTALL)
+_CHECK = re.compile(r"^Check failed: .*? (?:is false|\(.*? vs\. .*?\)) ?: ?(.+)$", re.DOTALL)
+_RESTS = ("The pattern attempting to be matched", "Definition of a ")
+"""What follows is a function on many lines, or the same for every function."""
+_PREFIXES = ("ScheduleError: ", "ValueError: ", "InternalError: ")
 
 
 class StepFailed(Exception):
@@ -122,5 +125,9 @@ def _dataflow(message: str) -> str:
 
 def _sentence(message: str) -> str:
     """Return a message of TVM as one line, without its prefix and full stop."""
-    line = " ".join(message.split()).removeprefix("ValueError: ").removeprefix("InternalError: ")
+    for rest in _RESTS:
+        message, _, _ = message.partition(rest)
+    line = " ".join(message.split())
+    for prefix in _PREFIXES:
+        line = line.removeprefix(prefix)
     return line[:-1] if line.endswith(".") and not line.endswith("..") else line

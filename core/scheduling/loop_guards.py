@@ -8,8 +8,8 @@ from tvm import tirx
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.references import Place, function_of, places
-from lowerscope.core.scheduling.sizes import known
+from lowerscope.core.scheduling.references import Place, below, function_of, places
+from lowerscope.core.scheduling.sizes import known, mentions
 
 MAX_UNROLLED = 4096
 """Iterations of nested unrolled loops together: the build of many more takes minutes."""
@@ -78,22 +78,17 @@ def loop_partition(call: Call) -> None:
 
 def reduces(loop: tirx.For) -> bool:
     """Return whether an axis of a reduction goes over `loop`."""
-    found: list[bool] = []
-
-    def visit(node: Any) -> None:
-        if type(node).__name__ == "SBlockRealize":
-            for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True):
-                if axis.iter_type != tirx.IterVar.DataPar and _uses(value, loop.loop_var):
-                    found.append(True)
-
-    tirx.stmt_functor.post_order_visit(loop, visit)
-    return bool(found)
+    return any(
+        axis.iter_type != tirx.IterVar.DataPar and mentions(value, loop.loop_var)
+        for place in below(loop)
+        if place.is_block
+        for axis, value in zip(place.stmt.iter_vars, place.realize.iter_values, strict=True)
+    )
 
 
-def _uses(value: Any, var: tirx.Var) -> bool:
-    found: list[bool] = []
-    tirx.stmt_functor.post_order_visit(value, lambda node: found.append(var.same_as(node)))
-    return any(found)
+def uses_any(region: Any, var: tirx.Var) -> bool:
+    """Return whether a region of a buffer begins where `var` says."""
+    return any(mentions(each.min, var) or mentions(each.extent, var) for each in region)
 
 
 def vectorize(call: Call) -> None:

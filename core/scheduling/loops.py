@@ -38,7 +38,8 @@ _INNER: tuple[int, ...] = (32, 16, 8, 64, 4, 2)
 """Extents of an inner loop, the most usual first: some vectors of the processor."""
 
 
-def _one(site: Site) -> Iterator[Arguments]:
+def one_loop(site: Site) -> Iterator[Arguments]:
+    """Take a loop by itself."""
     loop = loop_alone(site)
     if loop is not None:
         yield {"loop": site.named[loop]}
@@ -213,7 +214,7 @@ ENTRIES = (
         title="run {loop} in parallel",
         offer="run in parallel on the cores",
         parameters=(LOOP,),
-        candidates=_one,
+        candidates=one_loop,
     ),
     Entry(
         name="vectorize",
@@ -221,7 +222,7 @@ ENTRIES = (
         title="vectorize {loop}",
         offer="vectorize",
         parameters=(LOOP,),
-        candidates=_one,
+        candidates=one_loop,
         guard=loop_guards.vectorize,
     ),
     Entry(
@@ -230,7 +231,7 @@ ENTRIES = (
         title="unroll {loop}",
         offer="unroll",
         parameters=(LOOP,),
-        candidates=_one,
+        candidates=one_loop,
         guard=loop_guards.unroll,
     ),
     Entry(
@@ -250,7 +251,7 @@ ENTRIES = (
                 ),
             ),
         ),
-        candidates=_one,
+        candidates=one_loop,
         guard=loop_guards.bind,
     ),
 )

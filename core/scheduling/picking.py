@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from lowerscope.core.scheduling.entry import Site
+from lowerscope.core.scheduling.failures import REFUSED
 from lowerscope.core.scheduling.references import loops_around, resolve, stmt_of
 
 
@@ -64,7 +65,11 @@ def neighbours(site: Site, block: int, *, consumers: bool) -> list[int]:
     """Return the places of the blocks that read what a block writes, or write what it reads."""
     sch = site.sch.copy()
     made = resolve(sch, site.named[block], site.outputs)
-    next_to = sch.get_consumers(made) if consumers else sch.get_producers(made)
+    try:
+        next_to = sch.get_consumers(made) if consumers else sch.get_producers(made)
+    except REFUSED:
+        # TVM does not follow what blocks read that stand in no order.
+        return []
     stmts = [stmt_of(sch, each) for each in next_to]
     return [
         index

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import difflib
 
-from lowerscope.core.scheduling import blocks, loops, memory, reductions
+from lowerscope.core.scheduling import (
+    annotating,
+    blocks,
+    layout,
+    loops,
+    memory,
+    reductions,
+    sampling,
+)
 from lowerscope.core.scheduling.entry import Entry
 from lowerscope.core.scheduling.failures import StepFailed
 
 PRIMITIVES: dict[str, Entry] = {
     entry.name: entry
-    for subject in (loops, blocks, memory, reductions)
+    for subject in (loops, blocks, memory, layout, reductions, annotating, sampling)
     for entry in subject.ENTRIES
 }
 """In the order of the menu."""

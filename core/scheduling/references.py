@@ -59,6 +59,11 @@ def function_of(sch: Schedule) -> tirx.PrimFunc:
 
 def places(func: tirx.PrimFunc) -> list[Place]:
     """Return the loops and blocks of `func`, in the order of its script."""
+    return below(func.body)
+
+
+def below(body: Any) -> list[Place]:
+    """Return the loops and blocks of a statement, with itself, in the order of the script."""
     found: list[Place] = []
 
     def walk(stmt: Any, parent: int, depth: int) -> None:
@@ -78,7 +83,7 @@ def places(func: tirx.PrimFunc) -> list[Place]:
         elif isinstance(stmt, tirx.While | tirx.AttrStmt):
             walk(stmt.body, parent, depth)
 
-    walk(func.body, -1, 0)
+    walk(body, -1, 0)
     return found
 
 

@@ -10,7 +10,7 @@ from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import function_of, places
 
 
-def check(before: Schedule, after: Schedule, *, forced: bool) -> None:
+def check(before: Schedule, after: Schedule) -> None:
     """Refuse a result that cannot be built or run.
 
     Raises

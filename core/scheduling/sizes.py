@@ -1,10 +1,11 @@
-"""Extents as numbers."""
+"""Extents as numbers, and the variables in them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tvm import tirx
+from tvm.tirx.analysis import undefined_vars
 
 
 def known(value: Any) -> int | None:
@@ -14,3 +15,8 @@ def known(value: Any) -> int | None:
     if isinstance(value, int):
         return value
     return int(value) if isinstance(value, tirx.IntImm) else None
+
+
+def mentions(value: Any, var: Any) -> bool:
+    """Return whether a variable stands in an expression."""
+    return any(var.same_as(each) for each in undefined_vars(value))

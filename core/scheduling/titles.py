@@ -109,12 +109,10 @@ def name_of(sch: Schedule, output: LoopRV | SBlockRV) -> str:
 def buffer_names(block: Any, argument: str) -> list[str]:
     """Return the names of the buffers that an argument of kind ``"buffer"`` counts.
 
-    Those that the block reads or writes, by the argument's name; ``buffer`` counts both.
+    Those that the block reads or writes, by the argument's name.
     """
     reads = [str(region.source.name) for region in block.reads]
     writes = [str(region.source.name) for region in block.writes]
-    if argument == "buffer":
-        return reads + writes
     return reads if argument == "read_buffer_index" else writes
 
 

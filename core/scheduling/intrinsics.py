@@ -1,0 +1,72 @@
+"""The tensor instructions that a target has."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+
+import tvm
+from tvm import s_tir
+
+from lowerscope.core.scheduling.entry import Call
+from lowerscope.core.scheduling.failures import StepFailed
+
+_NEEDS = (
+    ("avx512vnni", "x86", ("dot_16x4_vnni",)),
+    ("avx512bw", "x86", ("dot_16x4_avx512",)),
+    ("dotprod", "arm_cpu", ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot")),
+    ("neon", "arm_cpu", ("dot_4x4_i8i8s32_neon",)),
+)
+"""Features of a processor, and TVM's file and names of the instructions that come with them."""
+
+_SATURATES = "dot_16x4_avx512"
+"""It adds pairs of products in 16 bits, and cuts off what does not fit."""
+
+
+def names(target: tvm.target.Target) -> tuple[str, ...]:
+    """Return TVM's names of the instructions that `target` has."""
+    return tuple(name for _, offered in _offered(target) for name in offered)
+
+
+def _offered(target: tvm.target.Target) -> list[tuple[str, tuple[str, ...]]]:
+    has = tvm.get_global_func("target.target_has_feature")
+    return [(file, offered) for feature, file, offered in _NEEDS if has(feature, target)]
+
+
+@cache
+def _load(file: str) -> None:
+    """Register the instructions of one file of TVM.
+
+    Importing the package makes those of all GPUs as well, which takes half a minute. It takes what
+    is loaded here, should someone import it.
+    """
+    name = f"tvm.s_tir.tensor_intrin.{file}"
+    if name in sys.modules:
+        return
+    path = Path(s_tir.__file__).with_name("tensor_intrin") / f"{file}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+def check(call: Call) -> None:
+    """Refuse an instruction that the target does not have: its code would not run."""
+    offered = _offered(call.target)
+    if not offered:
+        raise StepFailed("TVM knows no tensor instruction of this target; native may have some")
+    for file, instructions in offered:
+        if call.values["tensor_intrin"] in instructions:
+            _load(file)
+            break
+    else:
+        raise StepFailed(f"the target has {', '.join(names(call.target))}")
+    if call.values["tensor_intrin"] == _SATURATES and not call.forced:
+        raise StepFailed(
+            "it adds in 16 bits and cuts off what does not fit: the result can be another one",
+            unsafe=True,
+        )

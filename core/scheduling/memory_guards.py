@@ -1,0 +1,130 @@
+"""What TVM would accept of buffers, or die of, and what is wrong with it."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+import numpy as np
+
+from lowerscope.core.scheduling.entry import Call
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, parse
+from lowerscope.core.scheduling.sizes import known, mentions
+
+
+def buffer_of_block(call: Call) -> None:
+    """Refuse the number of a buffer that the block does not have."""
+    _region(call)
+
+
+def _region(call: Call) -> Any:
+    block = call.sch.get(call.values["block"])
+    for name, regions, does in (
+        ("read_buffer_index", block.reads, "reads"),
+        ("write_buffer_index", block.writes, "writes"),
+        ("buffer_index", block.writes, "writes"),
+    ):
+        if name in call.values:
+            index = call.values[name]
+            if index >= len(regions):
+                count = f"{len(regions)} buffer" + ("" if len(regions) == 1 else "s")
+                raise StepFailed(f"{block.name_hint} {does} {count}, and not one {index + 1}")
+            return regions[index]
+    accessed(block, call.values["buffer"])
+    return None
+
+
+def storage_align(call: Call) -> None:
+    """Refuse an offset that is no remainder of the factor."""
+    buffer_of_block(call)
+    if call.values["offset"] >= call.values["factor"]:
+        raise StepFailed("the offset is smaller than the factor")
+
+
+def unsafe_set_dtype(call: Call) -> None:
+    """Guard another dtype: values are rounded, cut off, or overflow."""
+    region = _region(call)
+    old, new = str(region.source.ty.dtype), call.values["dtype"]
+    if old == new:
+        raise StepFailed(f"it is {old} already")
+    if not call.forced:
+        raise StepFailed(
+            f"values of {old} do not all fit in {new}: the result can be another one", unsafe=True
+        )
+
+
+def reindexed_copy(call: Call) -> None:
+    """Refuse a map by which two elements of a buffer have one place in its copy."""
+    region = _region(call)
+    block = call.sch.get(call.values["block"])
+    index_map = parse(call.values["index_map"])
+    sizes = [known(axis.dom.extent) for axis in block.iter_vars]
+    if len(index_map.axes) != len(sizes):
+        raise StepFailed(f"{block.name_hint} has {len(sizes)} axes, not {len(index_map.axes)}")
+    _check_copy(block, region, index_map, sizes)
+
+
+def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | None]) -> None:
+    variables = [axis.var for axis in block.iter_vars]
+    places = [each.min for each in region.region]
+    used = [
+        place
+        for place, (axis, var) in enumerate(zip(index_map.axes, variables, strict=True))
+        if any(mentions(each, var) for each in places)
+        or any(axis in _names(index) for index in index_map.indices)
+    ]
+    counted = [sizes[place] for place in used]
+    if any(size is None for size in counted):
+        raise StepFailed("with symbolic extents, it cannot be told whether it is a bijection")
+    count = math.prod(size for size in counted if size is not None)
+    if count > MAX_CHECKED:
+        raise StepFailed(
+            f"it goes over {count} indices, of which at most {MAX_CHECKED} are checked; "
+            "cache_read and transform_layout do the same"
+        )
+    shape = tuple(size for size in counted if size is not None) or (1,)
+    grid = np.unravel_index(np.arange(count, dtype=np.int64), shape)
+    values: list[Any] = [np.zeros(count, dtype=np.int64)] * len(variables)
+    for column, place in enumerate(used):
+        values[place] = grid[column]
+    made = _rows(index_map.evaluate(values), count)
+    if made.min(initial=0) < 0:
+        raise StepFailed("it has indices below 0")
+    from_ = _rows([_number(each, variables, values) for each in places], count)
+    pairs = len(np.unique(np.concatenate([made, from_]), axis=1).T)
+    if len(np.unique(made, axis=1).T) < pairs:
+        raise StepFailed("it is not a bijection: two elements would have one place in the copy")
+
+
+def _rows(indices: list[Any], count: int) -> Any:
+    rows = [np.broadcast_to(np.asarray(index, dtype=np.int64), (count,)) for index in indices]
+    return np.stack(rows) if rows else np.zeros((1, count), dtype=np.int64)
+
+
+def _names(index: Any) -> set[str]:
+    return {node.id for node in ast.walk(index) if isinstance(node, ast.Name)}
+
+
+_ARITHMETIC = {
+    "Add": lambda left, right: left + right,
+    "Sub": lambda left, right: left - right,
+    "Mul": lambda left, right: left * right,
+    "FloorDiv": lambda left, right: left // right,
+    "FloorMod": lambda left, right: left % right,
+}
+
+
+def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
+    """Return the values of an index expression of TVM for the values of its variables."""
+    number = known(value)
+    if number is not None:
+        return number
+    for variable, its in zip(variables, values, strict=True):
+        if variable.same_as(value):
+            return its
+    operator = _ARITHMETIC.get(type(value).__name__)
+    if operator is None:
+        raise StepFailed("what it reads is not indexed by arithmetic on its axes")
+    return operator(_number(value.a, variables, values), _number(value.b, variables, values))
