@@ -47,8 +47,9 @@ def memory_of(tensor: torch.Tensor) -> Any:
     if tensor.layout is not torch.strided or tensor.is_quantized or not tensor.numel():
         return id(tensor)
     signs = (tensor.is_conj(), tensor.is_neg())
-    place = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
-    return (*place, *signs) if tensor.data_ptr() else id(tensor)
+    address = tensor.data_ptr()
+    place = (address, tensor.dtype, tensor.shape, tensor.stride())
+    return (*place, *signs) if address else id(tensor)
 
 
 def _to_tvm(tensor: torch.Tensor) -> tvm.runtime.Tensor:

@@ -21,7 +21,8 @@ def constants_of(function: Any) -> tuple[Any, ...]:
     found: dict[Any, None] = {}
 
     def visit(expression: Any) -> None:
-        if isinstance(expression, ir.GenericConst):
+        # The exact type: TVM's classes are abstract ones to Python, and `isinstance` is slow.
+        if type(expression) is ir.GenericConst:
             found[expression] = None
 
     relax.analysis.post_order_visit(function, visit)

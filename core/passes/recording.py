@@ -64,7 +64,7 @@ class Recorder:
         # Those that run at the moment: places in the list from 1, or 0 for one that is not listed.
         self._open: list[int] = []
         self._begun = False
-        self.instrument: PassInstrument = pass_instrument(_Instrument)(self)
+        self.instrument: PassInstrument = _Instrument(self)
 
     def begin(self, name: str, module: tvm.IRModule, step: int) -> PassRun:
         """List the pass that is about to run on `module` as `step`, under a name of its own."""
@@ -102,6 +102,7 @@ class Recorder:
         return run
 
 
+@pass_instrument
 class _Instrument:
     """What TVM calls around each pass."""
 

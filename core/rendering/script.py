@@ -196,10 +196,11 @@ def _without_bodies(module: IRModule) -> IRModule:
 
     To print those of a network takes most of the time; the Relax functions read the same.
     """
-    functions = {
-        variable: _EMPTY if isinstance(function, tirx.PrimFunc) else function
-        for variable, function in module.functions_items()
-    }
+    functions = dict(module.functions_items())
+    tensorir = [each for each, value in functions.items() if isinstance(value, tirx.PrimFunc)]
+    if not tensorir:
+        return module
+    functions.update(dict.fromkeys(tensorir, _EMPTY))
     return IRModule(functions, attrs=module.attrs, global_infos=module.global_infos)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -75,7 +76,7 @@ def constant_cards(
         if len(found) != len(constants):
             continue
         for (number, name), constant in zip(found, constants, strict=True):
-            facts = _tensor_facts(constant.ty.shape, str(constant.ty.dtype))
+            facts = _tensor_facts(constant.value.shape, str(constant.value.dtype))
             cards.append(Card(name=name, kind="constant", first=number, last=number, facts=facts))
     return cards
 
@@ -196,9 +197,13 @@ def tensor_bytes(extents: Sequence[str], dtype: str) -> int | None:
     """Return what the elements of a tensor take; ``None`` where an extent is symbolic."""
     if not all(extent.isdigit() for extent in extents):
         return None
+    return (math.prod(map(int, extents)) * _bits_of(dtype) + 7) // 8
+
+
+@cache
+def _bits_of(dtype: str) -> int:
     parsed = DataType(dtype)
-    bits = int(parsed.bits) * int(parsed.lanes)
-    return (math.prod(map(int, extents)) * bits + 7) // 8
+    return int(parsed.bits) * int(parsed.lanes)
 
 
 def plain_extent(extent: Any) -> str:
@@ -208,11 +213,13 @@ def plain_extent(extent: Any) -> str:
 
 def _constants(value: Any) -> Iterator[Any]:
     """Yield the constants of a value that the printer leaves to the metadata, in its order."""
-    if isinstance(value, relax.Call):
+    # Exact types: `isinstance` of TVM's classes is slow, and a network has thousands of these.
+    kind = type(value)
+    if kind is relax.Call:
         for argument in value.args:
             yield from _constants(argument)
-    elif isinstance(value, relax.Tuple):
+    elif kind is relax.Tuple:
         for field in value.fields:
             yield from _constants(field)
-    elif isinstance(value, ir.GenericConst) and value.ty.ndim:
+    elif kind is ir.GenericConst and len(value.value.shape):
         yield value

@@ -53,6 +53,8 @@ class Environment:
         """Modules whose names these have taken for as long as they are there."""
         self._lines: dict[str, tuple[int, float | None, list[str], str]] = {}
         """Entries of `linecache`: the lines that were run."""
+        self._finders: tuple[int, list[str]] = 0, []
+        """How many folders modules were looked for in, and those of the file's among them."""
         self._opened = OpenedFiles(self._folder)
         self._registrations = Registrations(self._folder)
 
@@ -211,10 +213,12 @@ class Environment:
 
     def _look_anew(self) -> None:
         """Let imports from the folder and below see files that were put there a moment ago."""
-        folder = str(self._folder)
         finders = sys.path_importer_cache
-        # Other threads import meanwhile.
-        for name in [each for each in list(finders) if each.startswith(folder)]:
+        if len(finders) != self._finders[0]:
+            # Other threads import meanwhile.
+            folder, names = str(self._folder), list(finders)
+            self._finders = len(names), [name for name in names if name.startswith(folder)]
+        for name in self._finders[1]:
             finder = finders.get(name)
             if finder is not None:
                 finder.invalidate_caches()  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from lowerscope.core.model_records import Picture
@@ -17,28 +18,37 @@ def picture_of(value: torch.Tensor) -> Picture | None:
     Values from 0 to 1 become 0 to 255, bytes stay as they are, and other
     values are spread from their least to their greatest.
     """
-    planes = _planes(value)
-    if planes is None or planes.dtype.is_complex:
+    shape = _shape_of(value)
+    if shape is None or value.dtype.is_complex:
         return None
-    channels, height, width = planes.shape
-    if planes.dtype == torch.uint8:
-        pixels = planes
+    values = value[0].detach().cpu()
+    if value.dtype == torch.uint8:
+        pixels = values.numpy()
     else:
-        scaled = planes.detach().double().nan_to_num(0.0, 0.0, 0.0)
-        least, most = float(scaled.min()), float(scaled.max())
-        if least < 0 or most > 1:
-            scaled = (scaled - least) / ((most - least) or 1)
-        pixels = (scaled * 255).round().clamp(0, 255).to(torch.uint8)
-    rows = pixels.permute(1, 2, 0).contiguous().cpu()
-    return Picture(width=width, height=height, channels=channels, pixels=rows.numpy().tobytes())
+        scaled = values.double().numpy()
+        # Of what is not a number, too, this does not hold.
+        if not 0 <= scaled.min() <= scaled.max() <= 1:
+            scaled = _spread(scaled)
+        pixels = np.rint(scaled * 255).astype(np.uint8)
+    channels, height, width = shape
+    rows = pixels.reshape(shape).transpose(1, 2, 0)
+    return Picture(width=width, height=height, channels=channels, pixels=rows.tobytes())
 
 
-def _planes(value: torch.Tensor) -> torch.Tensor | None:
-    """Return the picture in `value` as CHW."""
+def _spread(values: np.ndarray) -> np.ndarray:
+    """Return values from 0 to 1; what is not a number, or infinite, counts as 0."""
+    finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    least, most = float(finite.min()), float(finite.max())
+    within = least >= 0 and most <= 1
+    return finite if within else (finite - least) / ((most - least) or 1)
+
+
+def _shape_of(value: torch.Tensor) -> tuple[int, int, int] | None:
+    """Return channels, height and width of the picture in `value`."""
     match tuple(value.shape):
         case (1, 784):
-            return value.reshape(1, 28, 28)
-        case (count, 1 | 3, height, width) if count >= 1 and min(height, width) >= SIDE:
-            return value[0]
+            return 1, 28, 28
+        case (count, 1 | 3 as channels, height, width) if count and min(height, width) >= SIDE:
+            return channels, height, width
         case _:
             return None
