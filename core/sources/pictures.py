@@ -37,10 +37,11 @@ def picture_of(value: torch.Tensor) -> Picture | None:
 
 def _spread(values: np.ndarray) -> np.ndarray:
     """Return values from 0 to 1; what is not a number, or infinite, counts as 0."""
-    finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    finite: np.ndarray = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     least, most = float(finite.min()), float(finite.max())
-    within = least >= 0 and most <= 1
-    return finite if within else (finite - least) / ((most - least) or 1)
+    if least < 0 or most > 1:
+        finite = (finite - least) / ((most - least) or 1)
+    return finite
 
 
 def _shape_of(value: torch.Tensor) -> tuple[int, int, int] | None:
