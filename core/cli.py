@@ -1,6 +1,7 @@
 """The command line: it writes a recipe and prints what the window shows.
 
-Exit codes: 0 when all is well, 1 when a run differs from torch, 2 on an error.
+Exit codes: 0 when all is well, 1 when a run differs from torch, or a scheduled function from the
+unscheduled one, 2 on an error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowerscope.core.cli_passes import add_passes_options, passes, recipe_of_catalogue
+from lowerscope.core.cli_schedule import add_schedule_options, schedule
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
@@ -30,7 +32,7 @@ from lowerscope.core.sources.spec import check_readable, source_path, user_path
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
-COMMANDS = ("samples", "show", "run", "export", "rule", "passes", "course")
+COMMANDS = ("samples", "show", "run", "export", "rule", "passes", "schedule", "course")
 
 WHOLE = {
     "fx": "FX graph",
@@ -90,9 +92,11 @@ def main(arguments: Sequence[str]) -> int:
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
             from lowerscope.core.pipeline import Pipeline
-            from lowerscope.core.showing import note_lines
+            from lowerscope.core.showing import check_model_schedules, note_lines
 
             pipeline = Pipeline()
+            if not listing:
+                check_model_schedules(pipeline, recipe)
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
             notes = () if listing else note_lines(pipeline, recipe)
     except LowerscopeError as error:
@@ -186,6 +190,9 @@ def _parser() -> argparse.ArgumentParser:
     add_recipe_options(rule)
 
     add_passes_options(commands.add_parser("passes", help="list the passes, or print one's module"))
+    add_schedule_options(
+        commands.add_parser("schedule", help="apply a schedule to a function, and look at it")
+    )
 
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
@@ -319,4 +326,11 @@ def _passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
     return MATCH if done else ERROR, text
 
 
-_ANSWERS = {"show": _show, "run": _run, "export": _export, "rule": _rule, "passes": _passes}
+_ANSWERS = {
+    "show": _show,
+    "run": _run,
+    "export": _export,
+    "rule": _rule,
+    "passes": _passes,
+    "schedule": schedule,
+}

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn, get_args
 
+import msgspec
+
 from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.presets import PRESETS, find_pipeline
@@ -19,9 +21,13 @@ from lowerscope.core.recipe import (
     Override,
     Recipe,
     Source,
+    Step,
+    applies_schedules,
     with_bound_params,
     with_params_as_inputs,
 )
+from lowerscope.core.schedule_files import load_schedules
+from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
 
@@ -141,6 +147,15 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         "repeatable",
     )
     parser.add_argument(
+        "--schedule",
+        dest="schedules",
+        action="append",
+        default=[],
+        metavar="FILE.json",
+        help="schedules that were saved, applied to the model after its passes, or where they have "
+        "the step ApplySchedules; repeatable",
+    )
+    parser.add_argument(
         "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
     )
     parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
@@ -187,6 +202,12 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         threads=options.threads,
     )
     dimensions_of(recipe)
+    loaded = [each for file in options.schedules for each in load_schedules(file)]
+    if loaded:
+        recipe = msgspec.structs.replace(recipe, schedules=tuple(loaded))
+        if not applies_schedules(recipe):
+            steps = (*recipe.steps, Step(name=APPLY_SCHEDULES))
+            recipe = msgspec.structs.replace(recipe, steps=steps)
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe

@@ -7,7 +7,7 @@ serialisable. This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -116,6 +116,14 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 APPLY_SCHEDULES = "ApplySchedules"
 """The step of a recipe that applies its schedules to the functions that are there at its place."""
+
+
+def references_of(primitive: Primitive) -> Iterator[Reference]:
+    """Yield what a primitive names: loops, blocks, and numbers that others gave back."""
+    for argument in primitive.arguments.values():
+        for each in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(each, Made | At):
+                yield each
 
 
 def fits(schedule: Schedule, function: str, structure: str) -> bool:

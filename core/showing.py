@@ -20,11 +20,27 @@ from lowerscope.core.rendering.parameter_table import print_parameters, print_va
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
 from lowerscope.core.run_records import RunRecord, SizeRecord
+from lowerscope.core.schedules import APPLY_SCHEDULES
+from lowerscope.core.scheduling.validating import check_schedules
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
     """Return what the user should know of a recipe's model, a line each."""
     return tuple(note.line() for note in notes_of(pipeline.stages(recipe)))
+
+
+def check_model_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
+    """Refuse schedules that are to be applied to a model and are not meant for it.
+
+    Raises
+    ------
+    LowerscopeError
+        See `check_schedules`.
+    """
+    # Where several steps apply schedules, what one fits may be made only after the first.
+    if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:
+        structures = pipeline.stages(recipe).functions.structures
+        check_schedules(recipe.schedules, structures, "--schedule")
 
 
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:

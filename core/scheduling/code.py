@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from lowerscope.core.schedules import At, Made, Primitive, Reference
+from lowerscope.core.schedules import At, Made, Primitive, Reference, references_of
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import entry_of
 from lowerscope.core.scheduling.references import (
@@ -59,7 +59,7 @@ class Code:
             that are fetched from then on.
         """
         code, variables = self, dict[Reference, str]()
-        for reference in _references(primitive):
+        for reference in references_of(primitive):
             if isinstance(reference, Made):
                 names = self.made.get(reference.step, ())
                 if 0 <= reference.output < len(names):
@@ -200,13 +200,6 @@ def _call(primitive: Primitive, variables: Variables, names: tuple[str, ...]) ->
         lambda reference: variables.get(reference) or unresolved(reference),
         names,
     )
-
-
-def _references(primitive: Primitive) -> Iterator[Reference]:
-    for argument in primitive.arguments.values():
-        for each in argument if isinstance(argument, tuple) else (argument,):
-            if isinstance(each, Made | At):
-                yield each
 
 
 def _letter(output: Output) -> str:

@@ -1,0 +1,104 @@
+"""Files of schedules. This module imports neither torch nor TVM, so that the window can use it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.schedules import Schedule
+from lowerscope.core.sources.spec import user_path
+
+VERSION = 1
+"""Of the files."""
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    version: int
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    schedules: tuple[Schedule, ...]
+    version: int = VERSION
+
+
+def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
+    """Write schedules to a JSON file, in place of what is there; return the file's path.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be written.
+    """
+    path = user_path(file).absolute()
+    text = msgspec.json.format(msgspec.json.encode(_File(tuple(schedules))), indent=2).decode()
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be written ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    return path
+
+
+def load_schedules(file: str) -> tuple[Schedule, ...]:
+    """Read what `save_schedules` wrote.
+
+    What primitives there are, and what they take, is said when they are applied.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be read, is of another version, or holds no schedules; of a field that is
+        wrong, with its place.
+    """
+    path = user_path(file).absolute()
+    try:
+        content = path.read_bytes()
+        version = msgspec.json.decode(content, type=_Versioned).version
+        if version != VERSION:
+            raise LowerscopeError(
+                f"it is of version {version}, and this Lowerscope reads version {VERSION}",
+                where=str(path),
+                todo="Open it with the Lowerscope that wrote it"
+                if version > VERSION
+                else "Save it again",
+            )
+        schedules = msgspec.json.decode(content, type=_File).schedules
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be read ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LowerscopeError(
+            f"it holds no schedules: {error}",
+            where=str(path),
+            todo="Choose a file that was saved as a schedule",
+        ) from None
+    if not schedules:
+        raise LowerscopeError(
+            "there is no schedule in it",
+            where=str(path),
+            todo="Choose a file that was saved as a schedule",
+        )
+    _check_ids(schedules, path)
+    return schedules
+
+
+def _check_ids(schedules: Sequence[Schedule], path: Path) -> None:
+    for schedule in schedules:
+        counts = Counter(primitive.id for primitive in schedule.primitives)
+        twice = next((each for each, count in counts.items() if count > 1), None)
+        if twice is not None:
+            raise LowerscopeError(
+                f"several steps of the schedule of {schedule.function} are called {twice!r}",
+                where=str(path),
+                todo="Give each step a name of its own",
+            )
