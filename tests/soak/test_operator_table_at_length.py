@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.lowering.conftest import Bench
-from tests.core.lowering.operator_table.checking import batches, check_entry
+from tests.core.lowering.operator_table.checking import Case, batches, check_entry
 from tests.core.lowering.operator_table.table import ENTRIES
 
 EXAMPLES = int(os.environ.get("LOWERSCOPE_SOAK", "60"))
@@ -24,5 +24,4 @@ def bench() -> Any:
 def test_operator_gives_what_torch_does_at_length(bench: Any, name: str) -> None:
     entry = ENTRIES[name]
     for examples in batches(entry, EXAMPLES, AT_ONCE):
-        for tracer in entry.tracers:
-            check_entry(bench, entry, examples, tracer)
+        check_entry(bench, entry, [Case(examples, tracer) for tracer in entry.tracers])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 import tvm
 from torch import nn
 from torch.utils import _pytree as pytree
+from tvm import relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from lowerscope.core.execution.building import register_library
 from lowerscope.core.execution.running import to_torch, to_tvm, virtual_machine
@@ -67,13 +70,26 @@ def run_all_the_way(
 ) -> Outcome:
     traced, lowered = lower_model(model, inputs, tracer, strategy, overrides)
     register_library(lowered.library)
+    return _outcome(model, inputs, traced, lowered, built(lowered.module), "main")
+
+
+def built(module: tvm.IRModule) -> relax.VirtualMachine:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Unoptimised machine code is made in a third of the time.
         target = tvm.target.Target({"kind": "llvm", "opt-level": 0})
-        executable = tvm.compile(lowered.module, target)
-    machine = virtual_machine(executable)
-    result = machine["main"](*(to_tvm(value) for value in inputs))
+        return virtual_machine(tvm.compile(module, target))
+
+
+def _outcome(
+    model: nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    traced: TracedModel,
+    lowered: LoweredModel,
+    machine: relax.VirtualMachine,
+    name: str,
+) -> Outcome:
+    result = machine[name](*(to_tvm(value) for value in inputs))
     actual = [to_torch(each) for each in _flat(result)]
     with torch.no_grad(), warnings.catch_warnings():
         # torch warns of paddings that it has to copy for.
@@ -84,6 +100,69 @@ def run_all_the_way(
         [len(pytree.tree_leaves(each)) for each in reference] if isinstance(reference, list) else []
     )
     return Outcome(traced, lowered, expected, actual, counts)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A model and how it is lowered."""
+
+    model: nn.Module
+    inputs: tuple[torch.Tensor, ...]
+    tracer: str
+    strategy: str
+
+
+def run_together(ways: Sequence[Way]) -> list[Outcome]:
+    """Take models all the way, compiled as one module.
+
+    Strategies come to the same TensorIR functions for the most part, and machine code is what
+    takes the time: of equal functions it is made once. Library functions have the same names in
+    each module, and are registered by them, so a model that calls torch is compiled alone.
+    """
+    all_lowered = [lower_model(way.model, way.inputs, way.tracer, way.strategy) for way in ways]
+    modules = {
+        f"way{index}": lowered.module
+        for index, (_, lowered) in enumerate(all_lowered)
+        if not lowered.library
+    }
+    shared = built(together(modules)) if modules else None
+    outcomes = []
+    for index, (way, (traced, lowered)) in enumerate(zip(ways, all_lowered, strict=True)):
+        name, machine = f"way{index}", shared
+        if name not in modules:
+            register_library(lowered.library)
+            name, machine = "main", built(lowered.module)
+        outcomes.append(_outcome(way.model, way.inputs, traced, lowered, machine, name))
+    return outcomes
+
+
+def together(modules: Mapping[str, tvm.IRModule]) -> tvm.IRModule:
+    """Return one module with the ``main`` of each under the name that it has in `modules`."""
+    builder = relax.BlockBuilder()
+    for name, module in modules.items():
+        functions = dict(module.functions_items())
+        # The builder gives equal functions the same name.
+        names = {
+            variable.name_hint: builder.add_func(function, variable.name_hint)
+            for variable, function in functions.items()
+            if isinstance(function, tvm.tirx.PrimFunc)
+        }
+        assert len(names) == len(functions) - 1, "main is the only Relax function"
+        main = _Renamed(names).visit_expr(module["main"])
+        builder.add_func(main.with_attr("global_symbol", name), name)
+    return builder.get()
+
+
+@mutator  # type: ignore[misc]
+class _Renamed(PyExprMutator):  # type: ignore[misc]
+    """Calls functions by other names."""
+
+    def __init__(self, names: Mapping[str, tvm.ir.GlobalVar]) -> None:
+        super().__init__()
+        self.names = names
+
+    def visit_global_var_(self, op: tvm.ir.GlobalVar) -> tvm.ir.GlobalVar:
+        return self.names[op.name_hint]
 
 
 def _flat(result: Any) -> list[Any]:
@@ -103,6 +182,7 @@ class Bench:
 
     lower = staticmethod(lower_model)
     run = staticmethod(run_all_the_way)
+    run_together = staticmethod(run_together)
     assert_close = staticmethod(assert_close)
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from torch import nn
 
+from tests.core.lowering.conftest import Way
 from tests.core.lowering.operator_table.entries import (
     Drawn,
     Entry,
@@ -111,30 +113,39 @@ def batches(entry: Entry, count: int, size: int) -> Iterator[list[Drawn]]:
         yield chosen[start : start + size]
 
 
-def check_entry(
-    bench: Any,
-    entry: Entry,
-    examples: Sequence[Drawn],
-    tracer: str,
-    strategies: Sequence[str] = STRATEGIES,
-) -> None:
+@dataclass(frozen=True)
+class Case:
+    """Examples of an entry, and how they are traced and lowered."""
+
+    examples: Sequence[Drawn]
+    tracer: str
+    strategies: Sequence[str] = STRATEGIES
+
+
+def check_entry(bench: Any, entry: Entry, cases: Sequence[Case]) -> None:
     """Assert that every form gives what torch does, by each strategy that is asked for."""
-    model = Batch(entry, examples).eval()
-    for call in model.calls:
-        if "trained(" in call.form.text and call.module is not None:
-            call.module.train()
-    for strategy in strategies:
-        _check(bench, entry, model, tracer, strategy)
-
-
-def _check(bench: Any, entry: Entry, model: Batch, tracer: str, strategy: str) -> None:
-    told = f"{entry.name} ({tracer}, {strategy}): " + "; ".join(
-        call.describe() for call in model.calls
-    )
+    ways = []
+    for case in cases:
+        model = Batch(entry, case.examples).eval()
+        for call in model.calls:
+            if "trained(" in call.form.text and call.module is not None:
+                call.module.train()
+        inputs = tuple(model.inputs)
+        ways += [Way(model, inputs, case.tracer, strategy) for strategy in case.strategies]
     try:
-        outcome = bench.run(model, tuple(model.inputs), tracer, strategy)
+        outcomes = bench.run_together(ways)
     except Exception as error:
-        raise AssertionError(f"{told}: {type(error).__name__}: {error}") from error
+        told = "; ".join(
+            f"{way.tracer}, {way.strategy}: "
+            + "; ".join(call.describe() for call in way.model.calls)
+            for way in ways
+        )
+        raise AssertionError(f"{entry.name} ({told}): {type(error).__name__}: {error}") from error
+    for way, outcome in zip(ways, outcomes, strict=True):
+        _check(entry, way.model, outcome, way.tracer, way.strategy)
+
+
+def _check(entry: Entry, model: Batch, outcome: Any, tracer: str, strategy: str) -> None:
     start = 0
     for call, count in zip(model.calls, outcome.counts, strict=True):
         for index in range(start, start + count):
@@ -143,7 +154,7 @@ def _check(bench: Any, entry: Entry, model: Batch, tracer: str, strategy: str) -
             if problem:
                 pytest.fail(f"{entry.name} ({tracer}, {strategy}): {call.describe()}: {problem}")
         start += count
-    assert start == len(outcome.actual), told
+    assert start == len(outcome.actual), f"{entry.name} ({tracer}, {strategy})"
     for number, call in enumerate(model.calls):
         check_strategy(entry, call, f"calls.{number}", outcome, tracer, strategy)
 
