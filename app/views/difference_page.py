@@ -174,17 +174,25 @@ class DifferencePage(QWidget):
 
 def _row(function: FunctionDifference) -> Row:
     role = ROLES[function.status]
-    counts = [
-        f"{STATUS_MARKS[status]}{count}"
+    some = [
+        (status, count)
         for status, count in _counts(function)
         if count and function.status != "same"
     ]
+    counts = [f"{STATUS_MARKS[status]}{count}" for status, count in some]
+    spoken = ", ".join(f"{count} {status}" for status, count in some)
     return Row(
         function.name,
         (
-            Cell(STATUS_MARKS[function.status], role, bold=True, tooltip=function.status),
+            Cell(
+                STATUS_MARKS[function.status],
+                role,
+                bold=True,
+                tooltip=function.status,
+                spoken=function.status,
+            ),
             Cell(function.name, "quiet" if function.status == "same" else ""),
-            Cell(" ".join(counts), "quiet"),
+            Cell(" ".join(counts), "quiet", spoken=spoken),
         ),
     )
 

@@ -232,7 +232,13 @@ def _row(node: NodeDifference) -> Row:
     return Row(
         node.id,
         (
-            Cell(STATUS_MARKS[node.status], role, bold=True, tooltip=node.status),
+            Cell(
+                STATUS_MARKS[node.status],
+                role,
+                bold=True,
+                tooltip=node.status,
+                spoken=node.status,
+            ),
             Cell(node.name, "quiet" if node.status == "same" else ""),
             Cell(node.before, "quiet" if node.status == "same" else "", tooltip=node.before),
             Cell(node.after, "quiet" if node.status == "same" else "", tooltip=node.after),

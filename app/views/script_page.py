@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.code_cards import NamedPlace
 from lowerscope.app.widgets.code_view import CodeView, Span
@@ -34,6 +35,8 @@ class ScriptPage(QWidget):
         self._whole = ""
         self._record: TextRecord | None = None
         self._hide: Hide | None = None
+        # Those that begin with each line, as far as that was asked for.
+        self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
         self._changed: list[int] = []
         # Whether something else is selected than what is marked: nobody looked at it since.
@@ -46,6 +49,7 @@ class ScriptPage(QWidget):
         layout.addWidget(self.code)
         self.code.entity_clicked.connect(self._select)
         self.code.menu_opening.connect(self._add_to_menu)
+        self.code.editor.set_describing(self._belongs_to)
         self._colouring = workspace.colouring
         self._colouring.changed.connect(self._colour)
         self._colour()
@@ -62,6 +66,7 @@ class ScriptPage(QWidget):
             Whether it is another state of the text that is shown: what is in view stays so.
         """
         before, self._record = self._record, record
+        self._bindings = None
         self._whole = whole
         if record is None:
             self.code.set_text("")
@@ -116,6 +121,14 @@ class ScriptPage(QWidget):
             self._changed = _changed(before.text, record.text)
         self.code.set_changed_lines(self._changed)
 
+    def _belongs_to(self, entity: str) -> str:
+        """Say of which nodes a line is, as its colour does; nothing where all of the text is."""
+        if entity == self._whole:
+            return ""
+        linked = self._workspace.linked_to(*self._sharing(entity)) | {entity}
+        nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
+        return self.tr("of {0}").format(names_of(nodes, most=2)) if nodes else ""
+
     def _colour(self) -> None:
         self.code.set_tint(self._colouring.number_of if self._colouring.on else None)
 
@@ -133,12 +146,28 @@ class ScriptPage(QWidget):
         self._workspace.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
 
     def _meant_by(self, entity: str) -> tuple[str, ...]:
-        """Return what a click selects: of a line of the user's file, the nodes that it makes."""
+        """Return what a click selects: of a line of the user's file, the nodes that it makes.
+
+        A call of a fused function is the line of all bindings that it has become of.
+        """
         snapshot = self._workspace.snapshot
         if snapshot is None or not entity.startswith("torch:"):
-            return (entity,)
+            return self._sharing(entity)
         linked = self._workspace.linked_to(entity)
         return tuple(node.id for node in snapshot.fx if node.id in linked)
+
+    def _sharing(self, entity: str) -> tuple[str, ...]:
+        """Return the bindings that have the very line of one that the caret is at."""
+        if self._record is None or not entity.startswith("relax:") or "/" not in entity:
+            return (entity,)
+        line = self.code.editor.caret()[0] + 1
+        if self._bindings is None:
+            self._bindings = {}
+            for span in self._record.spans:
+                if span.entity.startswith("relax:") and "/" in span.entity:
+                    self._bindings.setdefault(span.first, []).append(span.entity)
+        found = self._bindings.get(line, [])
+        return tuple(dict.fromkeys(found)) if entity in found else (entity,)
 
     # Qt's own
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QCoreApplication, QPointF, QRectF
 
 from lowerscope.app.widgets.canvas_graph import GROUPS, CanvasGraph, CanvasPort, CanvasRegion
 
@@ -239,3 +239,18 @@ def title_bar(frame: QRectF) -> QRectF:
 def chevron(place: QRectF) -> QRectF:
     """Where the chevron is in a group, or in the title bar of a frame."""
     return QRectF(place.left() + _CHEVRON_LEFT, place.center().y() - 8, CHEVRON, 16)
+
+
+def described(index: GraphIndex, walked: str, selection: frozenset[str]) -> str:
+    """Say where the keyboard is in a graph, or what there is, and what is selected."""
+    here = index.nodes.get(walked)
+    if here is not None:
+        text = ", ".join(each for each in (here.title, here.subtitle) if each)
+    else:
+        count = QCoreApplication.translate("GraphCanvas", "{0} nodes, {1} edges")
+        text = count.format(len(index.nodes), len(index.graph.edges))
+    titles = [index.nodes[name].title for name in sorted(selection)[:20] if name != walked]
+    if titles:
+        selected = QCoreApplication.translate("GraphCanvas", "selected: {0}")
+        text += "; " + selected.format(", ".join(titles))
+    return text

@@ -1,6 +1,6 @@
 """The text part of the code view: a text, its gutter, and what its lines are marked with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -53,7 +53,9 @@ class CodeEditor(CodeText):
         self.cards = CodeCards(self)
         self._gutter = Gutter(self, self)
         self.viewport().setMouseTracking(True)
+        self._describe: Callable[[str], str] | None = None
         self.rows_changed.connect(self._gutter.update)
+        self.rows_changed.connect(self._describe_caret)
         self.rows_changed.connect(self.cards.card.dismiss)
         self.cursorPositionChanged.connect(self.repaint_lines)
         theme.notifier().changed.connect(self.repaint_lines)
@@ -118,7 +120,8 @@ class CodeEditor(CodeText):
             self.announce(said)
 
     def repaint_lines(self) -> None:
-        """Paint the text and the gutter anew."""
+        """Paint the text and the gutter anew: lines have other marks."""
+        self._describe_caret()
         self.viewport().update()
         self._gutter.update()
 
@@ -126,6 +129,23 @@ class CodeEditor(CodeText):
         """Fold or unfold the region that begins at this height; False where none does."""
         line = self.line_at(y)
         return line >= 0 and self.toggle_fold(line)
+
+    def set_describing(self, describe: Callable[[str], str] | None) -> None:
+        """Say in words what the entity of a line is, for screen readers."""
+        self._describe = describe
+
+    def line_state(self, line: int) -> str:
+        """What the eye sees of a line besides its text: what it belongs to, marks and folds."""
+        entity = self.marks.entity(line)
+        owner = self._describe(entity) if self._describe is not None and entity else ""
+        folded = self.fold_text(line)
+        words = (
+            owner,
+            self.tr("of the selection") if self.marks.is_selected(line) else "",
+            self.tr("changed") if self.marks.is_changed(line) else "",
+            self.tr("folded, {0}").format(folded) if folded else "",
+        )
+        return " · ".join(word for word in words if word)
 
     def _fold_mark_at(self, at: QPoint) -> bool:
         for line, block, row in self.visible(self.viewport().rect()):
@@ -140,6 +160,13 @@ class CodeEditor(CodeText):
         self._gutter.setGeometry(area.left(), area.top(), width, area.height())
 
     # Slots
+
+    def _describe_caret(self) -> None:
+        # Screen readers say the description of what has the focus when it is another one.
+        line = self.place(self.textCursor().position())[0]
+        text = self.line_state(line) or self.folds_text()
+        if text != self.accessibleDescription():
+            self.setAccessibleDescription(text)
 
     def _hover(self, entity: str) -> None:
         if entity != self._hovered:

@@ -91,6 +91,9 @@ class CodeText(QPlainTextEdit):
         self._highlighter.set_text(text, language)
         self._shown.set_lines(self._content.lines)
         self._shown.set_folded(self._folding.ranges())
+        if not same:
+            # What was put in at the caret has pushed it to the end.
+            self.moveCursor(QTextCursor.MoveOperation.Start)
         if same:
             self._shown.put_in_near(top)
             self.verticalScrollBar().setValue(self._shown.rows.row_of(top))
@@ -175,10 +178,12 @@ class CodeText(QPlainTextEdit):
             self.setTextCursor(QTextCursor(self.document().findBlockByNumber(row)))
         self._keep_top(top)
         self._fill()
-        count = self._folding.count()
-        folded = self.tr("{0} folded").format(count) if count else ""
-        self.setAccessibleDescription(folded)
         self.announce(self.fold_text(header) or self.tr("unfolded"))
+
+    def folds_text(self) -> str:
+        """How many regions are folded, or ``""``."""
+        count = self._folding.count()
+        return self.tr("{0} folded").format(count) if count else ""
 
     def fold_text(self, line: int) -> str:
         """What is said behind a line that a region is folded into, or ``""``."""

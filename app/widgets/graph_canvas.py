@@ -22,7 +22,7 @@ from lowerscope.app.widgets.canvas_graph import (
     CanvasPort,
     CanvasRegion,
 )
-from lowerscope.app.widgets.canvas_index import Way
+from lowerscope.app.widgets.canvas_index import Way, described
 from lowerscope.app.widgets.canvas_paint import Marks
 from lowerscope.app.widgets.canvas_search import GraphSearch
 from lowerscope.app.widgets.hover_card import CardText, HoverCard
@@ -160,12 +160,7 @@ class GraphCanvas(CanvasDrawing):
         return not self._thing_at(place) and self._port_at(place) is None
 
     def _describe(self) -> None:
-        nodes, edges = len(self._index.nodes), len(self._index.graph.edges)
-        text = self.tr("{0} nodes, {1} edges").format(nodes, edges)
-        titles = [self._index.nodes[name].title for name in sorted(self._selection)[:20]]
-        if titles:
-            text += "; " + self.tr("selected: {0}").format(", ".join(titles))
-        self.setAccessibleDescription(text)
+        self.setAccessibleDescription(described(self._index, self._walked, self._selection))
 
     # Searching
 
@@ -178,6 +173,7 @@ class GraphCanvas(CanvasDrawing):
     def _look_at_found(self, name: str) -> None:
         if name:
             self._walked = name
+            self._describe()
             self.reveal(name)
         self.viewport().update()
 
@@ -258,6 +254,7 @@ class GraphCanvas(CanvasDrawing):
         if name != self._walked:
             self._before = self._walked
         self._walked = name
+        self._describe()
         self.viewport().update()
         self.node_clicked.emit(name, modifiers)
 

@@ -137,6 +137,9 @@ class StepList(QTreeWidget):
             item.setData(0, ROW, row)
             for column in range(len(COLUMNS)):
                 item.setToolTip(column, row.tooltip)
+            off = self.tr("switched off") if row.on is False else ""
+            said = ", ".join(each for each in (row.title, row.note, off) if each)
+            item.setData(TITLE, Qt.ItemDataRole.AccessibleTextRole, said)
             if row.on is not None:
                 state = Qt.CheckState.Checked if row.on else Qt.CheckState.Unchecked
                 item.setCheckState(0, state)

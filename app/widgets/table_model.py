@@ -48,6 +48,8 @@ class Cell:
         More about it.
     value : float, optional
         What it is sorted by; its words where there is none.
+    spoken : str
+        What a screen reader says in place of its words, where these are marks.
     """
 
     text: str
@@ -56,6 +58,7 @@ class Cell:
     code: bool = False
     tooltip: str = ""
     value: float | None = None
+    spoken: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,8 @@ class TableModel(QAbstractTableModel):
         cell = self.cell(index)
         if role == Qt.ItemDataRole.DisplayRole:
             return cell.text
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return cell.spoken or cell.text
         if role == Qt.ItemDataRole.ToolTipRole and cell.tooltip:
             return cell.tooltip
         if role == Qt.ItemDataRole.TextAlignmentRole:

@@ -255,6 +255,13 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     assert len(marked(panes.relax.script.code)) == 1
     assert "te_relu" in marked(panes.relax.script.code)[0]
 
+    # The call after the passes is the line of all that was fused.
+    panes.relax.set_current("after")
+    called = panes.relax.after.script.code
+    qtbot.waitUntil(lambda: f"call_tir({name}," in called.text(), timeout=PATIENCE)
+    click(qtbot, called, f"call_tir({name},")
+    assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+
     # Lines have the colours of their nodes, here and in what LLVM makes of them.
     colouring = workspace.colouring
     window.commands.action("line-colours").trigger()

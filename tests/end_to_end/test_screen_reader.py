@@ -1,0 +1,160 @@
+"""What a screen reader is told: the tree of names, roles, texts and values of the real window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.widgets.code_editor import CodeEditor
+from lowerscope.app.window import MainWindow
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.step_records import Moment
+from tests.end_to_end.driving import PATIENCE, OpenWindow
+
+FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
+NAME, DESCRIPTION = QAccessible.Text.Name, QAccessible.Text.Description
+FUSED = "fused_dense_add_te_relu"
+
+
+@pytest.fixture(autouse=True)
+def _listening() -> Iterator[None]:
+    """Let Qt tell what changes, as it does while a screen reader runs."""
+    QAccessible.setActive(True)
+    yield
+    QAccessible.setActive(False)
+
+
+@pytest.fixture
+def window(open_window: OpenWindow) -> MainWindow:
+    """Return a window with a fused sample."""
+    window = open_window("sample:fashion_mlp", lowering="te", steps=FUSE)
+    window.resize(1440, 900)
+    window.show_panes()
+    return window
+
+
+def seen(widget: QWidget) -> QAccessibleInterface:
+    found = QAccessible.queryAccessibleInterface(widget)
+    assert found is not None
+    return found
+
+
+def below(interface: QAccessibleInterface) -> Iterator[QAccessibleInterface]:
+    """Yield what is shown in something, itself first; of long lists the first rows."""
+    if interface.state().invisible:
+        return
+    yield interface
+    for place in range(min(interface.childCount(), 60)):
+        child = interface.child(place)
+        if child is not None and child.isValid():
+            yield from below(child)
+
+
+def nameless(interface: QAccessibleInterface) -> bool:
+    """Say whether something that can have the focus has no name; cells and labels may be empty."""
+    roles = QAccessible.Role
+    is_text = interface.role() in (roles.Cell, roles.TreeItem, roles.StaticText)
+    return interface.state().focusable and not is_text and not interface.text(NAME)
+
+
+def said(widget: QWidget, line: str) -> str:
+    """Put the caret on a line of code, and return what is said of it besides its text."""
+    assert isinstance(widget, CodeEditor)
+    lines = widget.lines()
+    widget.go_to(next(number for number, each in enumerate(lines) if line in each))
+    text = seen(widget).textInterface()
+    start = text.cursorPosition()
+    whole = text.text(0, text.characterCount())
+    assert line in whole[start:].split("\n")[0]
+    return seen(widget).text(DESCRIPTION)
+
+
+def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> None:
+    panes = window.panes
+    for pane, pages in (
+        (panes.fx, ("graph", "table", "code", "source")),
+        (panes.relax, ("graph", "script", "builder")),
+        (panes.tensorir, ("script", "numpy", "te", "functions")),
+    ):
+        for page in pages:
+            pane.set_current(page)
+            for each in below(seen(pane)):
+                assert not nameless(each), f"{each.role()} in {pane.title()}, {page}"
+    window.commands.action("difference").trigger()
+    for each in below(seen(window)):
+        if nameless(each):
+            around = each.parent()
+            raise AssertionError(f"{each.role()} in {around.text(NAME) or around.role()}")
+
+
+def test_lines_of_code_say_what_they_belong_to(qtbot: QtBot, window: MainWindow) -> None:
+    editor = window.panes.tensorir.script.code.editor
+    qtbot.waitUntil(lambda: bool(editor.lines()) and "def " in "".join(editor.lines()))
+    window.workspace.select(("fx:relu",))
+    qtbot.waitUntil(lambda: f"def {FUSED}(" in "".join(editor.lines()), timeout=PATIENCE)
+    assert seen(editor).role() == QAccessible.Role.EditableText
+    assert seen(editor).state().readOnly
+    assert said(editor, f"def {FUSED}(") == ""
+    assert said(editor, 'T.sblock("T_add")') == "of linear0"
+    assert said(editor, 'T.sblock("relu")') == "of relu · of the selection"
+    qtbot.keyClick(editor, Qt.Key.Key_BraceLeft, FOLD)
+    assert "folded, " in seen(editor).text(DESCRIPTION)
+
+
+FOLD = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+
+
+def test_a_text_is_read_from_its_first_line(qtbot: QtBot, window: MainWindow) -> None:
+    editor = window.panes.relax.script.code.editor
+    assert len(editor.lines()) > 3
+    assert seen(editor).textInterface().cursorPosition() == 0
+
+
+def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
+    panes, stepping = window.panes, window.workspace.stepping
+    slider = panes.timeline.slider
+    names = [run.name for run in window.workspace.snapshot.passes]
+    stepping.go(Moment(clock="passes", index=names.index("LegalizeOps") + 1))
+    window.commands.action("next-step").trigger()
+    record = stepping.line
+    assert seen(slider).role() == QAccessible.Role.Slider
+    assert record.title in seen(slider).text(DESCRIPTION)
+    assert seen(slider).valueInterface().currentValue() == slider.value()
+    rows = [each.text(NAME) for each in below(seen(panes.pipeline.list))]
+    assert "AnnotateTIROpPattern" in rows
+    window.workspace.stepping.go(Moment(clock="passes", index=names.index("FuseTIR") + 1))
+    editor = panes.relax.script.stepped.script.code.editor
+    qtbot.waitUntil(lambda: f"cls.{FUSED}," in "".join(editor.lines()), timeout=PATIENCE)
+    assert said(editor, f"cls.{FUSED},").startswith("of linear0, relu")
+
+
+def test_graphs_tables_and_differences(qtbot: QtBot, window: MainWindow) -> None:
+    panes = window.panes
+    canvas = panes.fx.graph.canvas
+    assert "5 nodes" in seen(canvas).text(DESCRIPTION)
+    window.workspace.select(("fx:linear0",))
+    canvas.setFocus()
+    qtbot.keyClick(canvas, Qt.Key.Key_Down)
+    assert seen(canvas).text(DESCRIPTION).startswith("relu, ")
+    window.commands.action("difference").trigger()
+    page = panes.difference.page
+    qtbot.waitUntil(lambda: bool(page.functions.rows()), timeout=PATIENCE)
+    cells = [each.text(NAME) for each in below(seen(page.functions))]
+    place = cells.index("main")
+    assert cells[place - 1] == "changed"
+    assert "removed" in cells[place + 1]
+    area = page.diff.area
+    area.setFocus()
+    window.commands.action("next-change").trigger()
+    qtbot.keyClick(area, Qt.Key.Key_Down)
+    assert seen(area).text(DESCRIPTION)
+    switch = panes.difference.columns
+    switch.setFocus()
+    qtbot.keyClick(switch, Qt.Key.Key_Right)
+    assert seen(switch).text(NAME).endswith("Unified")
+    QApplication.processEvents()
