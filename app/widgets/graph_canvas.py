@@ -160,7 +160,9 @@ class GraphCanvas(CanvasDrawing):
         return not self._thing_at(place) and self._port_at(place) is None
 
     def _describe(self) -> None:
-        self.setAccessibleDescription(described(self._index, self._walked, self._selection))
+        text = described(self._index, self._walked, self._selection)
+        if text != self.accessibleDescription():
+            self.setAccessibleDescription(text)
 
     # Searching
 
@@ -254,9 +256,9 @@ class GraphCanvas(CanvasDrawing):
         if name != self._walked:
             self._before = self._walked
         self._walked = name
-        self._describe()
         self.viewport().update()
         self.node_clicked.emit(name, modifiers)
+        self._describe()
 
     def _walk(self, key: int) -> None:
         here = self._walked or next(iter(sorted(self._selection)), "")
