@@ -8,8 +8,10 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.rendering.line_matching import matching_lines
-from lowerscope.core.schedule_records import ScheduleRecord
+from lowerscope.core.schedule_records import Move, ScheduleRecord
+from lowerscope.core.schedules import Reference
 from lowerscope.core.scheduling.code import program
+from lowerscope.core.scheduling.moves import moves
 from lowerscope.core.scheduling.replaying import Replayed
 from lowerscope.core.stages import Stages
 
@@ -54,6 +56,34 @@ class Workbench:
             If there is no such function.
         """
         return _record(self._stages(recipe, progress), function, index, progress)
+
+    def moves(
+        self,
+        recipe: Recipe,
+        function: str,
+        index: int | None,
+        chosen: tuple[Reference, ...],
+        progress: Progress,
+    ) -> tuple[Move, ...]:
+        """Return the primitives that could come next for what is chosen: see `moves`.
+
+        They have no id yet: whoever adds one to the schedule gives it one.
+
+        Parameters
+        ----------
+        index
+            After how many primitives; all for ``None``.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the module would have to be derived first; if there is
+            no such function.
+        """
+        stages = self.kept(recipe, progress)
+        states = stages.states(function)
+        state = states[place_in(states, index)]
+        return moves(state.sch, chosen, state.outputs, stages.target)
 
     def kept(self, recipe: Recipe, progress: Progress) -> Stages:
         """Return the stages of a recipe whose functions are kept.

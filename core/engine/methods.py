@@ -33,6 +33,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.engine.schedule_params import (
     CheckParams,
     MeasureParams,
+    MovesParams,
     PeaksParams,
     ScheduleParams,
     WorkParams,
@@ -42,7 +43,7 @@ from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
 from lowerscope.core.run_records import RunRecord
-from lowerscope.core.schedule_records import Checked, Measured, Peaks, ScheduleRecord, Work
+from lowerscope.core.schedule_records import Checked, Measured, Move, Peaks, ScheduleRecord, Work
 from lowerscope.core.step_records import PassRecord
 from lowerscope.core.translation_records import NodeTranslation
 
@@ -108,6 +109,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
             TranslationParams, NodeTranslation, "heavy", "looking at the translation of a node"
         ),
         "schedule": MethodType(ScheduleParams, ScheduleRecord, "light", "applying a schedule"),
+        "moves": MethodType(
+            MovesParams, tuple[Move, ...], "light", "trying what can come next", ("engine",)
+        ),
         "derived_schedule": MethodType(
             ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
         ),

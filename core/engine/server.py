@@ -175,6 +175,9 @@ def _open_pipeline() -> Mapping[str, Call]:
         "derived_schedule": lambda p, context: workbench.derived_schedule(
             p.recipe, p.function, p.index, context
         ),
+        "moves": lambda p, context: workbench.moves(
+            p.recipe, p.function, p.index, p.chosen, context
+        ),
         "work": lambda p, context: numbers.work(p.recipe, p.function, context),
         "peaks": lambda p, context: numbers.peaks(p.recipe, p.again, context),
         "measure": lambda p, context: numbers.measure(p.recipe, p.function, p.index, context),

@@ -150,6 +150,37 @@ def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline
     assert len(record_of(pipeline, recipe).steps) == 2
 
 
+def test_moves_can_be_applied(pipeline: Pipeline) -> None:
+    record = record_of(pipeline, scheduled(*WALK[:2]))
+    chosen = tuple(node.reference for node in record.tree if node.name == "k_1")
+    moves = pipeline.workbench.moves(scheduled(*WALK), "matmul", 2, chosen, Silent())
+    legal = [each for each in moves if each.legal and not each.unsafe]
+    assert {"split", "unroll", "vectorize"} & {each.name for each in legal}
+    for move in legal:
+        primitive = msgspec.structs.replace(move.primitive, id="m")
+        after = record_of(pipeline, scheduled(*WALK[:2], primitive))
+        assert after.steps[-1].status == "done", move.name
+
+
+def test_a_program_draws_what_the_schedule_has_drawn(pipeline: Pipeline) -> None:
+    tiles = tuple(Made(step="s1", output=each) for each in range(2))
+    drawn = scheduled(
+        step("s1", "sample_perfect_tile", loop=loop(2), n=2),
+        step("s2", "split", loop=loop(2), factors=tiles),
+        step("s3", "sample_categorical", candidates=(16, 64), probs=(0.5, 0.5)),
+        step("s4", "annotate", block_or_loop=loop(0), ann_key="pragma", ann_val=Made(step="s3")),
+    )
+    record = record_of(pipeline, drawn)
+    assert [each.error for each in record.steps] == [None] * 4
+    program: dict[str, Any] = {}
+    exec(record.code, program)
+    state = pipeline.stages(drawn).states("matmul")[-1]
+    for seed in range(1, 4):
+        sch = tvm.s_tir.Schedule(state.base, seed=seed)
+        program["apply_trace"](sch)
+        assert tvm_ffi.structural_equal(sch.mod["main"], state.function)
+
+
 def test_a_replay_can_be_cancelled() -> None:
     class Impatient(Silent):
         asked = 0
