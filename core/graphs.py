@@ -82,7 +82,7 @@ def groups_before(stages: Stages, moment: Moment) -> Mapping[str, FusedGroup]:
     """
     if moment.clock == "translate":
         return {}
-    transformed = stages.transformed
+    transformed = stages.unscheduled if moment.clock == "schedule" else stages.transformed
     runs = transformed.runs
     last = moment.index if moment.clock == "passes" else len(runs)
     found: dict[str, FusedGroup] = {}

@@ -23,7 +23,9 @@ from lowerscope.core.recipe import (
     applies_schedules,
     steps_before_schedules,
 )
+from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.files import source_files
+from lowerscope.core.step_records import Moment
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
 
@@ -112,8 +114,19 @@ class Keys:
         recipe = self._recipe
         if not self.applies_schedules:
             return self.unscheduled_key
-        schedules = [each for each in recipe.schedules if each.on and each.primitives]
-        return key_of("scheduled", self.unscheduled_key, recipe.steps, schedules)
+        return key_of("scheduled", self.unscheduled_key, recipe.steps, self._schedules)
+
+    @property
+    def _schedules(self) -> list[Schedule]:
+        return [each for each in self._recipe.schedules if each.on and each.primitives]
+
+    def moment_key(self, moment: Moment | None) -> str:
+        """Of what is derived to have the module at a moment, or after all steps."""
+        if moment is not None and moment.clock == "build":
+            return self.build_key
+        if moment is not None and moment.clock == "schedule":
+            return key_of("schedule", self.unscheduled_key, self._schedules)
+        return self.transform_key
 
     @cached_property
     def build_key(self) -> str:

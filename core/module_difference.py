@@ -139,7 +139,7 @@ def side_module(stages: Stages, side: Side) -> tvm.IRModule:
         return stages.completed
     if not side.before or moment.index == 0:
         return stages.module_at(moment)
-    if moment.clock == "translate":
+    if moment.clock in ("translate", "schedule"):
         return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
     if moment.clock == "build":
         return stages.recorded.module_before(moment.index)
@@ -174,6 +174,9 @@ def _step(stages: Stages, side: Side) -> str:
         traced = stages.traced
         nodes = [] if traced is None else list(traced.graph_module.graph.nodes)
         names = [f"{number} {node.name}" for number, node in enumerate(nodes, start=1)]
+    elif moment.clock == "schedule":
+        steps = stages.states(moment.function)[-1].steps
+        names = [f"{number} {step.title}" for number, step in enumerate(steps, start=1)]
     else:
         runs = stages.recorded.runs if moment.clock == "build" else stages.transformed.runs
         names = [f"{label} {run.name}" for label, run in zip(pass_labels(runs), runs, strict=True)]

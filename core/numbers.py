@@ -16,9 +16,10 @@ from lowerscope.core.schedule_records import Checked, Measured, Peaks, Work
 from lowerscope.core.scheduling.checking import Limit, Reference, check, reference_of
 from lowerscope.core.scheduling.measuring import Timing, time_alone
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
+from lowerscope.core.scheduling.replaying import state_at
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
-from lowerscope.core.workbench import Workbench, place_in
+from lowerscope.core.workbench import Workbench
 
 
 class Numbers:
@@ -67,7 +68,7 @@ class Numbers:
         peaks = self.peaks(recipe, False, progress)
         stages = self._stages(recipe, progress)
         states = stages.states(function)
-        scheduled = states[place_in(states, index)].function
+        scheduled = state_at(states, index).function
         timing = time_alone(scheduled, stages.target, recipe.seed, progress)
         work = _work(stages, function)
         nodes = nodes_of(stages, function)
@@ -103,7 +104,7 @@ class Numbers:
         threads = use_threads(recipe.threads)
         stages = self._stages(recipe, progress)
         states = stages.states(function)
-        base, scheduled = states[0].function, states[place_in(states, index)].function
+        base, scheduled = states[0].function, state_at(states, index).function
         structure = stages.functions.structures[function]
         key = key_of("reference", structure, str(stages.target), recipe.seed, VERSIONS)
 

@@ -210,7 +210,7 @@ class Pipeline:
         stages = self.stages(recipe, progress)
         of = stages.lower_key
         if moment is not None:
-            of = stages.build_key if moment.clock == "build" else stages.transform_key
+            of = stages.moment_key(moment)
         return stages.keep(
             "graph",
             key_of("graph", of, metrics, graph, moment, opening.expanded, opening.fits),
@@ -317,8 +317,9 @@ class Pipeline:
 
     def _check_kept(self, recipe: Recipe, progress: Progress, moment: Moment | None = None) -> None:
         stages = self.stages(recipe, progress)
-        built = moment is not None and moment.clock == "build"
-        if (stages.build_key if built else stages.transform_key) not in self._memo:
+        # A function is scheduled in passing; what it is made of is not derived so.
+        scheduled = moment is not None and moment.clock == "schedule"
+        if not stages.is_kept(stages.unscheduled_key if scheduled else stages.moment_key(moment)):
             raise LowerscopeError("the module is not kept", code="not-kept")
 
     def _check_sides(self, old: Side, new: Side, progress: Progress) -> None:
@@ -346,5 +347,5 @@ class Pipeline:
 
 
 def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
-    parent = stages.build_key if needs_build(view, moment) else stages.transform_key
+    parent = stages.build_key if needs_build(view, moment) else stages.moment_key(moment)
     return key_of("text", parent, view, name, moment)

@@ -8,6 +8,7 @@ import msgspec
 
 from lowerscope.core.difference_records import Side
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.schedules import Schedule
 from lowerscope.core.step_records import Clock, Moment
 
 _STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
@@ -15,10 +16,16 @@ _STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 _STARTS: dict[Clock, str] = {
     "translate": "before the translation",
     "passes": "before all passes",
+    "schedule": "before the schedule of {function}",
     "build": "before the build",
 }
 
-_CLOCKS: dict[Clock, str] = {"translate": "translation ", "passes": "", "build": "build "}
+_CLOCKS: dict[Clock, str] = {
+    "translate": "translation ",
+    "passes": "",
+    "schedule": "schedule of {function} ",
+    "build": "build ",
+}
 
 _SAID = ("source", "lowering", "overrides", "version")
 
@@ -46,8 +53,9 @@ def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
     if moment is None:
         return "after all passes"
     if moment.index == 0:
-        return _STARTS[moment.clock]
-    return f"{_CLOCKS[moment.clock]}{'before' if before else 'after'} {step}"
+        return _STARTS[moment.clock].format(function=moment.function)
+    clock = _CLOCKS[moment.clock].format(function=moment.function)
+    return f"{clock}{'before' if before else 'after'} {step}"
 
 
 def _label(side: Side, step: str, fields: list[str]) -> str:
@@ -73,4 +81,13 @@ def _written(recipe: Recipe, name: str) -> str:
     if name == "steps":
         on = [step.name for step in recipe.steps if step.on]
         return " → ".join(on) if on else "none"
+    if name == "schedules":
+        schedules = [_schedule(each) for each in recipe.schedules if each.on]
+        return ", ".join(schedules) if schedules else "none"
     return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
+
+
+def _schedule(schedule: Schedule) -> str:
+    count = sum(primitive.on for primitive in schedule.primitives)
+    variant = f" {schedule.variant}" if schedule.variant else ""
+    return f"{schedule.function}{variant} in {count} step{'' if count == 1 else 's'}"

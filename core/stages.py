@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import torch
 import tvm
-from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.build_steps import RecordedBuild, recorded_build
 from lowerscope.core.dimensions import traced_sizes
@@ -19,6 +18,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, register_library
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.extensions import LoadedExtension, load_extension, visiting
+from lowerscope.core.kept_sizes import SMALL, copied_bytes, weight_bytes
 from lowerscope.core.keys import Keys
 from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
@@ -39,16 +39,13 @@ from lowerscope.core.recipe import (
 )
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.scheduling.functions import Functions
-from lowerscope.core.scheduling.replaying import Replayed, Replays
+from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
 from lowerscope.core.scheduling.whole_model import WholeModel
 from lowerscope.core.sources.loading import LoadedModel, load
 from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
 
 T = TypeVar("T")
-
-SMALL = 1 << 20
-"""What a result without weights of its own is taken to cost, in bytes."""
 
 
 class Stages(Keys):
@@ -84,11 +81,11 @@ class Stages(Keys):
             return load(recipe.source, recipe.inputs, recipe.seed, traced_sizes(recipe))
 
         key = self._load_key()
-        kept = self.keep("load", key, make, _weight_bytes)
+        kept = self.keep("load", key, make, weight_bytes)
         if kept.spent:
             # What its file registered had to make room for another file's.
             self._memo.forget(key)
-            kept = self.keep("load", key, make, _weight_bytes)
+            kept = self.keep("load", key, make, weight_bytes)
         read = tuple(path for path in kept.files if path not in self._source_files)
         if self._files.note_read(self._source_key, read):
             # Which files it reads is known now: a change of these makes another key as well.
@@ -176,7 +173,7 @@ class Stages(Keys):
                 made = with_parameters_as_inputs(made, traced.graph_module)
             return made
 
-        return self.keep("lower", self.lower_key, make, _copied_bytes)
+        return self.keep("lower", self.lower_key, make, copied_bytes)
 
     @cached_property
     def module(self) -> tvm.IRModule:
@@ -290,6 +287,8 @@ class Stages(Keys):
                     where="translate",
                 )
             return module_after(lowered, traced.graph_module.graph, moment.index)
+        if moment.clock == "schedule":
+            return self.functions.module_with(state_at(self.states(moment.function), moment.index))
         return self.transformed.module_after(moment.index)
 
     def origins_at(self, moment: Moment) -> Matches:
@@ -302,7 +301,9 @@ class Stages(Keys):
         return self.origins_in(self.module_at(moment), moment.clock)
 
     def origins_in(self, module: tvm.IRModule, clock: Clock) -> Matches:
-        """Return the same for a module of the clocks ``"translate"`` and ``"build"``."""
+        """Return the same for a module of any other clock than ``"passes"``."""
+        if clock == "schedule":
+            return inverse(self.unscheduled.bindings)
         if clock == "translate":
             return {bound.id: (bound.id,) for bound in binding_ids(module)}
         matches = match_bindings(self.completed, module)
@@ -318,7 +319,7 @@ class Stages(Keys):
             with loaded.environment():
                 return recorded_build(module, self.target)
 
-        return self.keep("build", self.build_key, make, lambda _: _weight_bytes(loaded))
+        return self.keep("build", self.build_key, make, lambda _: weight_bytes(loaded))
 
     @cached_property
     def built(self) -> BuiltModel:
@@ -376,23 +377,3 @@ class Stages(Keys):
             return value
 
         return self._memo.get(key, timed, size)
-
-
-def _weight_bytes(loaded: LoadedModel) -> int:
-    if loaded.model is None:
-        return SMALL
-    tensors = [*loaded.model.parameters(), *loaded.model.buffers()]
-    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def _copied_bytes(lowered: LoweredModel) -> int:
-    """Return what a lowering costs: constants that do not share the memory of their tensors."""
-    return SMALL + sum(
-        value.numel() * value.element_size()
-        for tensor, constant in lowered.constants
-        if not _shares(tensor, value := from_dlpack(constant.value))
-    )
-
-
-def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and tensor.data_ptr() == value.data_ptr()

@@ -57,19 +57,21 @@ def _with_blocks(stages: Stages, moment: Moment) -> Moment | None:
 
 
 def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
-    transformed = stages.transformed
     if moment.clock == "passes":
-        return transformed.composed_at(moment.index)
+        return stages.transformed.composed_at(moment.index)
     if moment.clock == "translate":
         return {}
-    before, after = stages.completed, stages.module_at(moment)
+    scheduled = moment.clock == "schedule"
+    transformed = stages.unscheduled if scheduled else stages.transformed
+    before = transformed.module if scheduled else stages.completed
+    after = stages.module_at(moment)
     return blocks_after(
         before,
         after,
         match_bindings(before, after),
         inverse(transformed.bindings),
         transformed.composed,
-        "the build",
+        "the schedule" if scheduled else "the build",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
@@ -12,7 +12,7 @@ from lowerscope.core.schedule_records import Move, ScheduleRecord
 from lowerscope.core.schedules import Reference
 from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves
-from lowerscope.core.scheduling.replaying import Replayed
+from lowerscope.core.scheduling.replaying import Replayed, state_at
 from lowerscope.core.stages import Stages
 
 
@@ -82,7 +82,7 @@ class Workbench:
         """
         stages = self.kept(recipe, progress)
         states = stages.states(function)
-        state = states[place_in(states, index)]
+        state = state_at(states, index)
         return moves(state.sch, chosen, state.outputs, stages.target)
 
     def kept(self, recipe: Recipe, progress: Progress) -> Stages:
@@ -99,29 +99,10 @@ class Workbench:
         return stages
 
 
-def place_in(states: Sequence[Replayed], index: int | None) -> int:
-    """Return after how many primitives a function is asked for; all for ``None``.
-
-    Raises
-    ------
-    LowerscopeError
-        If its schedule has fewer.
-    """
-    last = len(states) - 1
-    at = last if index is None else index
-    if not 0 <= at <= last:
-        raise LowerscopeError(
-            f"the schedule of {states[0].name} has no step {at}",
-            where="schedule",
-            todo=f"Choose one from 0 to {last}",
-        )
-    return at
-
-
 def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:
     states = stages.states(function)
-    at = place_in(states, index)
-    state = states[at]
+    state = state_at(states, index)
+    at = len(state.steps)
     progress.check()
     return ScheduleRecord(
         function=function,

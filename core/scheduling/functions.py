@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,3 +75,16 @@ class Functions:
         schedule = schedule_for(schedules, function, self.structures[function])
         primitives = () if schedule is None else schedule.primitives
         return replays.replay(function, self.by_name[function], target, primitives, check)
+
+    def module_with(self, state: Replayed) -> tvm.IRModule:
+        """Return the module with one function after some primitives of its schedule."""
+        return with_functions(self.module, {state.name: state.function})
+
+
+def with_functions(module: tvm.IRModule, functions: Mapping[str, tirx.PrimFunc]) -> tvm.IRModule:
+    """Return a module with others in place of some of its functions, by name."""
+    result = module.clone()
+    for variable in module.get_global_vars():
+        if str(variable.name_hint) in functions:
+            result.update_func(variable, functions[str(variable.name_hint)])
+    return result

@@ -203,6 +203,25 @@ class Replays:
         )
 
 
+def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
+    """Return a function after some of the primitives of its schedule; after all for ``None``.
+
+    Raises
+    ------
+    LowerscopeError
+        If its schedule has fewer.
+    """
+    last = len(states) - 1
+    at = last if index is None else index
+    if not 0 <= at <= last:
+        raise LowerscopeError(
+            f"the schedule of {states[0].name} has no step {at}",
+            where="schedule",
+            todo=f"Choose one from 0 to {last}",
+        )
+    return states[at]
+
+
 def _applied(
     state: Replayed, primitive: Primitive, target: tvm.target.Target
 ) -> tuple[s_tir.Schedule, Outputs, str, Code]:

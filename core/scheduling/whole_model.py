@@ -10,7 +10,7 @@ from tvm import tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Note
 from lowerscope.core.schedules import Schedule, fits, schedule_for
-from lowerscope.core.scheduling.functions import Functions
+from lowerscope.core.scheduling.functions import Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 
 SCHEDULE_NOTE = "schedule"
@@ -74,13 +74,7 @@ class WholeModel:
             self._reasons[schedule] = (
                 "its structure changed" if there else "the module has none of its structure"
             )
-        if not changed:
-            return module
-        result = module.clone()
-        for variable in module.get_global_vars():
-            if str(variable.name_hint) in changed:
-                result.update_func(variable, changed[str(variable.name_hint)])
-        return result
+        return with_functions(module, changed) if changed else module
 
     def notes(self) -> tuple[Note, ...]:
         """Return what was left out: primitives, and schedules that fit no function."""

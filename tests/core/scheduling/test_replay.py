@@ -9,6 +9,7 @@ import pytest
 import tvm
 import tvm_ffi
 
+from lowerscope.core.difference_records import Side
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
@@ -16,6 +17,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedule_records import ScheduleRecord
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Schedule
+from lowerscope.core.step_records import Moment
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -111,6 +113,39 @@ def test_a_moment_of_a_schedule_shows_the_function_then(pipeline: Pipeline) -> N
     assert split.script == record_of(pipeline, scheduled(*WALK[:1])).script
     with pytest.raises(LowerscopeError, match="no step 9"):
         record_of(pipeline, scheduled(*WALK), 9)
+
+
+def test_the_clock_of_a_schedule_shows_the_module_then(pipeline: Pipeline) -> None:
+    recipe = scheduled(*WALK)
+    moments = [Moment(clock="schedule", index=each, function="matmul") for each in range(3)]
+    texts = [pipeline.text(recipe, "script", "matmul", Silent(), each).text for each in moments]
+    assert texts == [record_of(pipeline, recipe, each).script.text for each in range(3)]
+    # A text is that of its schedule: another one has others at the same moment.
+    other = pipeline.text(scheduled(*WALK[1:]), "script", "matmul", Silent(), moments[1]).text
+    assert other != texts[1]
+    counts = {
+        each.name: each.loops
+        for moment in moments
+        for each in pipeline.functions(recipe, moment, Silent())
+        if each.name == "matmul"
+    }
+    assert counts == {"matmul": 5}
+    step = pipeline.difference(
+        Side(recipe=recipe, moment=moments[2], before=True),
+        Side(recipe=recipe, moment=moments[2]),
+        Silent(),
+    )
+    assert [each.name for each in step.functions if each.status != "same"] == ["matmul"]
+    assert step.old_label.endswith("schedule of matmul before 2 split i1 into 8 × 16")
+    assert step.new_label.endswith("schedule of matmul after 2 split i1 into 8 × 16")
+    start = pipeline.difference(Side(recipe=MLP), Side(recipe=recipe, moment=moments[0]), Silent())
+    assert all(each.status == "same" for each in start.functions)
+    assert "before the schedule of matmul" in start.new_label
+    assert start.old_label.endswith("schedules: none")
+    assert start.new_label.endswith("schedules: matmul in 8 steps")
+    far = Moment(clock="schedule", index=9, function="matmul")
+    with pytest.raises(LowerscopeError, match="no step 9"):
+        pipeline.text(recipe, "script", "matmul", Silent(), far)
 
 
 def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pipeline) -> None:

@@ -13,6 +13,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.schedules import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
+from lowerscope.core.step_records import Moment
 
 APPLY = Step(name=APPLY_SCHEDULES)
 LEGALISE = find_pipeline("legalise").steps
@@ -68,6 +69,30 @@ def test_a_scheduled_convolution_matches_torch_before_and_after_fusion(pipeline:
     assert [each.changed for each in applied] == [("conv2d",), ("fused_matmul_add1_relu1",)]
     run = pipeline.run(recipe, Silent())
     assert run.verdict == "match", run.reason
+
+
+def test_functions_of_several_nodes_are_looked_into_while_they_are_scheduled(
+    pipeline: Pipeline,
+) -> None:
+    conv_net = Recipe(source=Source(spec="sample:conv_net"))
+    name = "fused_conv2d_add_relu"
+    inlined = (
+        step("s1", "compute_inline", block=At(block="T_add")),
+        step("s2", "compute_inline", block=At(block="pad_temp")),
+    )
+    recipe = with_schedules(conv_net, Schedule(function=name, primitives=inlined), steps=FUSE)
+    pipeline.snapshot(recipe, DEFAULT, Silent())
+    pieces = []
+    for index in range(3):
+        moment = Moment(clock="schedule", index=index, function=name)
+        (record,) = (
+            each for each in pipeline.functions(recipe, moment, Silent()) if each.name == name
+        )
+        pieces.append({part for piece in record.pieces for part in piece.parts})
+    # Blocks that are as they were belong to their nodes.
+    assert {f"tir:{name}/T_add", f"tir:{name}/conv2d_nchw"} < pieces[0]
+    assert {f"tir:{name}/pad_temp", f"tir:{name}/conv2d_nchw"} < pieces[1] < pieces[0]
+    assert record.untied == "was changed by the schedule"
 
 
 def test_passes_before_the_schedules_are_not_run_again() -> None:
