@@ -52,3 +52,17 @@ def _todo(uncovered: Sequence[Uncovered], tracer: str) -> str:
 
 ONLY_TENSORS = "of data, and only tensors can be computed"
 """How the reason ends for a node that makes a number of tensors."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return in a few words why TVM, or a rule, failed."""
+    if any(sign in str(error) for sign in _NEEDS_NUMBER):
+        return "it needs a number where a dimension has any size"
+    # A KeyError puts its message in quotes.
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    message = str(text).strip().splitlines()
+    return message[-1] if message else type(error).__name__
+
+
+_NEEDS_NUMBER = ("int() argument must be", "Cannot use and / or / not operator to Expr", "'Expr'")
+"""What Python and TVM say where an expression stands for a size that has several values."""

@@ -15,6 +15,7 @@ from tvm import relax
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
 from lowerscope.core.lowering.builder import NodeBuilder, without_unused
+from lowerscope.core.lowering.built_in import BuiltIn
 from lowerscope.core.lowering.choices import Choices
 from lowerscope.core.lowering.current import Current, shown
 from lowerscope.core.lowering.dimensions import Dimensions
@@ -35,19 +36,16 @@ from lowerscope.core.lowering.node_values import (
     reads_member,
 )
 from lowerscope.core.lowering.notes import Notes
-from lowerscope.core.lowering.operator_names import operator_name, qualified_name
+from lowerscope.core.lowering.operator_names import qualified_name
 from lowerscope.core.lowering.outputs import count_outputs, output_value
-from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts
-from lowerscope.core.lowering.problems import ONLY_TENSORS, Uncovered, uncovered_error
+from lowerscope.core.lowering.problems import Uncovered, reason_of, uncovered_error
 from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
     Value,
     is_dtype,
 )
-from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule
-from lowerscope.core.lowering.stock import StockConverters
+from lowerscope.core.lowering.rule_table import RULES, Refused
 from lowerscope.core.lowering.torch_traits import member_index
-from lowerscope.core.lowering.traced_values import as_traced, check_members
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.recipe import Override, Strategy
 
@@ -115,16 +113,23 @@ class _Translation:
         self._named = {node.name: node for node in traced.graph_module.graph.nodes}
         self._modules = dict(traced.graph_module.named_modules())
         self._choices = Choices(strategy, overrides, traced.modules, self._modules)
-        self._stock = StockConverters(self._builder, self._env, traced.graph_module)
         self._library = LibraryNodes(self._builder, self._modules)
         self._user_rules = UserRules(rules)
-        self._in_parts = Parts(self._builder, self._library, traced.graph_module)
         self._uncovered: list[Uncovered] = []
         # Nodes without a value; what cannot be lowered because of them is no news.
         self._failed: set[fx.Node] = set()
         self._used: dict[fx.Node, Strategy] = {}
         self._now = Current(strategy)
         self._notes = Notes(traced.lines)
+        self._built_in = BuiltIn(
+            traced,
+            self._modules,
+            self._builder,
+            self._dimensions,
+            self._library,
+            self._env,
+            self._notes,
+        )
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
         builder = self._builder
@@ -184,7 +189,7 @@ class _Translation:
         except Refused as refusal:
             return self._refuse(node, str(refusal))
         except Exception as error:
-            return self._refuse(node, _reason(error))
+            return self._refuse(node, reason_of(error))
         self._used[node] = self._now.strategy
         for name in self._traced.mutations.get(node.name, ()):
             self._env[self._named[name]] = value
@@ -204,7 +209,7 @@ class _Translation:
             if index is not None:
                 self._now.note_rule("built-in", "getitem", RULES[operator.getitem].lower)
                 return RULES[operator.getitem].lower(self._builder, args[0], index)
-            return self._by_rule(node, args, kwargs)
+            return self._built_in.by_rule(node, args, kwargs, self._now)
         info = self._traced.values[node.name]
         in_torch = gives_tensors(info)
         if not in_torch and info.text != "none":
@@ -220,43 +225,7 @@ class _Translation:
                 return self._by_user_rule(own, node, args, kwargs)
             except LowerscopeError as failure:
                 self._leave_user_rule(own, node, failure)
-        return self._by_built_in(node, args, kwargs, in_torch=in_torch)
-
-    def _by_built_in(
-        self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], *, in_torch: bool = True
-    ) -> Value:
-        """Lower a node as if there were no rules of the user's."""
-        if self._now.strategy == "library" and in_torch:
-            return self._by_library(node, args, kwargs)
-        cause = hinders_rules(args, kwargs, self._dimensions) if in_torch else ""
-        if not cause:
-            try:
-                return self._by_rule(node, args, kwargs)
-            except Refused as refusal:
-                cause = str(refusal)
-            except Exception as error:
-                # TVM refuses what it cannot infer in many types; its word for it is shown.
-                cause = _reason(error)
-        if not in_torch:
-            made = self._traced.values[node.name].text
-            makes = f"it makes a {made} {ONLY_TENSORS}"
-            raise Refused(cause or makes)
-        random = is_random(node, self._modules)
-        if not random and not hinders_rules(args, kwargs, self._dimensions):
-            try:
-                return self._by_parts(node, args, kwargs)
-            except Refused as refusal:
-                # As a whole it has no rule either, and that is what is said of it.
-                if str(refusal) == NUMBERS_ONLY:
-                    cause = cause or NUMBERS_ONLY
-        self._builder.discard_node()
-        self._now.used = []
-        name = operator_name(node, self._modules)
-        if random:
-            self._now.cause = f"{name} is random"
-        else:
-            self._now.cause = f"{name}: {cause}" if cause else f"no relax operator for {name}"
-        return self._by_library(node, args, kwargs)
+        return self._built_in.lower(node, args, kwargs, self._now, in_torch=in_torch)
 
     def _by_user_rule(
         self, own: UserRule, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -276,7 +245,7 @@ class _Translation:
         def built_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
             # What the rule has emitted itself stays if a built-in one gives up half-way.
             self._builder.keep()
-            return self._by_built_in(node, args, kwargs)
+            return self._built_in.lower(node, args, kwargs, self._now)
 
         info = self._traced.values[node.name]
         module = self._modules[str(node.target)] if node.op == "call_module" else None
@@ -309,60 +278,6 @@ class _Translation:
     def _callee(self, node: fx.Node) -> Any:
         """Return what rules are looked up by."""
         return type(self._modules[str(node.target)]) if node.op == "call_module" else node.target
-
-    def _by_rule(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        if node.op == "call_module":
-            module = self._modules[str(node.target)]
-            value = self._apply(node, find_rule(type(module)), (module, *args), kwargs)
-        else:
-            value = self._apply(node, find_rule(node.target), args, kwargs)
-        check_read_members(node, value)
-        return self._as_traced(node, value)
-
-    def _by_parts(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        def checked(value: Value) -> Value:
-            return self._as_traced(node, value)
-
-        value, self._now.parts = self._in_parts.lower(node, args, kwargs, checked)
-        self._now.used = []
-        self._now.rule = f"{operator_name(node, self._modules)} in parts"
-        return value
-
-    def _as_traced(self, node: fx.Node, value: Value) -> Value:
-        info = self._traced.values[node.name]
-        if info.shape is None:
-            check_members(value, info, self._dimensions)
-            return value
-        written = node.name in self._traced.mutations
-        return as_traced(self._builder, value, info.shape, info.dtype, written=written)
-
-    def _by_library(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        mutates = node.name in self._traced.mutations
-        info = self._traced.values[node.name]
-        value, function = self._library.lower(node, info, args, kwargs, mutates=mutates)
-        name = operator_name(node, self._modules)
-        random = is_random(node, self._modules)
-        if self._now.cause or random:
-            cause = self._now.cause or f"{name} is random"
-            self._notes.runs_in_torch(node, cause, random=random)
-        self._now.strategy = "library"
-        self._now.rule = f"{name}: {function}"
-        self._now.note_rule("library", function, self._library.functions.by_name[function])
-        return value
-
-    def _apply(
-        self, node: fx.Node, rule: Rule | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Value:
-        if rule is not None:
-            self._now.rule = rule.name
-            self._now.note_rule("built-in", rule.name, rule.lower)
-            return rule.apply(self._builder, args, kwargs)
-        convert = self._stock.find(node)
-        if convert is None:
-            raise Refused("")
-        self._now.rule = StockConverters.name(node)
-        self._now.note_rule("tvm", self._now.rule, convert.args[0])
-        return convert()
 
     def _values_of(self, argument: Any) -> Any:
         """Return `argument` with every node replaced by its value."""
@@ -416,19 +331,6 @@ class _Translation:
             self._traced.mutations.get(node.name, ()),
             is_random=self._now.strategy == "library" and is_random(node, self._modules),
         )
-
-
-def _reason(error: Exception) -> str:
-    if any(sign in str(error) for sign in _NEEDS_NUMBER):
-        return "it needs a number where a dimension has any size"
-    # A KeyError puts its message in quotes.
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    message = str(text).strip().splitlines()
-    return message[-1] if message else type(error).__name__
-
-
-_NEEDS_NUMBER = ("int() argument must be", "Cannot use and / or / not operator to Expr", "'Expr'")
-"""What Python and TVM say where an expression stands for a size that has several values."""
 
 
 def _check_provenance(module: tvm.IRModule, nodes: Mapping[str, NodeLowering]) -> None:
