@@ -129,6 +129,10 @@ class CallsOf:
             return index, item
         value = self._values.get(hash(variable))
         if isinstance(value, relax.TupleGetItem) and item == 0:
+            # A pass may have taken apart what made a tuple.
+            made = self._values.get(hash(value.tuple_value))
+            if isinstance(made, relax.Tuple):
+                return self._source(made.fields[value.index], 0)
             return self._source(value.tuple_value, value.index)
         if isinstance(value, tvm.ir.Var):
             return self._source(value, item)

@@ -17,7 +17,9 @@ from lowerscope.core.execution.running import Execution, to_torch
 from lowerscope.core.execution.walking import Walk
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering
 from lowerscope.core.lowering.relax_values import Held, held_from, is_tensor
+from lowerscope.core.passes.bindings import bindings_by_name
 from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, Tolerances
 from lowerscope.core.relax_bindings import bound_in
@@ -89,6 +91,7 @@ class _Owners:
         self.calls: tuple[BoundCall, ...] = calls.calls
         self._source_of = calls.source_of
         self._became = stages.transformed.bindings_in_main
+        self._made_anew = _made_anew(stages.transformed)
         self.fates = stages.transformed.fates
         main = lowered.module["main"]
         bounds = bound_in("main", main)
@@ -121,6 +124,8 @@ class _Owners:
         """Return call and tensor that are the value of a binding before the passes, or why not."""
         binding = self._named(binding)
         fate = self.fates.get(binding)
+        if binding in self._made_anew:
+            return f"not comparable: changed by {self._made_anew[binding]}"
         found = self._became.get(binding, ())
         if not found:
             return fate.text if fate is not None else "its binding is gone after the passes"
@@ -160,6 +165,24 @@ class _Owners:
 
     def _is_name_in(self, reader: str) -> bool:
         return bool(reader) and self._is_name(reader)
+
+
+def _made_anew(transformed: TransformedModel) -> Mapping[str, str]:
+    """Return, by lowered binding, the step that kept no more than its name and type.
+
+    Where neither the variable nor the value is kept, nothing says that the value is to be the same:
+    a pass that folds what follows into a convolution gives it other weights, and its name.
+    """
+    found: dict[str, str] = {}
+    for number, run in enumerate(transformed.runs, start=1):
+        if run.depth > 0 or run.after is None:
+            continue
+        guessed = bindings_by_name(run.before, run.after)
+        if guessed:
+            origins = transformed.origins_before(number)
+            came = [origin for each in guessed for origin in origins.get(each, ())]
+            found.update(dict.fromkeys(came, run.name.removeprefix("relax.")))
+    return found
 
 
 def _readers(

@@ -40,13 +40,7 @@ def match_bindings(
     if before.same_as(after) or _variables(bounds) == _variables(walked.of(after)):
         return {bound.id: (bound.id,) for bound in bounds}
     fused = fused_groups(before, after)
-    numbers = Numbers()
-    old = Unfolded(before, numbers, fused).leaves
-    anchors = {leaf.address: leaf.number for leaf in reversed(old)}
-    new = Unfolded(after, numbers, anchors=anchors).leaves
-    pairs = _Pairs(old, new)
-    pairs.by_variable()
-    pairs.by_value()
+    old, new, pairs = _paired(before, after, fused)
     pairs.by_name()
     matches: dict[str, dict[str, None]] = {bound.id: {} for bound in bounds}
     helpers = _helpers(new, pairs.taken)
@@ -58,6 +52,36 @@ def match_bindings(
                 made = (*helpers.get(place, ()), new[place])
                 matches[entity].update(dict.fromkeys(each for one in made for each in one.ids))
     return {entity: tuple(found) for entity, found in matches.items()}
+
+
+def bindings_by_name(
+    before: tvm.IRModule, after: tvm.IRModule, walked: Bindings | None = None
+) -> frozenset[str]:
+    """Return the bindings of `before` that have nothing but name and type in common with theirs.
+
+    The pass has neither kept their variable nor their value: it may well be another one.
+    """
+    walked = walked or Bindings()
+    if before.same_as(after) or _variables(walked.of(before)) == _variables(walked.of(after)):
+        return frozenset()
+    old, _, pairs = _paired(before, after, fused_groups(before, after))
+    known = set(pairs.found)
+    pairs.by_name()
+    return frozenset(each for index in pairs.found.keys() - known for each in old[index].ids)
+
+
+def _paired(
+    before: tvm.IRModule, after: tvm.IRModule, fused: frozenset[str]
+) -> tuple[Sequence[Leaf], Sequence[Leaf], _Pairs]:
+    """Return the bindings before and after a pass, with pairs of the same variable or value."""
+    numbers = Numbers()
+    old = Unfolded(before, numbers, fused).leaves
+    anchors = {leaf.address: leaf.number for leaf in reversed(old)}
+    new = Unfolded(after, numbers, anchors=anchors).leaves
+    pairs = _Pairs(old, new)
+    pairs.by_variable()
+    pairs.by_value()
+    return old, new, pairs
 
 
 def _variables(bounds: Sequence[Bound]) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Extension, Recipe, Source, Strategy
+from lowerscope.core.recipe import Extension, Recipe, Source, Step, Strategy
 from lowerscope.core.run_records import NodeRun, RunRecord
 from lowerscope.core.tracing.tracing import trace
 
@@ -53,6 +53,51 @@ class Net(torch.nn.Module):
 
 def example_inputs():
     return (torch.randn(2, 3),)
+"""
+
+
+NORMED = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(2)
+        self.norm.running_mean.fill_(0.5)
+
+    def forward(self, x):
+        return self.norm(x * 3).relu()
+
+def example_inputs():
+    return (torch.randn(1, 2, 4, 4),)
+"""
+
+TWICE = """
+import tvm
+from tvm import relax
+
+
+def six(value):
+    return relax.op.multiply(value.args[0], relax.const(6.0, "float32"))
+
+
+@tvm.transform.module_pass(opt_level=0)
+def twice(module, context):
+    function = module["main"]
+    first, second, *rest = function.body.blocks[0].bindings
+    made = relax.DataflowVar(first.var.name, first.var.ty)
+    half = relax.DataflowVar("half", first.var.ty)
+    batch_norm = relax.Call(
+        second.value.op, [half, *second.value.args[1:]], second.value.attrs)
+    block = relax.DataflowBlock([
+        relax.VarBinding(made, six(first.value)),
+        relax.VarBinding(half, relax.op.multiply(made, relax.const(0.5, "float32"))),
+        relax.VarBinding(second.var, batch_norm),
+        *rest,
+    ])
+    body = relax.SeqExpr([block], function.body.body)
+    changed = relax.Function(function.params, body, function.ret_ty, attrs=function.attrs)
+    return relax.transform.Normalize()(tvm.IRModule({"main": changed}))
 """
 
 
@@ -167,6 +212,27 @@ def test_values_before_a_write_in_place_and_those_that_cannot_be_compared(
         assert nodes[name].matches is None
         assert nodes[name].reason == f"depends on {drawn}, which draws random numbers"
     assert nodes[drawn].milliseconds is not None
+
+
+def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    model, passes = tmp_path / "normed.py", tmp_path / "twice.py"
+    model.write_text(NORMED)
+    passes.write_text(TWICE)
+    recipe = Recipe(
+        source=Source(spec=str(model)),
+        extensions=(Extension(path=str(passes), kind="passes"),),
+        steps=(Step(name="twice"), Step(name="DecomposeOpsForInference")),
+    )
+    record = pipeline.run(recipe, Silent())
+    assert record.verdict == "match"
+    nodes = fx_nodes(record)
+    assert nodes["mul"].matches is None
+    assert nodes["mul"].reason == "not comparable: changed by twice"
+    # What is left of a tuple that a pass took apart has its value.
+    assert nodes["norm"].matches
+    assert nodes["relu"].matches
 
 
 def test_the_command_line_has_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:
