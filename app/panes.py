@@ -23,10 +23,16 @@ from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.run_records import RunRecord
 
-TOP = (("model", 200), ("fx", 340), ("relax", 400), ("tensorir", 500))
+TOP = (("model", 240), ("fx", 360), ("relax", 400), ("tensorir", 440))
 BOTTOM = (("pipeline", 440), ("outcome", 710), ("details", 290))
 STEADY = ("model", "pipeline", "details")
-"""These get no more than that: more room is that of graphs, scripts and tables."""
+"""These get little more than that: more room is that of graphs, scripts and tables."""
+
+MOST_SHARE = 1.3
+"""Of that, what these get at most in a wide window: names of parameters are long."""
+
+NARROW = 1440
+"""Width of the window for which these widths are."""
 
 BOTTOM_HEIGHT = 250
 
@@ -142,10 +148,11 @@ class Panes(QMainWindow):
         QTimer.singleShot(0, self, self._note_bottom)
 
     def _widths(self, row: tuple[tuple[str, int], ...]) -> list[int]:
-        steady = sum(width for name, width in row if name in STEADY)
+        wide = min(MOST_SHARE, max(1.0, self.width() / NARROW))
+        steady = sum(wide * width for name, width in row if name in STEADY)
         others = sum(width for name, width in row if name not in STEADY)
         share = max(1.0, (self.width() - steady) / others)
-        return [width if name in STEADY else round(share * width) for name, width in row]
+        return [round((wide if name in STEADY else share) * width) for name, width in row]
 
     def _note_bottom(self) -> None:
         self._bottom = self.docks[BOTTOM[0][0]].height()

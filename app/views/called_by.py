@@ -34,6 +34,7 @@ class CalledBy(QWidget):
         calls = function.calls if function is not None and len(function.calls) > 1 else ()
         for button in self.buttons:
             self._row.removeWidget(button)
+            button.hide()
             button.deleteLater()
         self.buttons = [self._button(call) for call in calls[:_OFFERED]]
         for place, button in enumerate(self.buttons, start=1):

@@ -30,7 +30,7 @@ class DetailsView(Pane):
         self._facts: Facts = ()
         self.table = Table(
             self.tr("Details"),
-            (Column("", width=88), Column("", stretch=True)),
+            (Column("", width=88), Column("", stretch=True, wrap=True)),
         )
         self.table.horizontalHeader().hide()
         self.table.set_empty(

@@ -5,39 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.formats import STATUS_MARKS
-from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.views.sides_page import ROLES, SidesPage
 from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.difference_records import DifferenceRecord, FunctionDifference, Side, Status
-from lowerscope.core.errors import Problem
 from lowerscope.core.rendering.changed_words import changed_words
 from lowerscope.core.step_records import Moment
 
-ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "removed": "wrong"}
-
-LIST_WIDTH = 180
+LIST_WIDTH = 240
 
 
-class DifferencePage(QWidget):
-    """The functions that differ at the left, and their lines.
-
-    Parameters
-    ----------
-    set_busy
-        Called with whether a difference is on its way.
-
-    Signals
-    -------
-    shown
-        Another difference has come, or a problem.
-    """
-
-    shown = Signal()
+class DifferencePage(SidesPage):
+    """The functions that differ at the left, and their lines."""
 
     def __init__(
         self,
@@ -45,39 +29,20 @@ class DifferencePage(QWidget):
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self._workspace = workspace
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self._record: DifferenceRecord | None = None
         self._sides: tuple[Side, Side] | None = None
-        self._filter = ""
-        self._all = False
-        self.diff = DiffView(self.tr("Difference"), changed_words)
+        self.diff = DiffView(_tr("Difference"), changed_words)
         self.functions = Table(
-            self.tr("Functions of the difference"),
+            _tr("Functions of the difference"),
             (
-                Column("", width=28, tooltip=self.tr("Status")),
-                Column(self.tr("function"), stretch=True),
-                Column(self.tr("lines"), numeric=True),
+                Column("", width=28, tooltip=_tr("Status")),
+                Column(_tr("function"), stretch=True),
+                Column(_tr("lines"), numeric=True),
             ),
         )
+        super().__init__(workspace, set_busy, self.functions, self.diff, LIST_WIDTH, parent)
         self.functions.row_clicked.connect(self._choose)
         self.functions.empty.set_text(self.tr("No function"), "")
-        self.split = QSplitter(Qt.Orientation.Horizontal)
-        self.split.addWidget(self.functions)
-        right = QWidget()
-        self.column = QVBoxLayout(right)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(0)
-        self.column.addWidget(self.diff, 1)
-        self.split.addWidget(right)
-        self.split.setStretchFactor(1, 1)
-        self.split.setSizes([LIST_WIDTH, 900])
-        self.split.setStretchFactor(0, 0)
-        self.split.setCollapsible(1, False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.split)
         workspace.selection_changed.connect(self._follow_selection)
 
     @property
@@ -107,16 +72,6 @@ class DifferencePage(QWidget):
         else:
             self._fetching.want(msgspec.json.encode(sides).decode())
 
-    def forget(self) -> None:
-        """Count what is shown as out of date."""
-        self._fetching.forget()
-
-    def set_filter(self, text: str, everything: bool) -> None:
-        """Show the functions with this in their names; those that are the same as well, or not."""
-        if (text, everything) != (self._filter, self._all):
-            self._filter, self._all = text, everything
-            self._show_functions()
-
     def _ask(self, _sides: str, _moment: Moment | None = None) -> int:
         sides = self._workspace.pins.sides
         assert sides is not None
@@ -125,13 +80,9 @@ class DifferencePage(QWidget):
     def _take(self, record: DifferenceRecord) -> None:
         self._fetching.settle(came=True)
         self._record, self._sides = record, self._workspace.pins.sides
-        self._show_functions()
+        self._show_list()
         self._follow_selection()
         self.shown.emit()
-
-    def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
-        self._show_problem(problem.what[:1].upper() + problem.what[1:], problem.todo)
 
     def _show_problem(self, title: str, hint: str) -> None:
         self._record = None
@@ -140,7 +91,7 @@ class DifferencePage(QWidget):
         self.diff.set_parts(())
         self.shown.emit()
 
-    def _show_functions(self) -> None:
+    def _show_list(self) -> None:
         record = self._record
         if record is None:
             return
@@ -191,7 +142,11 @@ def _row(function: FunctionDifference) -> Row:
                 tooltip=function.status,
                 spoken=function.status,
             ),
-            Cell(function.name, "quiet" if function.status == "same" else ""),
+            Cell(
+                function.name,
+                "quiet" if function.status == "same" else "",
+                tooltip=function.name,
+            ),
             Cell(" ".join(counts), "quiet", spoken=spoken),
         ),
     )
@@ -219,3 +174,7 @@ def diff_part(function: FunctionDifference) -> DiffPart:
         old += [f"# values of {each.name}: {each.count:,}" for each in function.constants]
         new += [f"# {each.line()}" for each in function.constants]
     return DiffPart(title=function.name, status=function.status, old=old, new=new, runs=runs)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("DifferencePage", text)

@@ -21,7 +21,7 @@ from lowerscope.app import theme
 from lowerscope.app.views.difference_page import DifferencePage
 from lowerscope.app.views.graph_difference_page import GraphDifferencePage
 from lowerscope.app.widgets.icons import icon
-from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.pane import PartsLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 
@@ -167,9 +167,9 @@ class DifferenceView(QWidget):
 
     # Making it
 
-    def _label(self) -> ElidedLabel:
-        # Its start says which side it is, its end which step.
-        label = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+    def _label(self) -> PartsLabel:
+        # Its end says which step it is: the rest is often the same on both sides.
+        label = PartsLabel(keep_last=True)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 

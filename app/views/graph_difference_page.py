@@ -5,41 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.app.views.difference_page import ROLES
 from lowerscope.app.views.formats import STATUS_MARKS
-from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.views.sides_page import ROLES, SidesPage
 from lowerscope.app.widgets.graph_canvas import CanvasGraph, GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.difference_records import GraphDifference, NodeDifference
-from lowerscope.core.errors import Problem
 from lowerscope.core.graph_records import Box
 from lowerscope.core.step_records import Moment
 
-LIST_WIDTH = 460
+LIST_WIDTH = 330
 
 
-class GraphDifferencePage(QWidget):
-    """Nodes that were added, removed or changed, at the left; the drawing at the right.
-
-    Parameters
-    ----------
-    set_busy
-        Called with whether a difference is on its way.
-
-    Signals
-    -------
-    shown
-        Another difference has come, or a problem.
-    """
-
-    shown = Signal()
+class GraphDifferencePage(SidesPage):
+    """Nodes that were added, removed or changed, at the left; the drawing at the right."""
 
     def __init__(
         self,
@@ -47,39 +32,20 @@ class GraphDifferencePage(QWidget):
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent)
-        self._workspace = workspace
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self._record: GraphDifference | None = None
         self._boxes: dict[str, Box] = {}
         self._here = ""
         self._function = "main"
-        self._filter = ""
-        self._all = False
-        self.canvas = GraphCanvas(self.tr("Difference of the graphs"))
+        self.canvas = GraphCanvas(_tr("Difference of the graphs"))
         self.nodes = Table(
-            self.tr("Nodes of the difference"),
+            _tr("Nodes of the difference"),
             (
-                Column("", width=28, tooltip=self.tr("Status")),
-                Column(self.tr("binding"), width=110),
-                Column(self.tr("before"), stretch=True),
-                Column(self.tr("after"), stretch=True),
+                Column("", width=28, tooltip=_tr("Status")),
+                Column(_tr("binding"), width=84),
+                Column(_tr("value, and what it was"), stretch=True, wrap=True),
             ),
         )
-        self.split = QSplitter(Qt.Orientation.Horizontal)
-        self.split.addWidget(self.nodes)
-        right = QWidget()
-        self.column = QVBoxLayout(right)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(0)
-        self.column.addWidget(self.canvas, 1)
-        self.split.addWidget(right)
-        self.split.setStretchFactor(1, 1)
-        self.split.setSizes([LIST_WIDTH, 700])
-        self.split.setCollapsible(1, False)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.split)
+        super().__init__(workspace, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
         self.canvas.set_legend(
             {
                 "added": self.tr("+ added"),
@@ -106,16 +72,6 @@ class GraphDifferencePage(QWidget):
             self._show(None)
         else:
             self._fetching.want(msgspec.json.encode((function, sides)).decode())
-
-    def forget(self) -> None:
-        """Count what is shown as out of date."""
-        self._fetching.forget()
-
-    def set_filter(self, text: str, everything: bool) -> None:
-        """List the nodes with this in their names or values; those that are the same, or not."""
-        if (text, everything) != (self._filter, self._all):
-            self._filter, self._all = text, everything
-            self._show_nodes()
 
     def changes(self) -> int:
         """Return how many nodes were added, removed or changed."""
@@ -146,9 +102,8 @@ class GraphDifferencePage(QWidget):
         self.canvas.set_empty(title, hint)
         self._show(record)
 
-    def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
-        self.canvas.set_empty(problem.what[:1].upper() + problem.what[1:], problem.todo)
+    def _show_problem(self, title: str, hint: str) -> None:
+        self.canvas.set_empty(title, hint)
         self._show(None)
 
     def _show(self, record: GraphDifference | None) -> None:
@@ -158,11 +113,11 @@ class GraphDifferencePage(QWidget):
             self.canvas.set_graph(CanvasGraph())
         else:
             self.canvas.set_graph(canvas_graph(record.graph))
-        self._show_nodes()
+        self._show_list()
         self._show_selection()
         self.shown.emit()
 
-    def _show_nodes(self) -> None:
+    def _show_list(self) -> None:
         nodes = () if self._record is None else self._record.nodes
         wanted = self._filter.lower()
         self.nodes.set_rows(
@@ -228,7 +183,9 @@ def _words(node: NodeDifference) -> str:
 
 
 def _row(node: NodeDifference) -> Row:
-    role = ROLES[node.status]
+    role, quiet = ROLES[node.status], "quiet" if node.status == "same" else ""
+    values = dict.fromkeys(each for each in (node.before, node.after) if each)
+    value = " → ".join(values)
     return Row(
         node.id,
         (
@@ -239,8 +196,11 @@ def _row(node: NodeDifference) -> Row:
                 tooltip=node.status,
                 spoken=node.status,
             ),
-            Cell(node.name, "quiet" if node.status == "same" else ""),
-            Cell(node.before, "quiet" if node.status == "same" else "", tooltip=node.before),
-            Cell(node.after, "quiet" if node.status == "same" else "", tooltip=node.after),
+            Cell(node.name, quiet, tooltip=node.name),
+            Cell(value, quiet, tooltip=value),
         ),
     )
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("GraphDifferencePage", text)

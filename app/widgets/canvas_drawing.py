@@ -110,6 +110,11 @@ class CanvasDrawing(PanningArea):
         self._painter = self._new_painter()
         self._selection &= self._index.nodes.keys()
         there = bool(graph.nodes)
+        if keep_view and not anchor:
+            # What is seen of both stays in its place, such as from step to step.
+            anchor = self._seen_of_both(before)
+            corner = before.index.place(anchor) if anchor else None
+            keep_view = bool(anchor) or not before.index.nodes
         self.empty.setVisible(not there)
         self.zoom_control.setVisible(there)
         self.minimap.show_graph(self._index, self._colouring, self._shown_figures().shades)
@@ -123,6 +128,17 @@ class CanvasDrawing(PanningArea):
             shift = (origin - self.view.origin) / self.view.zoom
             self._motion.start(before, State(self._index, self._painter), shift)
         self._show_legend()
+
+    def _seen_of_both(self, before: State) -> str:
+        """Return the topmost node in view that both graphs have, with the same words."""
+        seen = self.view.to_graph_area(QRectF(self.viewport().rect()))
+        there = self._index.nodes
+        common = [
+            name
+            for name in before.index.inside(seen)
+            if name in there and there[name].title == before.index.nodes[name].title
+        ]
+        return min(common, key=lambda name: before.index.rects[name].top(), default="")
 
     def _hold(self, before: QRectF, after: QRectF, origin: QPointF, at: QPointF | None) -> None:
         """Let the corner of a place stay where it was in the viewport, and the mouse on it."""

@@ -8,7 +8,6 @@ from PySide6.QtGui import (
     QFocusEvent,
     QGuiApplication,
     QKeyEvent,
-    QKeySequence,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.diff_document import DiffDocument
+from lowerscope.app.widgets.diff_keys import press
 from lowerscope.app.widgets.diff_paint import DiffPainter, Place
 from lowerscope.app.widgets.diff_rows import CHANGES, DiffPart, Row, partners
 from lowerscope.app.widgets.diff_selection import DiffSelection, Side, Spot
@@ -26,11 +26,6 @@ from lowerscope.app.widgets.typefaces import CODE_LINE
 
 Words = Callable[[str, str], tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]]
 """The columns of what changed in an old and a new line."""
-
-_STEPS = {
-    Qt.Key.Key_Up: -1,
-    Qt.Key.Key_Down: 1,
-}
 
 
 class DiffArea(QAbstractScrollArea):
@@ -382,37 +377,5 @@ class DiffArea(QAbstractScrollArea):
         self.menu_wanted.emit(event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        standard, key = QKeySequence.StandardKey, event.key()
-        page = max(1, self.viewport().height() // CODE_LINE - 1)
-        if event.matches(standard.Copy):
-            self.copy()
-        elif event.matches(standard.SelectAll):
-            self.select_all()
-        elif event.matches(standard.Find):
-            self.find_wanted.emit()
-        elif key == Qt.Key.Key_F3:
-            back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-            (self.previous_wanted if back else self.next_wanted).emit()
-        elif key == Qt.Key.Key_Escape:
-            self.selection.clear()
-            self.viewport().update()
-            self.escape_pressed.emit()
-        elif not self.document.rows:
-            super().keyPressEvent(event)
-        elif key in _STEPS:
-            self.go_to(self._current + _STEPS[Qt.Key(key)])
-        elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
-            self.go_to(self._current + (page if key == Qt.Key.Key_PageDown else -page))
-        elif key in (Qt.Key.Key_Home, Qt.Key.Key_End):
-            self.go_to(0 if key == Qt.Key.Key_Home else len(self.document.rows) - 1)
-        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            bar = self.horizontalScrollBar()
-            bar.setValue(bar.value() + (40 if key == Qt.Key.Key_Right else -40))
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self.toggle(self._current)
-        elif key == Qt.Key.Key_N:
-            self.next_change()
-        elif key == Qt.Key.Key_P:
-            self.previous_change()
-        else:
+        if not press(self, event):
             super().keyPressEvent(event)

@@ -22,7 +22,8 @@ from lowerscope.app.widgets.canvas_graph import (
     CanvasPort,
     CanvasRegion,
 )
-from lowerscope.app.widgets.canvas_index import Way, described
+from lowerscope.app.widgets.canvas_index import described
+from lowerscope.app.widgets.canvas_keys import PLAIN, WALK
 from lowerscope.app.widgets.canvas_paint import Marks
 from lowerscope.app.widgets.canvas_search import GraphSearch
 from lowerscope.app.widgets.hover_card import CardText, HoverCard
@@ -38,14 +39,6 @@ __all__ = [
 
 # A press that moves less than this many pixels is a click.
 _DRAG = 4
-_WALK: dict[int, Way] = {
-    Qt.Key.Key_Down: "down",
-    Qt.Key.Key_Up: "up",
-    Qt.Key.Key_Left: "left",
-    Qt.Key.Key_Right: "right",
-    Qt.Key.Key_Home: "first",
-    Qt.Key.Key_End: "last",
-}
 
 
 class GraphCanvas(CanvasDrawing):
@@ -262,7 +255,7 @@ class GraphCanvas(CanvasDrawing):
 
     def _walk(self, key: int) -> None:
         here = self._walked or next(iter(sorted(self._selection)), "")
-        there = self._index.beside(here, _WALK[key], self._before)
+        there = self._index.beside(here, WALK[key], self._before)
         if there:
             self._click(there, Qt.KeyboardModifier.NoModifier)
             self.reveal(there)
@@ -356,7 +349,7 @@ class GraphCanvas(CanvasDrawing):
         key, walked = event.key(), self._walked
         plain = not event.modifiers() & Qt.KeyboardModifier.ControlModifier
         is_open = self.card.dismiss()
-        if key in _WALK:
+        if key in WALK:
             self._walk(key)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and walked:
             if self.is_group(walked) or self.is_frame(walked):
@@ -377,14 +370,8 @@ class GraphCanvas(CanvasDrawing):
             self.search.close()
         elif key == Qt.Key.Key_I and plain and not is_open:
             self.show_card()
-        elif key == Qt.Key.Key_Z and plain:
-            self.zoom_to_selection()
-        elif key == Qt.Key.Key_L and plain:
-            self.switch_labels()
-        elif key == Qt.Key.Key_M and plain:
-            self.switch_minimap()
-        elif key == Qt.Key.Key_C and plain:
-            self.switch_colouring()
+        elif key in PLAIN and plain:
+            PLAIN[key](self)
         else:
             super().keyPressEvent(event)
 

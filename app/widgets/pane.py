@@ -30,6 +30,12 @@ from lowerscope.app.widgets.typefaces import ui_font
 
 HEADER_HEIGHT = 34
 
+PART = " · "
+"""Between the parts of a line, such as what a header says at its right."""
+
+LEAST_PART = 72
+"""Pixels that a shortened part has at least."""
+
 
 class ElidedLabel(QLabel):
     """A line that is shortened to the room that there is, with the whole in its tool tip.
@@ -66,9 +72,12 @@ class ElidedLabel(QLabel):
         return self._whole
 
     def _elide(self) -> None:
-        self._shown = self.fontMetrics().elidedText(self._whole, self._mode, self.width())
+        self._shown = self._fitted(self._whole)
         self.setToolTip(self._whole if self._shown != self._whole else "")
         self.update()
+
+    def _fitted(self, text: str) -> str:
+        return self.fontMetrics().elidedText(text, self._mode, self.width())
 
     # Qt
 
@@ -99,6 +108,34 @@ class ElidedLabel(QLabel):
         self._elide()
 
 
+class PartsLabel(ElidedLabel):
+    """A line of parts, between dots, of which as many are shown as there is room for.
+
+    A part is shortened only where it is alone, and enough of it is left to be read.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The widget that it stands in.
+    keep_last : bool
+        Whether the last part is what is shown in any case; otherwise the first.
+    """
+
+    def __init__(self, parent: QWidget | None = None, keep_last: bool = False) -> None:
+        super().__init__(parent)
+        self._keep_last = keep_last
+
+    def _fitted(self, text: str) -> str:
+        metrics, parts = self.fontMetrics(), text.split(PART)
+        for left_out in range(len(parts)):
+            end = len(parts) - left_out
+            shown = PART.join(parts[left_out:] if self._keep_last else parts[:end])
+            if metrics.horizontalAdvance(shown) <= self.width():
+                return shown
+        only = parts[-1 if self._keep_last else 0]
+        return super()._fitted(only) if self.width() >= LEAST_PART else ""
+
+
 class PaneHeader(QWidget):
     """Title, tabs, context and buttons on a row of 34 pixels; also the title bar of a dock."""
 
@@ -108,7 +145,7 @@ class PaneHeader(QWidget):
         self.title = QLabel(title)
         self.title.setProperty("role", "title")
         self.tabs = PaneTabs()
-        self.context = ElidedLabel()
+        self.context = PartsLabel()
         self.context.setProperty("role", "quiet")
         self.context.setFont(ui_font(12))
         self.context.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

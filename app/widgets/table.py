@@ -24,6 +24,8 @@ from PySide6.QtGui import (
     QPainter,
     QResizeEvent,
     QShowEvent,
+    QTextLayout,
+    QTextOption,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -44,6 +46,8 @@ from lowerscope.app.widgets.typefaces import UI_PIXELS, code_font, ui_font
 __all__ = ["Cell", "Column", "Row", "Table"]
 
 ROW_HEIGHT = 26
+LINE_HEIGHT = 17
+MOST_LINES = 6
 _PAD = 10.0
 _NARROWEST = 48
 
@@ -186,6 +190,19 @@ class Table(QTableView):
             else:
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Interactive)
                 header.resizeSection(i, column.width or self.sizeHintForColumn(i))
+        self._fit_rows()
+
+    def _fit_rows(self) -> None:
+        """Give the rows the height of the lines that their texts take."""
+        for i, column in enumerate(self._model.columns):
+            if not column.wrap:
+                continue
+            room = self.columnWidth(i) - 2 * _PAD
+            for number, row in enumerate(self._model.rows()):
+                cell = row.cell(i)
+                lines = _wrapped(cell.text, cell_font(cell, column), room)
+                more = min(len(lines), MOST_LINES) - 1
+                self.setRowHeight(number, ROW_HEIGHT + more * LINE_HEIGHT)
 
     def _show_empty(self) -> None:
         self.empty.setVisible(not self._model.rows())
@@ -254,6 +271,7 @@ class Table(QTableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit_rows()
         self.empty.setGeometry(self.viewport().geometry())
 
 
@@ -263,6 +281,23 @@ def cell_font(cell: Cell, column: Column) -> QFont:
         return code_font()
     weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
     return ui_font(weight=weight, tabular=column.numeric)
+
+
+def _wrapped(text: str, font: QFont, room: float) -> list[str]:
+    """The lines of a text: broken between words, or inside of one that is longer than a line."""
+    if QFontMetricsF(font).horizontalAdvance(text) <= room + 0.5:
+        return [text]
+    layout = QTextLayout(text, font)
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    layout.setTextOption(option)
+    layout.beginLayout()
+    lines: list[str] = []
+    while (line := layout.createLine()).isValid():
+        line.setLineWidth(max(room, 1.0))
+        lines.append(text[line.textStart() : line.textStart() + line.textLength()].strip())
+    layout.endLayout()
+    return lines
 
 
 def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -313,16 +348,21 @@ class _CellDelegate(QStyledItemDelegate):
             painter.fillRect(area, QColor(colours.accent_ground))
         elif index.row() == self._table.hovered_row():
             painter.fillRect(area, QColor(colours.hover))
-        line = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
-        painter.fillRect(line, QColor(colours.line))
+        below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
+        painter.fillRect(below, QColor(colours.line))
         font = cell_font(cell, column)
         metrics = QFontMetricsF(font)
         room = area.width() - 2 * _PAD
-        words = metrics.elidedText(cell.text, Qt.TextElideMode.ElideRight, room + 0.5)
-        left = area.left() + _PAD
-        if column.numeric:
-            left = area.right() - _PAD - metrics.horizontalAdvance(words)
-        base = round(area.center().y() - 0.5 + UI_PIXELS * 0.364)
+        lines = _wrapped(cell.text, font, room) if column.wrap else [cell.text]
+        if len(lines) > MOST_LINES:
+            lines = [*lines[: MOST_LINES - 1], " ".join(lines[MOST_LINES - 1 :])]
+        # The first line stands where it does in a row of one line.
+        base = round(area.top() + ROW_HEIGHT / 2 - 0.5 + UI_PIXELS * 0.364)
         painter.setFont(font)
         painter.setPen(QColor(self._colour(cell.role)))
-        painter.drawText(QPointF(left, base), words)
+        for number, line in enumerate(lines):
+            words = metrics.elidedText(line, Qt.TextElideMode.ElideRight, room + 0.5)
+            left = area.left() + _PAD
+            if column.numeric:
+                left = area.right() - _PAD - metrics.horizontalAdvance(words)
+            painter.drawText(QPointF(left, base + number * LINE_HEIGHT), words)

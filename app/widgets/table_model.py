@@ -20,6 +20,8 @@ class Column:
         In pixels; 0 for as wide as what is in it.
     stretch : bool
         Takes the room that is left.
+    wrap : bool
+        What does not fit into a line goes on in others; otherwise it is shortened.
     tooltip : str
         What the title means.
     """
@@ -28,6 +30,7 @@ class Column:
     numeric: bool = False
     width: int = 0
     stretch: bool = False
+    wrap: bool = False
     tooltip: str = ""
 
 

@@ -68,11 +68,16 @@ def test_one_page_needs_no_tab(qtbot: QtBot) -> None:
 
 
 def test_context_is_shortened_and_whole_in_its_tool_tip(qtbot: QtBot, pane: Pane) -> None:
-    pane.set_context("dense · linear0 " * 20)
     label = pane.header.context
-    assert pane.context() == "dense · linear0 " * 20
+    whole = " · ".join(["dense", *(f"linear{number}" for number in range(40))])
+    pane.set_context(whole)
+    assert pane.context() == whole
+    # Whole parts are left out, and none is cut.
+    assert whole.startswith(f"{label.text()} · ")
+    assert label.toolTip() == whole
+    pane.set_context("dense" * 100)
     assert label.text().endswith("…")
-    assert label.toolTip() == pane.context()
+    assert label.toolTip() == "dense" * 100
 
 
 def test_buttons_stand_in_the_header(qtbot: QtBot, pane: Pane) -> None:
