@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -152,7 +153,11 @@ def _choice(field: Field, argument: Argument, resolve: Resolve) -> str:
 
 
 def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
-    if isinstance(argument, bool) or not isinstance(argument, int | float):
+    if (
+        isinstance(argument, bool)
+        or not isinstance(argument, int | float)
+        or not math.isfinite(argument)
+    ):
         raise StepFailed(f"{field.label} takes a number, and not {argument!r}")
     return argument
 
@@ -166,7 +171,7 @@ def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
                 raise StepFailed(f"{field.label} takes numbers and texts")
         elif isinstance(each, int) and abs(each) > _WIDEST:
             raise StepFailed(f"{field.label} takes numbers up to {_WIDEST}")
-        elif each is None:
+        elif each is None or (isinstance(each, float) and not math.isfinite(each)):
             raise StepFailed(f"{field.label} takes numbers and texts")
     values = [_annotated(each, resolve) for each in members]
     return values if isinstance(argument, tuple) else values[0]

@@ -11,8 +11,8 @@ PAGE = "primitives.md"
 
 _SECTION = re.compile(
     r"^### (?P<name>\w+)\n\n(?P<help>.*?)\n\n"
-    r"(?:Before:\n\n```python\n(?P<before>.*?)\n```\n\n"
-    r"After `(?P<call>[^\n]*)`:\n\n```python\n(?P<after>.*?)\n```\n)?",
+    r"(?:Before:\n\n```tvmscript\n(?P<before>.*?)\n```\n\n"
+    r"After `(?P<call>[^\n]*)`:\n\n```tvmscript\n(?P<after>.*?)\n```\n)?",
     re.DOTALL | re.MULTILINE,
 )
 

@@ -68,6 +68,9 @@ def _index(found: list[Place], stmt: Any) -> int:
 def loop_partition(call: Call) -> None:
     """Guard the partition of a loop of a reduction: each part starts from the initial value."""
     loop = call.sch.get(call.values["loop"])
+    if sum(place.is_block for place in below(loop)) > 1:
+        # TVM follows the loops inwards without end.
+        raise StepFailed("a loop with several blocks in it cannot be partitioned")
     if not call.forced and reduces(loop):
         raise StepFailed(
             "of a loop of a reduction, each part starts anew from the initial value: "

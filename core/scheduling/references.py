@@ -163,20 +163,6 @@ def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
     return named
 
 
-def words(sch: Schedule, reference: Reference, outputs: Outputs) -> str:
-    """Return the name of the loop or block that `reference` names, for titles."""
-    try:
-        output = resolve(sch, reference, outputs)
-    except StepFailed:
-        return unresolved(reference)
-    if not isinstance(output, LoopRV | SBlockRV):
-        return unresolved(reference)
-    stmt = stmt_of(sch, output)
-    if stmt is None:
-        return unresolved(reference)
-    return str(stmt.loop_var.name if isinstance(stmt, tirx.For) else stmt.name_hint)
-
-
 def unresolved(reference: Reference) -> str:
     """Return words for a reference by itself: ``s3[1]``, ``matmul``, ``loop 2 of matmul``."""
     if isinstance(reference, Made):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
+from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.references import function_of, places
+from lowerscope.core.scheduling.references import Place, function_of, places
+from lowerscope.core.scheduling.sizes import known
 
 
 def check(before: Schedule, after: Schedule) -> None:
@@ -25,7 +29,10 @@ def check(before: Schedule, after: Schedule) -> None:
             "it would change what the function takes, and the model calls it as it was: "
             "work on a copy (cache_read, cache_write)"
         )
-    _no_nesting(new)
+    found = places(new)
+    _no_nesting(found)
+    _no_strays(found)
+    _written_first(found)
 
 
 def _same_interface(old: tirx.PrimFunc, new: tirx.PrimFunc) -> bool:
@@ -41,17 +48,59 @@ _WORDS = {
 }
 
 
-def _no_nesting(func: tirx.PrimFunc) -> None:
-    found = places(func)
+def _no_nesting(found: Sequence[Place]) -> None:
     for place in found:
         if place.is_block or place.stmt.kind not in _WORDS:
             continue
-        parent = place.parent
-        while parent >= 0:
-            outer = found[parent]
+        for outer in _around(found, place):
             if not outer.is_block and outer.stmt.kind == place.stmt.kind:
                 raise StepFailed(
                     f"{place.name} stands in {outer.name}, which {_WORDS[place.stmt.kind]} "
                     "already: fuse them, or take one"
                 )
-            parent = outer.parent
+
+
+def _around(found: Sequence[Place], place: Place) -> Iterator[Place]:
+    parent = place.parent
+    while parent >= 0:
+        yield found[parent]
+        parent = found[parent].parent
+
+
+def _no_strays(found: Sequence[Place]) -> None:
+    """Refuse axes of a block that stand outside of it: cache_inplace leaves them there."""
+    owners = {axis.var: place for place in found if place.is_block for axis in place.stmt.iter_vars}
+    for place in found:
+        values = place.realize.iter_values if place.is_block else [place.stmt.extent]
+        for value in values:
+            for variable in () if known(value) is not None else undefined_vars(value):
+                owner = owners.get(variable)
+                if owner is not None and all(owner is not each for each in _around(found, place)):
+                    raise StepFailed(
+                        f"TVM would use the axis {variable.name} of {owner.name} outside of it"
+                    )
+
+
+def _written_first(found: Sequence[Place]) -> None:
+    """Refuse a buffer that is read before anything has written it: TVM moves some too far."""
+    made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
+    parents = {place.parent for place in found if place.is_block}
+    inside = {place for index in parents for place in _chain(found, index)}
+    for index, place in enumerate(found):
+        if not place.is_block or index in inside:
+            continue
+        for region in place.stmt.reads:
+            if region.source in made and all(
+                not region.source.same_as(each.source) for each in place.stmt.writes
+            ):
+                raise StepFailed(
+                    f"{place.name} would read {region.source.name} before anything has written it"
+                )
+        made -= {region.source for region in place.stmt.writes}
+
+
+def _chain(found: Sequence[Place], index: int) -> Iterator[int]:
+    """Yield a place and those around it."""
+    while index >= 0:
+        yield index
+        index = found[index].parent

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import tvm
 
 from lowerscope.core.schedule_records import Move
 from lowerscope.core.schedules import Reference
-from lowerscope.core.scheduling.help_texts import help_texts
 from lowerscope.core.scheduling.moves import moves
-from lowerscope.core.scheduling.primitives import PRIMITIVES
 from tests.core.scheduling.functions import (
     TARGET,
     Steps,
@@ -102,8 +99,3 @@ def test_instructions_are_those_of_the_target() -> None:
     assert fields["tensor_intrin"].choices == ("dot_16x4_vnni", "dot_16x4_avx512")
     assert "match" in menu["tensorize"].reason
     assert "no tensor instruction" in _menu(steps, block("matmul"))["tensorize"].reason
-
-
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_each_primitive_has_its_help(name: str) -> None:
-    assert help_texts()[name].help.endswith(".")

@@ -1,0 +1,229 @@
+"""What kills TVM, hangs it, or is accepted and wrong, is refused with a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tvm
+
+from lowerscope.core.schedules import At
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.references import function_of
+from tests.core.scheduling.examples import in_place, total
+from tests.core.scheduling.functions import (
+    Steps,
+    add_relu,
+    biased,
+    block,
+    loop,
+    made,
+    matmul,
+    padded_conv,
+    symbolic,
+)
+from tests.core.scheduling.running import Runner
+
+
+def _refused(steps: Steps, name: str, **arguments: Any) -> StepFailed:
+    with pytest.raises(StepFailed) as failed:
+        steps.step(name, **arguments)
+    return failed.value
+
+
+@pytest.mark.parametrize("places", [(0, 0), (0, 1), (1, 0)])
+def test_merge_of_one_loop_or_of_nested_ones(places: tuple[int, int]) -> None:
+    failed = _refused(Steps(add_relu), "merge", loops=tuple(loop("add", place) for place in places))
+    assert "merge" in str(failed)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("sample_partitioned_tile", {"innerpart_factor": 0}, "at least 1"),
+        ("sample_partitioned_tile", {"innerpart_factor": 7}, "divide 32"),
+        ("sample_partitioned_tile", {"partition_pos": 3}, "among the factors"),
+        ("sample_perfect_tile", {"max_innermost_factor": 0}, "at least 1"),
+        ("sample_perfect_tile", {"n": 0}, "at least 1"),
+        ("sample_perfect_tile", {"decision": (3, 5)}, "product of the decision is 15"),
+        ("split", {"factors": (None, 5), "disable_predication": True}, "divide 32"),
+        ("split", {"factors": (8, 8), "disable_predication": True}, "divide 32"),
+        ("split", {"factors": (2**40, None)}, "at most"),
+        ("unannotate", {"block_or_loop": loop("matmul", 0)}, "no annotations"),
+    ],
+)
+def test_numbers_that_kill_or_hang(name: str, arguments: dict[str, Any], message: str) -> None:
+    where = {} if "block_or_loop" in arguments else {"loop": loop("matmul", 0)}
+    assert message in str(_refused(Steps(matmul), name, **where, **arguments))
+
+
+def test_split_without_condition_that_divides_is_applied() -> None:
+    Steps(matmul).step("split", loop=loop("matmul", 0), factors=(None, 8), disable_predication=True)
+
+
+@pytest.mark.parametrize("value", [2**30, 4096, -1, "x"])
+def test_pragma_that_unrolls_without_end(value: Any) -> None:
+    failed = _refused(
+        Steps(matmul),
+        "annotate",
+        block_or_loop=loop("matmul", 0),
+        ann_key="pragma_auto_unroll_max_step",
+        ann_val=value,
+    )
+    assert "from 0 to" in str(failed)
+
+
+def test_pragma_that_the_build_does_not_know() -> None:
+    failed = _refused(
+        Steps(matmul),
+        "annotate",
+        block_or_loop=loop("matmul", 0),
+        ann_key="pragma_import_llvm",
+        ann_val="x",
+    )
+    assert "no pragma that the build knows" in str(failed)
+
+
+def test_huge_loops_are_neither_unrolled_nor_vectorized() -> None:
+    steps = Steps(matmul)
+    steps.step("fuse", loops=(loop("matmul", 0), loop("matmul", 1)))
+    steps.step("fuse", loops=(made("s1"), loop("matmul", 1)))
+    assert "split the loop first" in str(_refused(steps, "unroll", loop=made("s2")))
+    steps = Steps(matmul)
+    steps.step("fuse", loops=(loop("matmul", 0), loop("matmul", 1)))
+    assert "split the loop first" in str(_refused(steps, "vectorize", loop=made("s1")))
+
+
+def test_symbolic_loops_are_neither_unrolled_nor_vectorized_nor_drawn_from() -> None:
+    for name in ("unroll", "vectorize", "sample_perfect_tile"):
+        assert "number" in str(_refused(Steps(symbolic), name, loop=loop("add", 0)))
+    Steps(symbolic).step("split", loop=loop("add", 0), factors=(None, 8))
+
+
+@pytest.mark.parametrize("name", ["parallel", "vectorize"])
+def test_nested_parallel_and_nested_vectorized_loops(name: str) -> None:
+    steps = Steps(add_relu)
+    steps.step(name, loop=loop("relu", 0))
+    assert "already" in str(_refused(steps, name, loop=loop("relu", 1)))
+
+
+def test_nesting_by_moving_is_refused_as_well() -> None:
+    steps = Steps(add_relu)
+    steps.step("split", loop=loop("add", 1), factors=(None, 8))
+    steps.step("parallel", loop=loop("relu", 0))
+    steps.step("compute_at", block=block("add"), loop=loop("relu", 0))
+    assert "already" in str(_refused(steps, "parallel", loop=loop("add", 1)))
+
+
+def test_bind_says_why_not() -> None:
+    failed = _refused(Steps(matmul), "bind", loop=loop("matmul", 0))
+    assert "has no threads of a GPU" in str(failed)
+
+
+def test_partition_of_a_reduction_is_unsafe_and_applied_only_when_forced() -> None:
+    failed = _refused(Steps(matmul), "loop_partition", loop=loop("matmul", 2), factors=(8, None))
+    assert failed.error.unsafe
+    Steps(matmul).step("loop_partition", forced=True, loop=loop("matmul", 2), factors=(8, None))
+
+
+def test_partition_of_a_loop_with_several_blocks() -> None:
+    steps = Steps(matmul)
+    steps.step("decompose_reduction", block=block("matmul"), loop=loop("matmul", 1))
+    failed = _refused(steps, "loop_partition", loop=loop("matmul_init", 0), factors=(8, None))
+    assert "several blocks" in str(failed)
+
+
+def test_layout_of_what_a_caller_gives() -> None:
+    failed = _refused(
+        Steps(matmul),
+        "transform_layout",
+        block=block("matmul"),
+        buffer="A",
+        index_map="i, j -> j, i",
+    )
+    assert "comes from the caller" in str(failed)
+
+
+def test_another_dtype_is_unsafe() -> None:
+    arguments = {"block": block("add"), "dtype": "float16"}
+    assert _refused(Steps(add_relu), "unsafe_set_dtype", **arguments).error.unsafe
+    Steps(add_relu).step("unsafe_set_dtype", forced=True, **arguments)
+
+
+def test_epilogue_that_is_not_linear_is_unsafe() -> None:
+    failed = _refused(
+        Steps(padded_conv),
+        "fuse_reduction_epilogue",
+        reduction_block=block("conv"),
+        epilogue_block=block("relu"),
+    )
+    assert failed.error.unsafe
+    Steps(biased).step(
+        "fuse_reduction_epilogue", reduction_block=block("sum"), epilogue_block=block("bias")
+    )
+
+
+def test_a_block_that_what_reads_it_comes_before() -> None:
+    failed = _refused(
+        Steps(padded_conv), "reverse_compute_at", block=block("pad"), loop=loop("relu", 1)
+    )
+    assert "conv would read P before" in str(failed)
+
+
+def test_axes_outside_of_their_block() -> None:
+    failed = _refused(Steps(in_place), "cache_inplace", block=block("add"))
+    assert "outside of it" in str(failed)
+
+
+@pytest.mark.parametrize(
+    ("index_map", "message"),
+    [
+        ("i, j -> i", "not a bijection"),
+        ("i, j -> i, j % 32", "(0, 0) and (0, 32) get the same index"),
+        ("i, j -> i, j - 1", "below 0"),
+        ("i, j -> i // 0, j", "a number above 0"),
+        ("i, j -> i, k", "k is not one of the axes i, j"),
+        ("i, j -> __import__('os')", "not arithmetic"),
+        ("i, j -> i ** 2, j", "not arithmetic"),
+        ("i, j -> i / 2, j", "write // for a division"),
+        ("i -> i", "has 2 axes, and the map 1"),
+        ("i, j", "begins with its axes"),
+        ("i, i -> i", "a name of its own"),
+        ("i, j -> i * 1048576 * 1048576, j", "too large"),
+        ("i, j -> (", "is not arithmetic"),
+        ("i, j -> " + "-" * 500 + "i, j", "at most 400 characters"),
+    ],
+)
+def test_index_maps_are_arithmetic_and_bijections(index_map: str, message: str) -> None:
+    failed = _refused(
+        Steps(add_relu), "transform_layout", block=block("add"), buffer="B", index_map=index_map
+    )
+    assert message in str(failed)
+
+
+def test_copy_in_which_two_elements_would_have_one_place() -> None:
+    arguments = {"block": block("matmul"), "index_map": "i, j, k -> i, k % 8"}
+    assert "not a bijection" in str(_refused(Steps(matmul), "reindex_cache_read", **arguments))
+
+
+def test_what_is_drawn_is_drawn_again() -> None:
+    made_ = []
+    for _ in range(3):
+        steps = Steps(matmul)
+        steps.sch.seed(len(made_) + 1)
+        steps.step("sample_perfect_tile", loop=loop("matmul", 2), n=3)
+        steps.step(
+            "split", loop=loop("matmul", 2), factors=tuple(made("s1", each) for each in range(3))
+        )
+        made_.append(steps.sch.mod.script())
+    assert made_[0] == made_[1] == made_[2]
+
+
+def test_a_part_of_a_reduction_by_itself_computes_the_same() -> None:
+    steps = Steps(total)
+    steps.step("rfactor", loop=loop("sum", 1))
+    runner = Runner(tvm.target.Target("llvm"))
+    assert runner.difference("total", total, function_of(steps.sch)) is None
+    assert "no dimension" in str(
+        _refused(Steps(total), "rfactor", loop=At(block="sum", loop=1), factor_axis=9)
+    )

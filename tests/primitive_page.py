@@ -1,0 +1,68 @@
+"""Write the examples of ``resources/help/primitives.md``: ``python -m tests.primitive_page``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import tvm
+
+from lowerscope.core.schedules import Primitive
+from lowerscope.core.scheduling.help_texts import PAGE, page
+from lowerscope.core.scheduling.references import resolve
+from lowerscope.core.scheduling.titles import call_text, name_of
+from tests.core.scheduling.examples import EXAMPLES, Example
+from tests.core.scheduling.functions import Steps, function_text
+
+_HEADING = re.compile(r"^### (\w+)\n", re.MULTILINE)
+_EXAMPLE = re.compile(r"\nBefore:\n.*", re.DOTALL)
+
+
+def written() -> str:
+    """Return the page with the examples as TVM makes them."""
+    return "".join(_sections(page()))
+
+
+def _sections(text: str) -> Iterator[str]:
+    starts = [found.start() for found in _HEADING.finditer(text)]
+    yield text[: starts[0]]
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        section = text[start:end]
+        heading = _HEADING.match(section)
+        assert heading is not None
+        # A heading of the next group stands after the last section of a group.
+        body, mark, group = section.partition("\n## ")
+        body = _EXAMPLE.sub("\n", body).rstrip("\n") + "\n"
+        example = EXAMPLES.get(heading[1])
+        shown = "" if example is None else _shown(heading[1], example)
+        yield body + shown + ("\n## " + group if mark else "" if end == len(text) else "\n")
+
+
+def _shown(name: str, example: Example) -> str:
+    steps = Steps(example.function, tvm.target.Target(example.target))
+    for earlier in example.earlier:
+        steps.step(earlier.name, **earlier.arguments)
+    before = function_text(steps.sch)
+    primitive = Primitive(id="", name=name, arguments=dict(example.arguments))
+    looking = steps.sch.copy()
+    call = call_text(
+        primitive,
+        lambda reference: name_of(looking, resolve(looking, reference, steps.outputs)),
+        (),
+    )
+    steps.step(name, forced=example.forced, **example.arguments)
+    return (
+        f"\nBefore:\n\n```tvmscript\n{before}\n```\n\n"
+        f"After `{call}`:\n\n```tvmscript\n{function_text(steps.sch)}\n```\n"
+    )
+
+
+def main() -> None:
+    """Write the page."""
+    folder = Path(__file__).parents[1] / "resources" / "help"
+    (folder / PAGE).write_text(written(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
