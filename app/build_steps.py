@@ -44,6 +44,7 @@ class BuildSteps(QObject):
         self._shown = shown
         self._stepping = stepping
         self._looked_at = False
+        self._is_built = False
         self._request: int | None = None
         self._problem: Problem | None = None
         stepping.list_changed.connect(self._note_clock)
@@ -63,8 +64,14 @@ class BuildSteps(QObject):
         self._looked_at = looked_at
         self._ask()
 
+    def note_built(self) -> None:
+        """Say that the worker has built what is shown, for something else: its list is there."""
+        self._is_built = True
+        self._ask()
+
     def take(self) -> None:
         """Go over to another recipe that is shown: its build is another one."""
+        self._is_built = False
         if self._request is not None:
             self._worker.drop(self._request)
             self._request = None
@@ -77,7 +84,7 @@ class BuildSteps(QObject):
 
     def _ask(self) -> None:
         recipe = self._shown()
-        looked_at = self._looked_at or self._stepping.clock == "build"
+        looked_at = self._looked_at or self._is_built or self._stepping.clock == "build"
         there = self.busy or self._problem is not None or self._stepping.lines("build")
         if recipe is None or not looked_at or there:
             return

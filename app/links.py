@@ -10,6 +10,21 @@ from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step
 
 
+def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
+    """Return the command that prints the module of a recipe after a pass of the build.
+
+    Parameters
+    ----------
+    line
+        The pass; ``None`` for before the first.
+    function
+        The one that is looked at; empty for all.
+    """
+    label = "0" if line is None else line.label
+    words = ["lowerscope", "passes", *recipe_words(recipe), "--build", "--step", label]
+    return shlex.join([*words, "--function", function] if function else words)
+
+
 def step_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
     """Return the command that prints the module of a recipe after a pass.
 

@@ -39,6 +39,8 @@ class Stepping(QObject):
         self._clock: Clock = "passes"
         self._moment: Moment | None = None
         self._failed: StepLine | None = None
+        # The step of a build that was looked at before the recipe changed: that build is to come.
+        self._left: StepLine | None = None
         self._filter = StepFilter()
         self._lists: dict[Clock, tuple[StepLine, ...]] = {}
         self._unfolded: dict[Clock, frozenset[int]] = {}
@@ -235,6 +237,7 @@ class Stepping(QObject):
                 self.go(Moment(clock=moment.clock, index=index))
             else:
                 self.leave()
+                self._left = line
         self.list_changed.emit()
 
     def take_build(self, records: Sequence[PassRecord]) -> None:
@@ -250,6 +253,10 @@ class Stepping(QObject):
         inside = {line.parent for line in lines}
         self._unfolded.setdefault("build", frozenset(sequences & inside))
         self.list_changed.emit()
+        left, self._left = self._left, None
+        if left is not None and lines and self._clock == "build":
+            # Nothing else was looked at since: the step of the same name, in the new build.
+            self.go(Moment(clock="build", index=_place_of(left, lines)))
 
     def _set_clock(self, clock: Clock) -> None:
         if clock != self._clock:
@@ -257,6 +264,7 @@ class Stepping(QObject):
             self.list_changed.emit()
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
+        self._left = None
         if (moment, failed) != (self._moment, self._failed):
             self._moment, self._failed = moment, failed
             self.moment_changed.emit()

@@ -14,7 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lowerscope.core.cli_passes import add_passes_options, passes, recipe_of_catalogue
+from lowerscope.core.cli_passes import (
+    add_passes_options,
+    check_passes,
+    passes,
+    recipe_of_catalogue,
+)
 from lowerscope.core.cli_schedule import add_schedule_options, schedule
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, last_line
@@ -96,6 +101,7 @@ def main(arguments: Sequence[str]) -> int:
 
             pipeline = Pipeline()
             if not listing:
+                check_passes(pipeline, recipe, options)
                 check_model_schedules(pipeline, recipe)
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
             notes = () if listing else note_lines(pipeline, recipe)

@@ -12,6 +12,7 @@ from lowerscope.core.difference_records import Side
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import PassType
+from lowerscope.core.passes.step_option import parse_step
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.recipe_options import SOURCE_HELP, add_recipe_options
@@ -42,6 +43,11 @@ def add_passes_options(parser: argparse.ArgumentParser) -> None:
         "--diff",
         action="store_true",
         help="with --step: print what the step changed, function by function, as diff -u does",
+    )
+    parser.add_argument(
+        "--build",
+        action="store_true",
+        help="the passes of TVM's own build, after those of the pipeline: it compiles",
     )
     parser.add_argument(
         "--nested", action="store_true", help="list the passes that others call, too"
@@ -83,38 +89,65 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         return True, _difference(pipeline, recipe, options)
     if options.step is not None:
         return True, _module_at(pipeline, recipe, options)
-    from lowerscope.core.passes.recording import pass_records
-
-    transformed = pipeline.stages(recipe).transformed
-    records = pass_records(transformed.runs)
+    records = _records(pipeline, recipe, options)
     listed = (
         records if options.nested or options.json else [each for each in records if not each.depth]
     )
+    problem = pipeline.stages(recipe).transformed.problem
     if options.json:
-        return transformed.problem is None, to_json(listed)
+        return problem is None, to_json(listed)
     table = _table(listed, records)
-    if transformed.problem is None:
+    if problem is None:
         return True, table
     # The row has no room for what to do about it.
-    return False, f"{table}\n\n{transformed.problem.line()}"
+    return False, f"{table}\n\n{problem.line()}"
+
+
+def check_passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> None:
+    """Check that there are the passes that ``--pass`` names, before anything is opened.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none of a name.
+    """
+    given = getattr(options, "steps", ())
+    if not given:
+        return
+    from lowerscope.core.passes.catalogue import find
+
+    passes = pipeline.stages(recipe).passes
+    for text in given:
+        find(parse_step(text).name, passes, f"--pass {text}")
+
+
+def _records(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
+) -> tuple[PassRecord, ...]:
+    if options.build:
+        return pipeline.build_steps(recipe, Silent())
+    from lowerscope.core.passes.recording import pass_records
+
+    return pass_records(pipeline.stages(recipe).transformed.runs)
+
+
+def _moment(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> Moment:
+    moment = moment_of(options.step, _records(pipeline, recipe, options))
+    return msgspec.structs.replace(moment, clock="build") if options.build else moment
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
-    from lowerscope.core.passes.recording import pass_records
     from lowerscope.core.rendering.script import function_text, module_text
 
-    stages = pipeline.stages(recipe)
-    records = pass_records(stages.transformed.runs)
-    module = stages.module_at(moment_of(options.step, records))
+    module = pipeline.stages(recipe).module_at(_moment(pipeline, recipe, options))
     record = function_text(module, options.function) if options.function else module_text(module)
     return to_json(record) if options.json else record.text.rstrip("\n")
 
 
 def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
-    from lowerscope.core.passes.recording import pass_records
     from lowerscope.core.rendering.unified_text import unified_text
 
-    moment = moment_of(options.step, pass_records(pipeline.stages(recipe).transformed.runs))
+    moment = _moment(pipeline, recipe, options)
     old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))
     record = pipeline.derived_difference(old, new, Silent())
     if options.function:

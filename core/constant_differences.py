@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from tvm import ir, relax
+from tvm_ffi import Tensor
 
 from lowerscope.core.difference_records import ConstantDifference
 from lowerscope.core.finding_tensors import constants_by_name
 from lowerscope.core.memo import key_of
-from lowerscope.core.rendering.builder_constants import Elements, constants_in, elements_of
+from lowerscope.core.rendering.builder_constants import Elements, elements_of
 from lowerscope.core.stages import Stages
 
 _AT_ONCE = 1 << 20
@@ -58,8 +60,20 @@ def _constants(stages: Stages, function: Any) -> Sequence[Any]:
     _, found = stages.keep(
         "function constants",
         key_of("function constants", function.__chandle__()),
-        lambda: (function, [each.value for each in constants_in(function)]),
+        lambda: (function, _tensors(function)),
     )
+    return found
+
+
+def _tensors(function: Any) -> list[Any]:
+    """Return the tensors of constants; dtypes and shapes are constants as well, and are printed."""
+    found: list[Any] = []
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, ir.GenericConst) and isinstance(expression.value, Tensor):
+            found.append(expression.value)
+
+    relax.analysis.post_order_visit(function, visit)
     return found
 
 

@@ -73,6 +73,7 @@ class CompiledPage(FetchedPage):
         self._timer.stop()
         self._offer()
         super()._take_text(record)
+        self._workspace.build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:
         self._timer.stop()

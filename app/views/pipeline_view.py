@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import step_order
-from lowerscope.app.links import node_link, step_link
+from lowerscope.app.links import build_link, node_link, step_link
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.pass_dialog import PassDialog
@@ -196,7 +196,7 @@ class PipelineView(Pane):
     def copy_link(self) -> None:
         """Put the command line that shows the selected step on the clipboard."""
         recipe, moment, line = self._workspace.recipe, self.selected_moment(), self.selected_line()
-        if recipe is None or (moment is not None and moment.clock == "build"):
+        if recipe is None:
             return
         if moment is not None and moment.clock == "translate" and line is not None:
             text = node_link(recipe, line.title)
@@ -204,7 +204,8 @@ class PipelineView(Pane):
             chosen = self._workspace.selection.chosen
             functions = [each for each in chosen if each.startswith("tir:")]
             name = functions[0].removeprefix("tir:").partition("/")[0] if functions else ""
-            text = step_link(recipe, line, name)
+            of_build = moment is not None and moment.clock == "build"
+            text = (build_link if of_build else step_link)(recipe, line, name)
         QGuiApplication.clipboard().setText(text)
         self._workspace.announced.emit(self.tr("Copied: {0}").format(text), "info")
 
@@ -346,7 +347,7 @@ class PipelineView(Pane):
             self.tr("Compare with the pinned step") if pinned else self.tr("Compare with before")
         )
         menu.addAction(words, self.compare).setEnabled(applied)
-        linked = at is not None and at[0] == "passes"
+        linked = at is not None and at[0] in ("passes", "build")
         menu.addAction(self.tr("Copy a link to it"), self.copy_link).setEnabled(linked)
         menu.addSeparator()
         for words, act in (

@@ -75,7 +75,7 @@ class ScriptPage(QWidget):
             return
         place = self.code.place() if stay else None
         hidden = self._hide(record.text) if self._hide is not None else None
-        self.code.set_text(record.text, record.language, hidden)
+        self.code.set_text(record.text, record.language, hidden, keep_folds=stay)
         self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
         self.code.set_cards([_place(card) for card in record.cards])
         self._first_lines = {span.entity: span.first for span in reversed(record.spans)}

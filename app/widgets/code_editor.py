@@ -61,12 +61,17 @@ class CodeEditor(CodeText):
         theme.notifier().changed.connect(self.repaint_lines)
 
     def set_text(
-        self, text: str, language: str, hidden: Mapping[int, tuple[int, int]] | None = None
+        self,
+        text: str,
+        language: str,
+        hidden: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        keep_folds: bool = False,
     ) -> None:
         """Show another text; nothing has spans, marks or changes any more."""
         self.marks.clear()
         self.cards.set_places(())
-        super().set_text(text, language, hidden)
+        super().set_text(text, language, hidden, keep_folds=keep_folds)
         width = self._gutter.set_count(len(self.lines()))
         if width != self.viewportMargins().left():
             self.setViewportMargins(width, 0, 0, 0)

@@ -1,5 +1,6 @@
 """Which regions of a text are folded."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lowerscope.app.widgets.code_regions import Regions, regions_of
@@ -13,9 +14,31 @@ class Folding:
     """
 
     def __init__(self, lines: Sequence[str] = ("",), language: str = "") -> None:
+        self._lines = lines
         self._regions: Regions = regions_of(lines, language)
         # Of each first line, the lines that are folded into it.
         self._folded: dict[int, Range] = {}
+
+    def fold_like(self, other: "Folding") -> None:
+        """Fold the regions that begin as those that are folded in another text do.
+
+        Of lines that read the same, the second belongs to the second, and so on.
+        """
+        if not other._folded:
+            return
+        wanted = {other._begin(header) for header in other._folded}
+        headers = {line for line, _ in wanted}
+        seen: Counter[str] = Counter()
+        for number, line in enumerate(self._lines):
+            if line in headers:
+                seen[line] += 1
+                if (line, seen[line]) in wanted:
+                    self.fold(number)
+
+    def _begin(self, header: int) -> tuple[str, int]:
+        """A line, and how many lines read like it up to there."""
+        line = self._lines[header]
+        return line, sum(each == line for each in self._lines[: header + 1])
 
     def ranges(self) -> list[Range]:
         """The lines that are folded away."""

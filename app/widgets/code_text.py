@@ -72,12 +72,19 @@ class CodeText(QPlainTextEdit):
     # What is shown
 
     def set_text(
-        self, text: str, language: str, hidden: Mapping[int, tuple[int, int]] | None = None
+        self,
+        text: str,
+        language: str,
+        hidden: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        keep_folds: bool = False,
     ) -> None:
         """Show another text, from its top; the same one keeps its place and its folds.
 
         Parameters
         ----------
+        keep_folds : bool
+            Fold what was folded in the text before, as far as it is there.
         hidden : mapping of int to (int, int), optional
             A part of a line that is not shown, by the line's number. What is copied has it.
         """
@@ -87,7 +94,9 @@ class CodeText(QPlainTextEdit):
             self._folding_all = None
         self._content = HiddenText(text, hidden)
         if not same:
-            self._folding = Folding(self._content.whole_lines, language)
+            before, self._folding = self._folding, Folding(self._content.whole_lines, language)
+            if keep_folds:
+                self._folding.fold_like(before)
         self._highlighter.set_text(text, language)
         self._shown.set_lines(self._content.lines)
         self._shown.set_folded(self._folding.ranges())

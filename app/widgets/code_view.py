@@ -60,6 +60,8 @@ class CodeView(QWidget):
         text: str,
         language: str = "text",
         hidden: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        keep_folds: bool = False,
     ) -> None:
         """Show a text.
 
@@ -75,12 +77,14 @@ class CodeView(QWidget):
         hidden : mapping of int to (int, int), optional
             A part of a line that is not shown, by the line's number, from 0. It stands in the
             line's tool tip, and in what is copied.
+        keep_folds : bool
+            Fold what was folded in the text before, as far as it is there.
         """
         same = text == self.editor.text() and language == self._language
         if same and (hidden or {}) == self.editor.hidden():
             return
         self._language = language
-        self.editor.set_text(text, language, hidden)
+        self.editor.set_text(text, language, hidden, keep_folds=keep_folds)
         self._stack.setCurrentWidget(self._page if text else self.empty)
         if self.find_bar.isVisibleTo(self):
             self.finding.search()

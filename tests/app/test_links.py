@@ -8,7 +8,7 @@ import shlex
 import msgspec
 import pytest
 
-from lowerscope.app.links import node_link, recipe_words, step_link
+from lowerscope.app.links import build_link, node_link, recipe_words, step_link
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, Override, Recipe, Source, Step
@@ -59,6 +59,12 @@ def test_a_step_has_its_number_without_those_that_are_off() -> None:
     assert words[:5] == ["lowerscope", "passes", "sample:fashion_mlp", "--pipeline", "fuse"]
     assert words[5:] == ["--step", "4.2", "--function", "matmul"]
     assert step_link(PLAIN, None).endswith("--step 0")
+
+
+def test_a_pass_of_the_build_has_a_link() -> None:
+    line = StepLine(number=90, title="tirx.Simplify", label="2.7")
+    words = shlex.split(build_link(PLAIN, line, "dense"))
+    assert words[-5:] == ["--build", "--step", "2.7", "--function", "dense"]
 
 
 def test_a_node_of_the_translation_has_a_link() -> None:

@@ -99,6 +99,28 @@ def test_a_step_is_found_again_in_another_list(stepping: Stepping) -> None:
     assert stepping.line.depth == 0
 
 
+def test_a_step_of_the_build_is_found_again_in_the_next_build(stepping: Stepping) -> None:
+    build = tuple(
+        PassRecord(number=number, name=name, label=str(number), changed=("main",))
+        for number, name in enumerate(("A", "B", "C"), start=1)
+    )
+    stepping.take_build(build)
+    stepping.go(Moment(clock="build", index=2))
+    # Another recipe: its build is not there yet.
+    stepping.take(SOURCE, SNAPSHOT)
+    assert stepping.moment is None
+    moved = msgspec.structs.replace(build[1], number=3, label="3")
+    stepping.take_build((build[0], msgspec.structs.replace(build[2], number=2), moved))
+    assert stepping.moment == Moment(clock="build", index=3)
+    assert stepping.line is not None
+    assert stepping.line.title == "B"
+    # What is looked at in between stays.
+    stepping.take(SOURCE, SNAPSHOT)
+    stepping.go(after(1))
+    stepping.take_build(build)
+    assert stepping.moment == after(1)
+
+
 def test_another_source_has_nothing_stepped(stepping: Stepping) -> None:
     stepping.go(after(3))
     stepping.take(Source(spec="sample:conv_net"), SNAPSHOT)

@@ -274,3 +274,15 @@ def test_a_long_text_is_folded_and_unfolded_in_slices(qtbot: QtBot, view: CodeVi
     assert view.editor.toPlainText() == text
     view.open_find("x7 ")
     qtbot.waitUntil(lambda: view.find_bar.figure.text() == "2 of 2")
+
+
+def test_another_state_of_a_text_keeps_its_folds(qtbot: QtBot, view: CodeView) -> None:
+    view.go_to_line(6)
+    qtbot.keyClick(view.editor, Qt.Key.Key_BraceLeft, KEYS)
+    hidden = set(range(1, len(SCRIPT.split("\n")) + 1)) - set(numbers(view))
+    assert hidden
+    view.set_text("# a line more\n" + SCRIPT, "tvmscript", keep_folds=True)
+    assert not {number + 1 for number in hidden} & set(numbers(view))
+    assert view.editor.is_folded(min(hidden) - 1)
+    view.set_text(SCRIPT.replace("def", "def "), "tvmscript")
+    assert not view.editor.is_folded(min(hidden) - 2)

@@ -178,3 +178,24 @@ def test_presets_are_the_pipelines_of_tvm() -> None:
         with tvm.transform.PassContext(opt_level=3, instruments=[Listing()]), target:
             pipeline(module)
         assert ran == [step.name for step in presets[name].steps]
+
+
+def test_the_passes_of_the_build(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ("passes", "sample:matmul_relu", "--build")
+    records = json.loads(printed(capsys, *small, "--json"))
+    named = {each["name"]: each["label"] for each in records}
+    assert "CallTIRRewrite" in named
+    text = printed(capsys, *small, "--step", named["CallTIRRewrite"], "--function", "main")
+    assert "R.call_tir" not in text
+    assert "R.builtin.alloc_tensor" in text
+    changes = printed(capsys, *small, "--step", named["CallTIRRewrite"], "--diff")
+    assert "--- main" in changes
+
+
+def test_a_pass_that_there_is_not_is_told_before_anything_is_opened(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for command in ("passes", "run"):
+        text = printed(capsys, command, MLP, "--pass", "FuseOp", code=2)
+        assert text.startswith("lowerscope: --pass FuseOp: there is no pass FuseOp")
+        assert "Did you mean FuseOps" in text
