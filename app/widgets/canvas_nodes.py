@@ -35,6 +35,11 @@ _SUBTITLE_PIXELS = 11.0
 _BADGE_PIXELS = 10.5
 _TITLE_STEP = 14.0
 _CAPITAL = 0.364
+# Below this scale nodes have not even a title, and neither have those of large graphs: there are
+# thousands in view.
+_TITLE_SCALE = 0.25
+_MOST_TITLES = 400
+_SMALL_PIXELS = 9.5
 # Below this scale nodes have no outline.
 _OUTLINE_SCALE = 0.1
 
@@ -71,6 +76,7 @@ class NodePainter:
         """Paint nodes that are not marked."""
         if zoom < TEXT_SCALE:
             self._paint_blocks(painter, names, zoom, current().node)
+            self._paint_titles(painter, names, zoom)
             return
         for name in names:
             self.paint_at(painter, self._index.nodes[name], self._index.rects[name], zoom)
@@ -103,6 +109,7 @@ class NodePainter:
                 painter.drawLines(
                     [side for each in some for side in sides(self._index.rects[each])]
                 )
+            self._paint_titles(painter, names, zoom)
             return
         for name in names:
             rect, node = self._index.rects[name], self._index.nodes[name]
@@ -159,6 +166,24 @@ class NodePainter:
                 painter.setBrush(QColor(node_colour(theme, strategy, role, self._colouring)))
                 painter.drawRects(rects)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+
+    def _paint_titles(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
+        """Titles larger than they are, where all else is too small: those that fit as a whole."""
+        if not names or zoom < _TITLE_SCALE or len(self._index.nodes) > _MOST_TITLES:
+            return
+        lowest = min(self._index.rects[name].height() for name in names)
+        pixels = min(_SMALL_PIXELS / zoom, 0.7 * lowest)
+        font = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
+        font.setPixelSize(round(pixels))
+        metrics = QFontMetricsF(font)
+        painter.setFont(font)
+        painter.setPen(QColor(current().text))
+        for name in names:
+            rect, title = self._index.rects[name], self._index.nodes[name].title
+            left = max(BAR, 3 / zoom) + 2 / zoom
+            if left + metrics.horizontalAdvance(title) + 2 / zoom <= rect.width():
+                base = rect.center().y() + pixels * _CAPITAL
+                painter.drawText(QPointF(rect.left() + left, base), title)
 
     def _paint_shades(self, painter: QPainter, names: Collection[str]) -> None:
         """Nodes without words that have figures: all of one colour by one call."""

@@ -1,7 +1,10 @@
 """Finding one's way in a graph: search, overview, cards, labels, colours, and large graphs."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QPoint, QRectF, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -322,3 +325,32 @@ def test_marks_on_a_large_graph(qtbot: QtBot, canvas: GraphCanvas) -> None:
     canvas.fit()
     assert canvas.zoom() < 0.05
     assert not canvas.viewport().grab().isNull()
+
+
+def test_titles_can_be_read_where_all_of_a_graph_is_seen(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.zoom_by(0.36)
+    qtbot.waitUntil(lambda: canvas.view.zoom < 0.4)
+
+    def darkest() -> int:
+        # Right of the bar.
+        words = canvas.node_rect("n1").adjusted(6, 2, -6, -2)
+        return min(QColor(each).lightness() for each in inks(canvas, words))
+
+    assert darkest() < 100
+    canvas.zoom_by(0.5)
+    qtbot.waitUntil(lambda: canvas.view.zoom < 0.2)
+    assert darkest() > 100
+
+
+def test_what_is_seen_stays_in_its_place_from_step_to_step(canvas: GraphCanvas) -> None:
+    before = {name: canvas.node_rect(name) for name in ("n0", "n1")}
+    graph = canvas.graph()
+    moved = tuple(replace(node, x=node.x + 300, y=node.y + 500) for node in graph.nodes)
+    edges = tuple(
+        replace(edge, points=tuple((x + 300, y + 500) for x, y in edge.points), label_at=None)
+        for edge in graph.edges
+    )
+    canvas.set_graph(
+        CanvasGraph(moved, edges, graph.width + 600, graph.height + 500), keep_view=True
+    )
+    assert {name: canvas.node_rect(name) for name in before} == before
