@@ -18,8 +18,8 @@ from lowerscope.app.widgets.canvas_index import (
 )
 from lowerscope.app.widgets.typefaces import ui_font
 
-#: Below this scale there are no words.
-TEXT_SCALE = 0.45
+#: Below this scale there are no words, but for titles: they could hardly be read.
+TEXT_SCALE = 0.5
 
 _TITLE_PIXELS = 11.0
 _RADIUS = 8.0
