@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -11,8 +12,10 @@ from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
+from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
+from tests.end_to_end.children import Children, LastingClient
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 
 
@@ -21,11 +24,26 @@ def _look(qapp: object) -> None:
     theme.start(qapp, "light")  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
+def children(qapp: object) -> Iterator[Children | None]:
+    """The engine and the worker that the windows of a file open their sources in, one by one."""
+    children = Children()
+    yield children
+    children.close()
+
+
+def children_of(window: MainWindow) -> tuple[EngineClient, EngineClient]:
+    return window.workspace.engine, window.workspace.worker
+
+
 @pytest.fixture
 def open_window(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, children: Children | None
 ) -> Iterator[OpenWindow]:
     """Return a function that opens a window on a source and waits until it is shown."""
+    if children is not None:
+        client = partial(LastingClient, children)
+        monkeypatch.setattr("lowerscope.app.workspace.EngineClient", client)
     settings = str(tmp_path / "settings")
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     windows: list[MainWindow] = []
@@ -42,12 +60,9 @@ def open_window(
         return window
 
     yield open_
-    pids = [
-        pid
-        for window in windows
-        for client in (window.workspace.engine, window.workspace.worker)
-        if (pid := client.pid) is not None
-    ]
+    clients = [each for window in windows for each in children_of(window)]
+    pids = [client.pid for client in clients if client.pid is not None]
     for window in windows:
         window.close()
-    qtbot.waitUntil(lambda: not any(psutil.pid_exists(pid) for pid in pids), timeout=10_000)
+    if children is None:
+        qtbot.waitUntil(lambda: not any(map(psutil.pid_exists, pids)), timeout=10_000)
