@@ -9,6 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
+    # Of two files at a time each has a display, and its keyboard, for itself.
+    os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ import tvm_ffi
 from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
+from tests.core.programs import module_of
 
 FAST = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "mlp_tvmscript")
 
@@ -116,7 +116,7 @@ def test_the_exported_module_reads_back(
     expected = Pipeline().stages(recipe).transformed.module
     assert tvm_ffi.structural_equal(module, expected)
     constants = dict(np.load(folder / "constants.npz"))
-    made = runpy.run_path(str(folder / "builder.py"))["build"](constants)
+    made = module_of(folder / "builder.py", constants)
     assert tvm_ffi.structural_equal(made, expected)
     assert (folder / "fx.txt").exists() == (sample != "mlp_tvmscript")
 

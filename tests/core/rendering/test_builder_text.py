@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source, Strategy
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.builder_text import CONSTANTS_FILE, BuilderText, builder_text
+from tests.core.programs import module_of
 
 STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
 
@@ -32,7 +32,7 @@ def rebuilt(built: BuilderText, folder: Path) -> tvm.IRModule:
     path.write_text(built.record.text, "utf-8")
     np.savez(folder / CONSTANTS_FILE, **built.constants)
     constants = dict(np.load(folder / CONSTANTS_FILE))
-    return runpy.run_path(str(path))["build"](constants)
+    return module_of(path, constants)
 
 
 def assert_rebuilt(module: tvm.IRModule, folder: Path) -> BuilderText:

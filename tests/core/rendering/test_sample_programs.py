@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.te_text import te_text
 from lowerscope.core.texts import builder_of
 from lowerscope.resources import HELP, SAMPLES
+from tests.core.programs import module_of
 from tests.core.rendering.test_numpy_text import check, compiled
 
 SMALLER: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -160,7 +160,7 @@ def assert_built(
         (folder / "program.py").write_text(built.record.text, "utf-8")
         np.savez(folder / CONSTANTS_FILE, **built.constants)
         constants = dict(np.load(folder / CONSTANTS_FILE))
-        made = runpy.run_path(str(folder / "program.py"))["build"](constants)
+        made = module_of(folder / "program.py", constants)
         assert tvm_ffi.structural_equal(made, module)
         names = list(built.constants)
     return names
