@@ -165,25 +165,6 @@ def test_impatient_clicks_end_with_the_last(qtbot: QtBot, open_window: OpenWindo
     assert window.tool_bar.verdict.role() == "right"
 
 
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
-@pytest.mark.parametrize(
-    "sample", ["matmul_relu", "conv_net", "resnet18", "transformer_block", "mlp_tvmscript"]
-)
-def test_samples_open_and_run(
-    qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str
-) -> None:
-    window = open_window(f"sample:{sample}", lowering=lowering)
-    run_and_wait(qtbot, window)
-    record = window.workspace.run_record
-    assert record is not None
-    assert record.verdict == "match", record.reason
-    assert record.max_abs_error is not None
-    assert record.max_abs_error < 1e-4
-    side = "NumPy" if sample == "mlp_tvmscript" else "torch"
-    said = window.tool_bar.verdict
-    qtbot.waitUntil(lambda: f"matches {side}" in said.accessibleName(), timeout=PATIENCE)
-
-
 def test_panes_can_be_closed_put_back_and_are_remembered(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:

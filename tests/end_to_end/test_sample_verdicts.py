@@ -1,0 +1,27 @@
+"""Every sample is opened and run, and matches torch."""
+
+from __future__ import annotations
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "te"])
+@pytest.mark.parametrize(
+    "sample", ["matmul_relu", "conv_net", "resnet18", "transformer_block", "mlp_tvmscript"]
+)
+def test_samples_open_and_run(
+    qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str
+) -> None:
+    window = open_window(f"sample:{sample}", lowering=lowering)
+    run_and_wait(qtbot, window)
+    record = window.workspace.run_record
+    assert record is not None
+    assert record.verdict == "match", record.reason
+    assert record.max_abs_error is not None
+    assert record.max_abs_error < 1e-4
+    side = "NumPy" if sample == "mlp_tvmscript" else "torch"
+    said = window.tool_bar.verdict
+    qtbot.waitUntil(lambda: f"matches {side}" in said.accessibleName(), timeout=PATIENCE)
