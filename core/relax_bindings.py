@@ -39,10 +39,11 @@ class Bound:
 
 def relax_functions(module: IRModule) -> Iterator[tuple[str, Any]]:
     """Yield name and function of each Relax function of `module`, ``main`` first."""
+    # Exact types: TVM's classes are abstract ones to Python, and `isinstance` of these is slow.
     functions = [
         (variable.name_hint, function)
         for variable, function in module.functions_items()
-        if isinstance(function, relax.Function)
+        if type(function) is relax.Function
     ]
     yield from sorted(functions, key=lambda item: item[0] != "main")
 
@@ -120,15 +121,12 @@ def callee_of(value: Any) -> Any | None:
     The operators that call a function, such as ``call_tir`` and ``call_dps_packed``, have it as
     their first argument.
     """
-    if not isinstance(value, relax.Call):
+    if type(value) is not relax.Call:
         return None
-    candidates = [value.op]
-    if isinstance(value.op, ir.Op) and len(value.args) > 0:
-        candidates.append(value.args[0])
-    for candidate in candidates:
-        if isinstance(candidate, (ir.GlobalVar, relax.ExternFunc)):
-            return candidate
-    return None
+    callee = value.op
+    if type(callee) is ir.Op and len(value.args) > 0:
+        callee = value.args[0]
+    return callee if type(callee) in (ir.GlobalVar, relax.ExternFunc) else None
 
 
 def calls_of(
@@ -163,7 +161,6 @@ _WITH_BINDINGS = (relax.Function, relax.If, relax.SeqExpr)
 
 
 def _bindings(expression: Any) -> Iterator[Any]:
-    # Exact types: TVM's classes are abstract ones to Python, and `isinstance` of these is slow.
     kind = type(expression)
     if kind is relax.Function:
         yield from _bindings(expression.body)

@@ -93,7 +93,9 @@ def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
 
     Groups that do the same become one function, under the name of one of them.
     """
-    kept = {name for name, _ in relax_functions(after)}
+    old, kept = dict(relax_functions(before)), {name for name, _ in relax_functions(after)}
+    if old.keys() <= kept:
+        return frozenset()
     prim_funcs = {
         str(variable.name_hint)
         for variable, function in after.functions_items()
@@ -101,7 +103,7 @@ def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
     }
     return frozenset(
         name
-        for name, function in relax_functions(before)
+        for name, function in old.items()
         if name in prim_funcs or (name not in kept and _is_group(function))
     )
 

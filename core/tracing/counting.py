@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from types import CodeType
+from typing import Any
 
 import torch
 
@@ -32,6 +34,8 @@ def check_call(model: torch.nn.Module, calling: Calling) -> None:
     LowerscopeError
         If it cannot, with the names of its parameters.
     """
+    if _plainly_takes(model.forward, calling):
+        return
     signature = inspect.signature(model.forward)
     try:
         signature.bind(*calling.args, **calling.kwargs)
@@ -44,3 +48,16 @@ def check_call(model: torch.nn.Module, calling: Calling) -> None:
             where=where_of(forward_line(model)),
             todo="give one input for each, for example --input x=1,784:float32",
         ) from error
+
+
+def _plainly_takes(function: Any, calling: Calling) -> bool:
+    """Return whether a function has a parameter for each tensor, and none without a value.
+
+    Most have; to make a signature takes as long as to trace a layer.
+    """
+    code: CodeType | None = getattr(function, "__code__", None)
+    told = hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
+    if code is None or told or code.co_kwonlyargcount or not calling.is_flat:
+        return False
+    most = code.co_argcount - inspect.ismethod(function)
+    return most - len(function.__defaults__ or ()) <= len(calling.args) <= most
