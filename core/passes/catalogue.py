@@ -16,6 +16,7 @@ from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import PassType
+from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.recipe import BIND_PARAMS
 from lowerscope.core.schedules import APPLY_SCHEDULES
@@ -130,6 +131,10 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     else:
         try:
             options = options_of(name, make, given)
+            taken = {each.record.name for each in options}
+            options += tuple(
+                each for each in context_options(name, dialect) if each.record.name not in taken
+            )
         except NoField as reason:
             hindrance = str(reason)
     record = PassType(

@@ -36,10 +36,14 @@ DEFAULTS: Mapping[str, str] = {"func_name": "main"}
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its record, and what makes of a value what the pass takes."""
+    """An option: its record, and what makes of a value what the pass takes.
+
+    ``context_key`` is where it stands in TVM's ``PassContext``; empty for a parameter.
+    """
 
     record: PassOption
     convert: Convert
+    context_key: str = ""
 
 
 class NoField(Exception):

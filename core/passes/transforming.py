@@ -17,6 +17,7 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_o
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
+from lowerscope.core.passes.context_options import split
 from lowerscope.core.passes.following import Followed, compose, follow, inverse, unchanged
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
@@ -288,8 +289,11 @@ def _apply(
         arguments[found.given] = given[found.given]
     try:
         with found.running("is applied"):
-            made = found.make(**arguments)
-            with tvm.transform.PassContext(opt_level=3, instruments=[recorder.instrument]):
+            own, config = split(found.options, arguments)
+            made = found.make(**own)
+            with tvm.transform.PassContext(
+                opt_level=3, instruments=[recorder.instrument], config=config
+            ):
                 return made(module)
     except TVM_ERRORS as error:
         raise LowerscopeError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import tvm
+import tvm_ffi
 from tvm import relax, s_tir, tirx
 
 from lowerscope.core.errors import LowerscopeError
@@ -131,3 +132,28 @@ def test_options_reach_the_pass() -> None:
     with tvm.transform.PassContext(opt_level=3):
         expected = relax.transform.LegalizeOps(skip_ops=["relax.nn.softmax"])(Model)
     tvm.ir.assert_structural_equal(transform(Model, (step,)).module, expected)
+
+
+def test_options_of_the_pass_context_are_those_of_their_pass() -> None:
+    records = {each.record.name: each.record for each in catalogue()["tirx.UnrollLoop"].options}
+    assert records["auto_max_depth"].kind == "int"
+    assert records["auto_max_depth"].default == 8
+    assert "nested level" in records["auto_max_depth"].doc
+    begin = (Step(name="LegalizeOps"), Step(name="AnnotateTIROpPattern"))
+    given = transform(Model, begin).module
+    for options in ({}, {"max_depth": 1}):
+        found = transform(given, (Step(name="FuseOps", options=options),))
+        found.check()
+        config = {f"relax.FuseOps.{name}": value for name, value in options.items()}
+        with tvm.transform.PassContext(opt_level=3, config=config):
+            assert tvm_ffi.structural_equal(found.module, relax.transform.FuseOps()(given))
+        groups = sum(
+            bool(function.attrs.get("Primitive"))
+            for _, function in found.module.functions_items()
+            if isinstance(function, relax.Function) and function.attrs is not None
+        )
+        # Of one function each, nothing is a group.
+        assert bool(groups) == (not options)
+    unrolled = transform(given, (Step(name="tirx.UnrollLoop", options={"auto_max_step": "many"}),))
+    assert unrolled.problem is not None
+    assert "auto_max_step cannot be 'many'" in unrolled.problem.what
