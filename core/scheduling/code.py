@@ -59,16 +59,18 @@ class Code:
             that are fetched from then on.
         """
         code, variables = self, dict[Reference, str]()
+        found: list[Place] = []
         for reference in references_of(primitive):
             if isinstance(reference, Made):
                 names = self.made.get(reference.step, ())
                 if 0 <= reference.output < len(names):
                     variables[reference] = names[reference.output]
                 continue
-            index = _place_of(places(function_of(sch)), reference)
+            found = found or places(function_of(sch))
+            index = _place_of(found, reference)
             # Without one, the primitive is about to fail of it.
             if index is not None:
-                code, variables[reference] = code._holding(index, sch)
+                code, variables[reference] = code._holding(index, found, sch)
         return code, variables
 
     def after(
@@ -97,27 +99,26 @@ class Code:
         """Return the program with a remark on a primitive that was not applied."""
         return replace(self, lines=(*self.lines, f"# {remark}"))
 
-    def _holding(self, index: int, sch: Schedule) -> tuple[Code, str]:
+    def _holding(self, index: int, found: list[Place], sch: Schedule) -> tuple[Code, str]:
         """Return the variable that holds a loop or block, and the program that fetches it.
 
         Parameters
         ----------
-        index
+        index, found
             Of it among the places of the function.
         """
-        found = places(function_of(sch))
         stmt = found[index].stmt
         for name, output in self.known:
             if isinstance(output, LoopRV | SBlockRV) and stmt.same_as(stmt_of(sch, output)):
                 return self, name
         if found[index].is_block:
-            return self._fetching_block(index, sch)
+            return self._fetching_block(index, found, sch)
         block = next(
             place
             for place, each in enumerate(found)
             if each.is_block and index in loops_around(found, place)
         )
-        code, name = self._holding(block, sch)
+        code, name = self._holding(block, found, sch)
         loops = sch.get_loops(code._output(name))
         code, names = code._named(tuple(loops))
         comma = "," if len(names) == 1 else ""
@@ -127,8 +128,7 @@ class Code:
             names[loops_around(found, block).index(index)],
         )
 
-    def _fetching_block(self, index: int, sch: Schedule) -> tuple[Code, str]:
-        found = places(function_of(sch))
+    def _fetching_block(self, index: int, found: list[Place], sch: Schedule) -> tuple[Code, str]:
         block = found[index]
         if sum(each.is_block and each.name == block.name for each in found) == 1:
             code, (name,) = self._named((sch.get_sblock(block.name),))
@@ -137,7 +137,7 @@ class Code:
             around = block.parent
             while not found[around].is_block:
                 around = found[around].parent
-            code, outer = self._holding(around, sch)
+            code, outer = self._holding(around, found, sch)
             children = sch.get_child_blocks(code._output(outer))
             place = next(
                 place

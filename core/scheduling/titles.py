@@ -139,7 +139,9 @@ def call_text(
             parts.extend(_python(each, names) for each in argument)
             continue
         text = entry.texts[field.name](argument) if field.name in entry.texts else ""
-        text = text or _python(argument, names)
+        # What an annotation holds is a number for TVM where it is on or off: see `value`.
+        on_or_off = field.kind == "value" and isinstance(argument, bool)
+        text = text or _python(int(bool(argument)) if on_or_off else argument, names)
         parts.append(text if not index else f"{field.name}={text}")
     call = f"sch.{entry.name}({', '.join(parts)})"
     if not outputs:
