@@ -22,11 +22,35 @@ _NUMBERS: dict[str, int] = {
 """The pragmas of the unroller that take numbers, and the largest."""
 
 
+_OF_OTHERS = (
+    "software_pipeline_",
+    "double_buffer_",
+    "async_",
+    "buffer_dim_align",
+    "explicit_",
+    "layout_free_",
+    "thread_extent_",
+    "tir.",
+    "tirx.",
+    "s_tir.",
+    "auto_copy",
+    "irregular_loop_mark",
+    "warp_execution",
+)
+"""What passes of other targets read, or other primitives write."""
+
+
 def annotate(call: Call) -> None:
     """Refuse pragmas that the build does not know, or takes minutes for."""
     key, value = call.values["ann_key"], call.values["ann_val"]
     if key in _annotations(call):
         raise StepFailed(f"it has an annotation {key} already")
+    if not key or key.startswith(_OF_OTHERS):
+        raise StepFailed(
+            f"{key} is read by passes that this target does not have, or set by other primitives"
+            if key
+            else "an annotation has a name"
+        )
     if not key.startswith("pragma_"):
         return
     if key not in _NUMBERS:

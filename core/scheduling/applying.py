@@ -80,8 +80,9 @@ def apply(
     if entry.guard is not None:
         entry.guard(call)
     if entry.draws:
-        # A replay has to draw the same.
-        sch.seed(zlib.crc32(msgspec.json.encode(primitive)) % (2**31 - 2) + 1)
+        # A replay has to draw the same, and what was shown before it got its id as well.
+        drawn = msgspec.json.encode((primitive.name, primitive.arguments))
+        sch.seed(zlib.crc32(drawn) % (2**31 - 2) + 1)
     made = _called(entry, call)
     results.check(before, sch)
     return Applied(sch=sch, outputs=made, title=title)

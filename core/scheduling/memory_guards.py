@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, parse
+from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, names_in, parse
 from lowerscope.core.scheduling.sizes import known, mentions
 
 
@@ -69,11 +68,15 @@ def reindexed_copy(call: Call) -> None:
 def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | None]) -> None:
     variables = [axis.var for axis in block.iter_vars]
     places = [each.min for each in region.region]
+    named = {node for index in index_map.indices for node in names_in(index)}
+    read = [any(mentions(each, variable) for each in places) for variable in variables]
+    told = [axis in index_map.kept for axis in index_map.axes]
+    if all(is_told or not is_read for is_told, is_read in zip(told, read, strict=True)):
+        return
     used = [
         place
-        for place, (axis, var) in enumerate(zip(index_map.axes, variables, strict=True))
-        if any(mentions(each, var) for each in places)
-        or any(axis in _names(index) for index in index_map.indices)
+        for place, (axis, is_read) in enumerate(zip(index_map.axes, read, strict=True))
+        if is_read or axis in named
     ]
     counted = [sizes[place] for place in used]
     if any(size is None for size in counted):
@@ -93,18 +96,19 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
     if made.min(initial=0) < 0:
         raise StepFailed("it has indices below 0")
     from_ = _rows([_number(each, variables, values) for each in places], count)
-    pairs = len(np.unique(np.concatenate([made, from_]), axis=1).T)
-    if len(np.unique(made, axis=1).T) < pairs:
+    pairs = _distinct(np.concatenate([made, from_]))
+    if _distinct(made) < pairs:
         raise StepFailed("it is not a bijection: two elements would have one place in the copy")
+
+
+def _distinct(rows: Any) -> int:
+    """Return how many columns differ."""
+    return len(np.unique(np.ascontiguousarray(rows.T), axis=0))
 
 
 def _rows(indices: list[Any], count: int) -> Any:
     rows = [np.broadcast_to(np.asarray(index, dtype=np.int64), (count,)) for index in indices]
     return np.stack(rows) if rows else np.zeros((1, count), dtype=np.int64)
-
-
-def _names(index: Any) -> set[str]:
-    return {node.id for node in ast.walk(index) if isinstance(node, ast.Name)}
 
 
 _ARITHMETIC = {

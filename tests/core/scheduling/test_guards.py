@@ -84,6 +84,19 @@ def test_pragma_that_the_build_does_not_know() -> None:
     assert "no pragma that the build knows" in str(failed)
 
 
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("software_pipeline_stage", "software_pipeline_stage is read by passes that this target"),
+        ("buffer_dim_align", "set by other primitives"),
+        ("", "an annotation has a name"),
+    ],
+)
+def test_annotations_of_other_targets(key: str, message: str) -> None:
+    arguments = {"block_or_loop": loop("matmul", 0), "ann_key": key, "ann_val": 1}
+    assert message in str(_refused(Steps(matmul), "annotate", **arguments))
+
+
 def test_huge_loops_are_neither_unrolled_nor_vectorized() -> None:
     steps = Steps(matmul)
     steps.step("fuse", loops=(loop("matmul", 0), loop("matmul", 1)))
