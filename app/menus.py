@@ -191,6 +191,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "inputs", lowering, tr("&Inputs…"), window.opening.edit_inputs, "Ctrl+I", separated=True
         ),
         *passes(window),
+        *window.schedules.commands(),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),

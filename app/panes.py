@@ -16,6 +16,7 @@ from lowerscope.app.views.pipeline_view import PipelineView
 from lowerscope.app.views.problems_view import ProblemsView
 from lowerscope.app.views.relax_view import RelaxView
 from lowerscope.app.views.result_view import ResultView
+from lowerscope.app.views.schedule_view import ScheduleView
 from lowerscope.app.views.tensorir_view import TensorIRView
 from lowerscope.app.views.timeline_view import TimelineView
 from lowerscope.app.views.translation_page import TranslationPage
@@ -25,6 +26,8 @@ from lowerscope.core.run_records import RunRecord
 
 TOP = (("model", 240), ("fx", 360), ("relax", 400), ("tensorir", 440))
 BOTTOM = (("pipeline", 440), ("outcome", 710), ("details", 290))
+WORKBENCH = (("schedule", 880), ("outcome", 360), ("details", 190))
+"""The row at the bottom while the steps are those of a schedule."""
 STEADY = ("model", "pipeline", "details")
 """These get little more than that: more room is that of graphs, scripts and tables."""
 
@@ -36,8 +39,12 @@ NARROW = 1440
 
 BOTTOM_HEIGHT = 250
 
+NARROW = 320
+"""So narrow the outcome can be, beside the workbench."""
+
 DIFFERENCE_SHARE = 0.45
-"""Of the height of the panes that a difference has at least, when it is asked for."""
+"""Of the height of the panes that a difference has at least, when it is asked for; and the
+workbench."""
 
 
 class Panes(QMainWindow):
@@ -60,12 +67,15 @@ class Panes(QMainWindow):
         self.log = LogView(workspace)
         self.details = DetailsView(workspace)
         self.pipeline = PipelineView(workspace)
+        self.schedule = ScheduleView(workspace)
         self.timeline = TimelineView(workspace)
         # Between the docks at the top and those at the bottom, as high as it is.
         self.setCentralWidget(self.timeline)
         self.timeline_action = QAction(self.tr("Timeline"), self, checkable=True, checked=True)
         self.timeline_action.toggled.connect(self._show_timeline)
         self.outcome = Pane(self.tr("Outcome"))
+        # The page with the difference would ask for more; it can be given that.
+        self.outcome.setMinimumWidth(NARROW)
         self.outcome.add_page("result", self.tr("Result"), self.result)
         self.node_map = NodeMap(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
@@ -87,12 +97,17 @@ class Panes(QMainWindow):
                 ("fx", self.fx),
                 ("relax", self.relax),
                 ("tensorir", self.tensorir),
+                ("schedule", self.schedule),
                 ("pipeline", self.pipeline),
                 ("outcome", self.outcome),
                 ("details", self.details),
             )
         }
+        self._scheduling = False
+        self._bottom_before = BOTTOM_HEIGHT
         self.arrange()
+        workspace.stepping.list_changed.connect(self._follow_clock)
+        self.docks["schedule"].toggleViewAction().triggered.connect(self._choose_workbench)
         workspace.problems_changed.connect(self._show_problems)
         workspace.snapshot_changed.connect(self._show_problems)
         workspace.run_changed.connect(self._show_result)
@@ -108,7 +123,7 @@ class Panes(QMainWindow):
         """Put every dock where it stands by default."""
         self._saved = QByteArray()
         top, bottom = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
-        for area, row in ((top, TOP), (bottom, BOTTOM)):
+        for area, row in ((top, TOP), (bottom, (("schedule", 0), *BOTTOM))):
             previous: QDockWidget | None = None
             for name, _ in row:
                 dock = self.docks[name]
@@ -119,6 +134,7 @@ class Panes(QMainWindow):
                 else:
                     self.splitDockWidget(previous, dock, Qt.Orientation.Horizontal)
                 previous = dock
+        self._show_workbench(self._scheduling)
         self.timeline_action.setChecked(True)
         self._settle_soon()
 
@@ -139,7 +155,7 @@ class Panes(QMainWindow):
         if not self._saved.isEmpty():
             self.restoreState(self._saved)
         else:
-            for row in (TOP, BOTTOM):
+            for row in (TOP, WORKBENCH if self._scheduling else BOTTOM):
                 docks = [self.docks[name] for name, _ in row]
                 self.resizeDocks(docks, self._widths(row), Qt.Orientation.Horizontal)
             self._bottom = BOTTOM_HEIGHT
@@ -154,11 +170,42 @@ class Panes(QMainWindow):
         share = max(1.0, (self.width() - steady) / others)
         return [round((wide if name in STEADY else share) * width) for name, width in row]
 
+    def _foot(self) -> QDockWidget:
+        """Return a pane at the bottom that is in view, if there is one."""
+        names = ("schedule", *(name for name, _ in BOTTOM))
+        docks = [self.docks[name] for name in names]
+        return next((dock for dock in docks if dock.isVisible()), docks[1])
+
+    def _follow_clock(self) -> None:
+        """Show the workbench in place of the pipeline while its steps are gone through."""
+        scheduling = self._workspace.stepping.clock == "schedule"
+        if scheduling == self._scheduling:
+            return
+        self._scheduling = scheduling
+        if scheduling:
+            self._bottom_before = self._bottom
+            self._bottom = max(self._bottom, round(self.height() * DIFFERENCE_SHARE))
+        else:
+            self._bottom = self._bottom_before
+        self._show_workbench(scheduling)
+        if self._settled:
+            row = WORKBENCH if scheduling else BOTTOM
+            docks = [self.docks[name] for name, _ in row]
+            self.resizeDocks(docks, self._widths(row), Qt.Orientation.Horizontal)
+            self._keep_bottom()
+
+    def _show_workbench(self, shown: bool) -> None:
+        self.docks["schedule"].setVisible(shown)
+        self.docks["pipeline"].setVisible(not shown)
+
+    def _choose_workbench(self, shown: bool) -> None:
+        self._workspace.stepping.set_clock("schedule" if shown else "passes")
+
     def _note_bottom(self) -> None:
-        self._bottom = self.docks[BOTTOM[0][0]].height()
+        self._bottom = self._foot().height()
 
     def _keep_bottom(self) -> None:
-        heads = [self.docks[TOP[0][0]], self.docks[BOTTOM[0][0]]]
+        heads = [self.docks[TOP[0][0]], self._foot()]
         strip = self.timeline.height() if self.timeline.isVisible() else 0
         heights = [max(1, self.height() - strip - self._bottom), self._bottom]
         self.resizeDocks(heads, heights, Qt.Orientation.Vertical)

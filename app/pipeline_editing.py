@@ -71,6 +71,7 @@ class PipelineEditing(QObject):
         workspace = self._workspace
         for signal in (
             workspace.stepping.moment_changed,
+            workspace.stepping.schedule_moved,
             workspace.stepping.list_changed,
             workspace.recipe_wanted,
             workspace.snapshot_changed,
@@ -178,7 +179,7 @@ class PipelineEditing(QObject):
         recipe = self._workspace.wanted
         for key in STEPPING:
             commands.enable(key, bool(stepping.lines(stepping.clock)))
-        commands.enable("leave-steps", stepping.moment is not None)
+        commands.enable("leave-steps", stepping.here is not None)
         commands.check("hide-unchanged", stepping.filter.hide_unchanged)
         commands.check(f"clock-{stepping.clock}")
         opened = self._workspace.recipe is not None
@@ -220,6 +221,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
     clocks: tuple[tuple[Clock, str], ...] = (
         ("translate", tr("Steps of the &translation")),
         ("passes", tr("Steps of the pa&sses")),
+        ("schedule", tr("Steps of the s&chedule")),
         ("build", tr("Steps to the &metal")),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lowerscope.core.schedule_records import ScheduleStep
 from lowerscope.core.step_records import PassRecord, TranslationRecord
 
 Status = Literal["done", "failed", "skipped", "off"]
@@ -106,6 +107,23 @@ def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
             note=_came_to(record),
         )
         for record in records
+    )
+
+
+def schedule_lines(function: str, steps: Sequence[ScheduleStep]) -> tuple[StepLine, ...]:
+    """Return the primitives of the schedule of a function."""
+    return tuple(
+        StepLine(
+            number=number,
+            title=step.title,
+            label=str(number),
+            milliseconds=step.milliseconds if step.status == "done" else None,
+            changed=(function,),
+            status=step.status,
+            error="" if step.error is None else step.error.message,
+            note=step.comment,
+        )
+        for number, step in enumerate(steps, start=1)
     )
 
 

@@ -23,6 +23,8 @@ class Stepping(QObject):
     -------
     moment_changed
         `moment`, or the step that is looked at, is another one.
+    schedule_moved
+        `schedule_index` is another one.
     list_changed
         Which steps there are to go through is new: another list, clock, filter or folding.
     playing_changed
@@ -30,6 +32,7 @@ class Stepping(QObject):
     """
 
     moment_changed = Signal()
+    schedule_moved = Signal()
     list_changed = Signal()
     playing_changed = Signal()
 
@@ -41,6 +44,8 @@ class Stepping(QObject):
         self._failed: StepLine | None = None
         # The step of a build that was looked at before the recipe changed: that build is to come.
         self._left: StepLine | None = None
+        self._schedule_index: int | None = None
+        self._function = ""
         self._filter = StepFilter()
         self._lists: dict[Clock, tuple[StepLine, ...]] = {}
         self._unfolded: dict[Clock, frozenset[int]] = {}
@@ -59,13 +64,34 @@ class Stepping(QObject):
         return self._moment
 
     @property
+    def schedule_index(self) -> int | None:
+        """After how many primitives the scheduled function is looked at; ``None`` for all.
+
+        The module is looked at as a whole meanwhile: `moment` is ``None``.
+        """
+        return self._schedule_index
+
+    @property
+    def here(self) -> Moment | None:
+        """Where in the list that is gone through: `moment`, or that of the schedule."""
+        if self._clock != "schedule":
+            return self._moment
+        index = self._schedule_index
+        return (
+            None
+            if index is None
+            else Moment(clock="schedule", index=index, function=self._function)
+        )
+
+    @property
     def line(self) -> StepLine | None:
         """The step that is looked at: the last one that was made, or the one that failed."""
+        here = self.here
         if self._failed is not None:
             return self._failed
-        if self._moment is None or self._moment.index == 0:
+        if here is None or here.index == 0:
             return None
-        return self.lines(self._moment.clock)[self._moment.index - 1]
+        return self.lines(here.clock)[here.index - 1]
 
     @property
     def clock(self) -> Clock:
@@ -100,12 +126,16 @@ class Stepping(QObject):
             if line.number in shown and not (line.number in unfolded and line.number in parents)
         )
 
+    def takes(self, line: StepLine) -> bool:
+        """Return whether a step of the clock is gone through; the filter is one of passes."""
+        return self._clock == "schedule" or self._filter.takes(line)
+
     def _stops(self, clock: Clock) -> list[int]:
         """Return the numbers of the steps that are gone through, and 0 for before the first."""
         taken = (
             line.number
             for line in self.dots(clock)
-            if line.status in ("done", "failed") and self._filter.takes(line)
+            if line.status in ("done", "failed") and self.takes(line)
         )
         return [0, *taken]
 
@@ -117,6 +147,11 @@ class Stepping(QObject):
         if not lines:
             return
         index = max(0, min(moment.index, len(lines)))
+        if moment.clock == "schedule":
+            # What comes after a primitive that failed is tried nevertheless.
+            self._set_clock("schedule")
+            self._set_schedule_index(index)
+            return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
         if failed is not None:
             # Of those beside it: what is inside of one ends before that one does.
@@ -149,22 +184,25 @@ class Stepping(QObject):
         """Show what is open as a whole again."""
         self.pause()
         self._set(None, None)
+        self._set_schedule_index(None)
 
     def set_clock(self, clock: Clock) -> None:
         """Go through another list; while something is stepped through, from its end."""
         if clock == self._clock:
             return
+        stepped = self._moment is not None
         self._set_clock(clock)
-        if self._moment is not None:
+        if stepped and clock != "schedule":
             self.pause()
             self._set(None, None)
             self.last()
 
     def _here(self) -> int | None:
         """Return the number of the step that is looked at; 0 before the first."""
-        if self._moment is None or self._moment.clock != self._clock:
+        here = self.here
+        if here is None or here.clock != self._clock:
             return None
-        return self._moment.index if self._failed is None else self._failed.number
+        return here.index if self._failed is None else self._failed.number
 
     # Playing
 
@@ -227,6 +265,7 @@ class Stepping(QObject):
         self._source = source
         line = self.line
         self._lists = {
+            "schedule": self.lines("schedule"),
             "translate": node_lines(snapshot.translation),
             "passes": pass_lines(snapshot.passes),
         }
@@ -239,6 +278,19 @@ class Stepping(QObject):
                 self.leave()
                 self._left = line
         self.list_changed.emit()
+
+    def take_schedule(self, function: str, lines: tuple[StepLine, ...]) -> None:
+        """Take the primitives of the schedule of a function."""
+        if (function, lines) == (self._function, self._lists.get("schedule", ())):
+            return
+        if function != self._function:
+            self._set_schedule_index(None)
+        self._function = function
+        self._lists["schedule"] = lines
+        if self._schedule_index is not None and self._schedule_index > len(lines):
+            self._set_schedule_index(len(lines))
+        if self._clock == "schedule":
+            self.list_changed.emit()
 
     def take_build(self, records: Sequence[PassRecord]) -> None:
         """Take the passes of the build of what is shown."""
@@ -259,9 +311,18 @@ class Stepping(QObject):
             self.go(Moment(clock="build", index=_place_of(left, lines)))
 
     def _set_clock(self, clock: Clock) -> None:
-        if clock != self._clock:
-            self._clock = clock
-            self.list_changed.emit()
+        if clock == self._clock:
+            return
+        if "schedule" in (clock, self._clock):
+            # One is about the function, the other about the module.
+            self.leave()
+        self._clock = clock
+        self.list_changed.emit()
+
+    def _set_schedule_index(self, index: int | None) -> None:
+        if index != self._schedule_index:
+            self._schedule_index = index
+            self.schedule_moved.emit()
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
     from lowerscope.app.pipeline_editing import PipelineEditing
+    from lowerscope.app.schedule_commands import ScheduleCommands
     from lowerscope.app.views.course_window import CourseWindow
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
@@ -72,6 +73,8 @@ class MainWindow(QMainWindow):
         Rule and library files.
     pipeline
         The recipe's steps, and the way through them.
+    schedules
+        What can be done with the schedules of functions.
     graphs
         What can be done with the graphs.
     tool_bar, banner, status
@@ -87,6 +90,7 @@ class MainWindow(QMainWindow):
     opening: Opening
     extensions: Extensions
     pipeline: PipelineEditing
+    schedules: ScheduleCommands
     graphs: Graphs
     tool_bar: ToolBar
     banner: Banner
@@ -139,6 +143,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
         from lowerscope.app.pipeline_editing import PipelineEditing
+        from lowerscope.app.schedule_commands import ScheduleCommands
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -149,12 +154,14 @@ class MainWindow(QMainWindow):
         self.opening = Opening(self.workspace, self)
         self.extensions = Extensions(self.workspace, self)
         self.pipeline = PipelineEditing(self.workspace, self)
+        self.schedules = ScheduleCommands(self)
         Following(self.workspace, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
         self.commands = Commands(self)
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)
+        self.schedules.watch(self.commands)
         self._view_menu = fill_menus(self.menuBar(), self.commands)["system"]
         self.tool_bar = ToolBar(self.workspace)
         self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
@@ -195,6 +202,7 @@ class MainWindow(QMainWindow):
             self._panes.details.rule_wanted.connect(self.extensions.open_rule)
             self._panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
             self.pipeline.fill(self._panes)
+            self.schedules.fill(self._panes)
             self.pages.addWidget(self._panes)
             self._view_menu.addSeparator()
             for dock in self._panes.docks.values():

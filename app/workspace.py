@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.build_steps import BuildSteps
@@ -18,15 +17,18 @@ from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
-from lowerscope.app.outcomes import Outcomes
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
 from lowerscope.app.requests import REPLACED_MS
-from lowerscope.app.selection import Links, Selection
+from lowerscope.app.running import Runs
+from lowerscope.app.schedule_variants import Variants
+from lowerscope.app.scheduling import Scheduling
+from lowerscope.app.selecting import Selecting
+from lowerscope.app.selection import Selection
 from lowerscope.app.stepping import Stepping
-from lowerscope.core.engine.protocol import RunParams, SnapshotParams
+from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Recipe, Strategy
+from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
 from lowerscope.core.records import FunctionRecord, Note, Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 from lowerscope.core.run_records import RunRecord
@@ -95,24 +97,23 @@ class Workspace(QObject):
         self.metrics: TextMetrics = DEFAULT
         self._recipe: Recipe | None = None
         self._snapshot: Snapshot | None = None
-        self._selection = Selection()
-        self._run: RunRecord | None = None
-        self._outcomes = Outcomes()
         self._problems: tuple[Problem, ...] = ()
         self._activity = Activity()
         self._history = History()
         self._change: _Change | None = None
         self._refused: _Change | None = None
         self._replay_request: int | None = None
-        self._run_request: int | None = None
-        self._run_waits = False
-        self._reopening = False
+        self.selecting = Selecting(self)
+        self.runs = Runs(self)
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
         self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
+        self.scheduling = Scheduling(self)
+        self.variants = Variants(self)
         self.pins = Pins(lambda: self._recipe, self.stepping, self)
-        self.colouring = Colouring(lambda: self._snapshot, lambda: self._links, self)
-        self._links = Links()
+        self.colouring = Colouring(lambda: self._snapshot, lambda: self.selecting.links, self)
+        self.selecting.changed.connect(self.selection_changed)
+        self.runs.changed.connect(self.run_changed)
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
@@ -148,17 +149,22 @@ class Workspace(QObject):
     @property
     def selection(self) -> Selection:
         """What is selected in all views."""
-        return self._selection
+        return self.selecting.selection
 
     @property
     def run_record(self) -> RunRecord | None:
         """The outcome of the last run of `recipe`; ``None`` before it."""
-        return self._run
+        return self.runs.record
 
     @property
     def running(self) -> bool:
         """Whether a run is under way or waits for the engine."""
-        return self._run_waits or self._run_request is not None
+        return self.runs.running
+
+    @property
+    def changing(self) -> bool:
+        """Whether a changed recipe is on its way."""
+        return self._change is not None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -174,6 +180,13 @@ class Workspace(QObject):
     def activity(self) -> Activity:
         """What is under way."""
         return self._activity
+
+    def say(self, text: str, fraction: float | None = None) -> None:
+        """Say what is under way; nothing any more for ``""``."""
+        activity = Activity(text, fraction)
+        if activity != self._activity:
+            self._activity = activity
+            self.activity_changed.emit()
 
     # Start and end
 
@@ -205,7 +218,7 @@ class Workspace(QObject):
         elif recipe == self._recipe:
             self._abandon_change()
         elif recipe != self.wanted:
-            self._want(recipe, self._history.changed_from(self._recipe))
+            self._go_over(recipe, self._history.changed_from(self._recipe))
 
     def lower_nodes(self, nodes: Iterable[str], strategy: Strategy | None) -> None:
         """Lower some nodes in a way of their own, or as the default says."""
@@ -246,26 +259,46 @@ class Workspace(QObject):
         if self._change is not None:
             self._abandon_change()
         elif self._history.undo and self._recipe is not None:
-            self._want(*self._history.back_from(self._recipe))
+            self._go_over(*self._history.back_from(self._recipe))
 
     def redo(self) -> None:
         """Make the change again that was taken back last."""
         if self._history.redo and self._recipe is not None and self._change is None:
-            self._want(*self._history.forward_from(self._recipe))
+            self._go_over(*self._history.forward_from(self._recipe))
+
+    def amend(self, recipe: Recipe) -> None:
+        """Go over to a recipe in place of the one that is wanted: no step of undo of its own."""
+        if self._recipe is not None and recipe != self.wanted:
+            history = self._history if self._change is None else self._change.history
+            self._go_over(recipe, history)
+
+    def _go_over(self, recipe: Recipe, history: History) -> None:
+        shown = self._recipe
+        if (
+            shown is None
+            or applies_schedules(recipe)
+            or without_schedules(shown) != (without_schedules(recipe))
+        ):
+            self._want(recipe, history)
+            return
+        # The model is what it was: there is nothing to derive.
+        self._abandon_change()
+        self._recipe, self._history = recipe, history
+        self.show_trouble()
+        self.recipe_wanted.emit()
 
     def _want(self, recipe: Recipe, history: History) -> None:
-        self._reopening = False
         self._abandon_change()
-        self._abandon_run()
-        self._abandon(self.engine, self._replay_request)
+        self.runs.abandon()
+        self.abandon(self.engine, self._replay_request)
         self._replay_request = None
-        self._set_activity(Activity(self.tr("Opening")))
+        self.say(self.tr("Opening"))
         request = self.engine.request(
             "snapshot",
             SnapshotParams(recipe=recipe, metrics=self.metrics),
             self._accept_snapshot,
             self._refuse_change,
-            self._note_progress,
+            self.say,
         )
         self._change = _Change(recipe, history, request)
         self.recipe_wanted.emit()
@@ -274,11 +307,12 @@ class Workspace(QObject):
         """Forget the recipe that is on its way; what is shown stays."""
         if self._change is not None:
             change, self._change = self._change, None
-            self._abandon(self.engine, change.request)
-            self._set_activity(Activity())
+            self.abandon(self.engine, change.request)
+            self.say("")
             self.recipe_wanted.emit()
 
-    def _abandon(self, client: EngineClient, request: int | None) -> None:
+    def abandon(self, client: EngineClient, request: int | None) -> None:
+        """Forget a request whose answer nobody wants any more."""
         if request is not None:
             # In this order: what was dropped cannot be cancelled any more.
             client.cancel(request, REPLACED_MS)
@@ -287,164 +321,76 @@ class Workspace(QObject):
     def _accept_snapshot(self, snapshot: Snapshot) -> None:
         change, self._change = self._change, None
         assert change is not None
-        run = self._run_of(change.recipe, snapshot)
+        another_run = self.runs.take(change.recipe, snapshot)
         self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
-        before, self._links = self._links, Links(snapshot)
         self.fetches.replace()
-        if run is not self._run:
-            self._run = run
+        if another_run:
             self.run_changed.emit()
-        self._set_trouble()
-        self._set_activity(Activity())
-        self._selection = self._links.select_again(self._selection.chosen, before)
+        self.show_trouble()
+        self.say("")
+        self.selecting.take(snapshot)
         self.stepping.take(change.recipe.source, snapshot)
         self.build.take()
         self.pins.take()
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()
         self.selection_changed.emit()
-        self._run_if_waiting()
-
-    def _run_of(self, recipe: Recipe, snapshot: Snapshot) -> RunRecord | None:
-        """Return the outcome of a recipe whose new records are `snapshot`, if it is known."""
-        if self._reopening and self._run is not None and self._snapshot is not None:
-            if snapshot.key == self._snapshot.key:
-                # Opened anew, it is what it was: the children have read different files, such as
-                # one that the model's file has written when it was run for the first time.
-                self._outcomes.keep(recipe, msgspec.structs.replace(self._run, key=snapshot.key))
-            else:
-                text = self.tr("The file has changed since: it was opened anew.")
-                self.announced.emit(text, "info")
-        return self._outcomes.of(recipe, snapshot.key)
+        self.runs.run_if_waiting()
 
     def _refuse_change(self, problem: Problem) -> None:
         change, self._change = self._change, None
-        self._run_waits = False
-        self._set_activity(Activity())
+        self.say("")
         if problem.code != "cancelled":
-            self._set_trouble(problem, change)
-        self._bring_run_back()
+            self.show_trouble(problem, change)
+        self.runs.give_up()
         self.recipe_wanted.emit()
         self.run_changed.emit()
 
     def report(self, problem: Problem) -> None:
         """Show a problem that was found before the engine was asked."""
-        self._set_trouble(problem)
+        self.show_trouble(problem)
 
     # Selection
 
     def select(self, entities: Iterable[str], *, extend: bool = False) -> None:
         """Select entities by id, in place of what is selected or, with `extend`, besides it."""
-        chosen = list(self._selection.chosen) if extend else []
-        for entity in entities:
-            if extend and entity in chosen:
-                chosen.remove(entity)
-            else:
-                chosen.append(entity)
-        self._set_selection(self._links.select(tuple(chosen)))
+        self.selecting.select(entities, extend=extend)
 
     def take_functions(self, functions: Sequence[FunctionRecord]) -> None:
         """Let these be the functions that can be selected: those of a step; none without one."""
-        before, self._links = self._links, self._links.at_step(functions)
-        self._set_selection(self._links.select_again(self._selection.chosen, before))
+        self.selecting.take_functions(functions)
 
     def function_at_step(self, entity: str) -> FunctionRecord | None:
         """Return the function with an id at the step that is looked at."""
-        return self._links.function_at_step(entity)
-
-    def _set_selection(self, selection: Selection) -> None:
-        if selection != self._selection:
-            self._selection = selection
-            self.selection_changed.emit()
+        return self.selecting.links.function_at_step(entity)
 
     def linked_to(self, *entities: str) -> frozenset[str]:
         """Return the ids that are linked to one of these."""
-        return frozenset[str]().union(*(self._links.of(entity) for entity in entities))
+        return self.selecting.linked_to(*entities)
 
     # Run
 
     def run(self) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle."""
-        if self.running or (self._recipe is None and self._change is None):
-            return
-        self._run_waits = True
-        self._run = None
-        self._set_activity(Activity(self.tr("Waiting for the engine")))
-        self.run_changed.emit()
-        self._run_if_waiting()
-
-    def _run_if_waiting(self) -> None:
-        busy = self._change is not None or self.engine.state in ("starting", "busy")
-        if not self._run_waits or busy or self._recipe is None:
-            return
-        self._run_waits = False
-        self._set_activity(Activity(self.tr("Compiling")))
-        self._run_request = self.worker.request(
-            "run",
-            RunParams(recipe=self._recipe),
-            self._accept_run,
-            self._refuse_run,
-            self._note_progress,
-        )
-
-    def _accept_run(self, record: RunRecord) -> None:
-        self._run_request = None
-        self._run = record
-        if self._recipe is not None:
-            self._outcomes.keep(self._recipe, record)
-        self._set_trouble()
-        self._set_activity(Activity())
-        self.run_changed.emit()
-        if self._snapshot is not None and record.key != self._snapshot.key:
-            # What was run may not be what is shown: a file may have been changed in between.
-            self.reload()
-            self._reopening = True
-
-    def _refuse_run(self, problem: Problem) -> None:
-        self._run_request = None
-        self._set_activity(Activity())
-        if problem.code == "cancelled":
-            self._bring_run_back()
-        else:
-            self._set_trouble(problem)
-        self.run_changed.emit()
-
-    def _bring_run_back(self) -> None:
-        """Show the outcome of before, since the run that was to replace it came to nothing."""
-        if self._recipe is not None and self._snapshot is not None:
-            self._run = self._outcomes.of(self._recipe, self._snapshot.key)
-
-    def _abandon_run(self) -> None:
-        if self._run_request is not None:
-            request, self._run_request = self._run_request, None
-            self._abandon(self.worker, request)
-            self.run_changed.emit()
+        self.runs.run()
 
     def cancel(self) -> None:
         """Stop what is under way; what was open stays."""
-        if self._run_waits:
-            self._run_waits = False
-            self._bring_run_back()
-            self._set_activity(Activity())
-            self.run_changed.emit()
+        self.runs.cancel()
         if self._change is not None:
             self.engine.cancel(self._change.request)
         if self._replay_request is not None:
             self.engine.cancel(self._replay_request)
-        if self._run_request is not None:
-            self.worker.cancel(self._run_request)
         self.fetches.cancel()
+        self.scheduling.cancel()
 
     # Children
-
-    def _note_progress(self, text: str, fraction: float | None) -> None:
-        self._set_activity(Activity(text, fraction))
 
     def _note_state(self, _state: str) -> None:
         if self.engine.state == "ready" and self.worker.state == "stopped":
             self.worker.start()
         self.children_changed.emit()
-        self._run_if_waiting()
+        self.runs.run_if_waiting()
 
     def _note_crash(self, ending: Ending) -> None:
         # A change that was on its way is left out, as it may be what the engine died of; so is a
@@ -462,7 +408,7 @@ class Workspace(QObject):
             SnapshotParams(recipe=self._recipe, metrics=self.metrics),
             self._accept_replay,
             self._refuse_replay,
-            self._note_progress,
+            self.say,
         )
 
     def _accept_replay(self, _snapshot: Snapshot) -> None:
@@ -473,12 +419,12 @@ class Workspace(QObject):
     def _refuse_replay(self, problem: Problem) -> None:
         request, self._replay_request = self._replay_request, None
         if problem.code != "cancelled" and self._recipe is not None and request is not None:
-            self._set_trouble(problem, _Change(self._recipe, self._history, request))
+            self.show_trouble(problem, _Change(self._recipe, self._history, request))
         self._end_replay()
 
     def _end_replay(self) -> None:
         if self._change is None and not self.running:
-            self._set_activity(Activity())
+            self.say("")
 
     def _crash_text(self, ending: Ending) -> str:
         client = self.engine if ending.role == "engine" else self.worker
@@ -490,15 +436,10 @@ class Workspace(QObject):
             what = self.tr("It is started anew and the session replayed.")
         return f"{ending}. {what}"
 
-    def _set_trouble(self, problem: Problem | None = None, change: _Change | None = None) -> None:
+    def show_trouble(self, problem: Problem | None = None, change: _Change | None = None) -> None:
         """Show a problem, or none, together with the recipe that led to it."""
         if problem is None and not self._problems:
             return
         self._refused = change
         self._problems = () if problem is None else (problem,)
         self.problems_changed.emit()
-
-    def _set_activity(self, activity: Activity) -> None:
-        if activity != self._activity:
-            self._activity = activity
-            self.activity_changed.emit()

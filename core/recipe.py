@@ -248,6 +248,11 @@ def steps_before_schedules(recipe: Recipe) -> tuple[Step, ...]:
     return steps[: next(applying, len(steps))]
 
 
+def without_schedules(recipe: Recipe) -> Recipe:
+    """Return `recipe` with no function scheduled."""
+    return msgspec.structs.replace(recipe, schedules=())
+
+
 def with_params_as_inputs(recipe: Recipe, on: bool) -> Recipe:
     """Return `recipe` with parameters as inputs of ``main``, or as constants.
 

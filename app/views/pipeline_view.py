@@ -42,7 +42,8 @@ class PipelineView(Pane):
         self._stepping = workspace.stepping
         self._dialog: PassDialog | None = None
         self._metal_shown = False
-        self.list = StepList(self.tr("Steps of the pipeline"))
+        titles = (self.tr("#"), self.tr("pass"), self.tr("changed"), self.tr("time"))
+        self.list = StepList(self.tr("Steps of the pipeline"), titles)
         self.list.empty.set_text(
             self.tr("No pass"), self.tr("Add one, or choose a pipeline in the tool bar.")
         )

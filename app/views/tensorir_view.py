@@ -11,6 +11,7 @@ from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.library_page import LibraryPage
+from lowerscope.app.views.schedule_script import ScheduleScript
 from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -21,6 +22,9 @@ from lowerscope.core.records import FunctionRecord
 
 OFFERED = 5
 """So many functions stand in the strip above a text, at most."""
+
+AT_STEPS = ("numpy", "te")
+"""Texts that there are of a function in the middle of its schedule, besides its script."""
 
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
@@ -45,6 +49,12 @@ class TensorIRView(Pane):
             "asm": CompiledPage(workspace, "asm", self.tr("Assembly"), self.set_busy),
         }
         self.script = self.texts["script"].script
+        # In place of the script after the passes, while it is scheduled.
+        self.scheduled = ScheduleScript(workspace)
+        self.texts["script"].column.addWidget(self.scheduled, 1)
+        self._show_clock()
+        workspace.stepping.list_changed.connect(self._show_clock)
+        workspace.scheduling.changed.connect(self._show_scheduled)
         for page in self.texts.values():
             page.show_nothing(
                 self.tr("No function selected"),
@@ -94,6 +104,14 @@ class TensorIRView(Pane):
         """Let the switch between functions stand above the text that is looked at."""
         if page in self.texts:
             self.texts[page].column.insertWidget(0, self._strip)
+
+    def _show_clock(self) -> None:
+        scheduled = self._workspace.stepping.clock == "schedule"
+        self.script.setVisible(not scheduled)
+        self.scheduled.setVisible(scheduled)
+        if self._function and not scheduled:
+            for page in self.texts.values():
+                page.show_text_of(self._function, self._workspace.stepping.moment)
 
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
@@ -209,6 +227,7 @@ class TensorIRView(Pane):
             self.others.setVisible(others > 0)
 
     def _show_none_yet(self) -> None:
+        self._workspace.scheduling.look("")
         for page in self.texts.values():
             page.show_nothing(
                 self.tr("No TensorIR function at this step"),
@@ -217,6 +236,7 @@ class TensorIRView(Pane):
 
     def _show_gone(self, fate: str) -> None:
         self._function = ""
+        self._workspace.scheduling.look("")
         self._offer([])
         name = name_of(self._workspace.selection.chosen[0])
         self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
@@ -227,6 +247,7 @@ class TensorIRView(Pane):
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
+        self._workspace.scheduling.look("")
         name = self._workspace.selection.chosen[0].partition(":")[2]
         if external:
             title = self.tr("{0} is a library function").format(external[0].name)
@@ -272,12 +293,22 @@ class TensorIRView(Pane):
     def _show_function(self, name: str) -> None:
         self.siblings.set_current(name)
         self._function = name
+        self._workspace.scheduling.look(name)
         record = next((each for each in self._functions if each.name == name), None)
         self.callers.show_callers_of(record)
         several = self.siblings.isVisibleTo(self._strip) or self.callers.isVisibleTo(self._strip)
         self._strip.setVisible(several)
         for page in self.texts.values():
             page.show_text_of(name, self._workspace.stepping.moment)
+        self._show_scheduled()
+
+    def _show_scheduled(self) -> None:
+        """Show the other texts of the function that is scheduled at its step as well."""
+        scheduling = self._workspace.scheduling
+        if scheduling.active and scheduling.record is not None:
+            for key in AT_STEPS:
+                self.texts[key].forget()
+                self.texts[key].show_text_of(self._function, scheduling.moment)
 
     def _show_functions(self) -> None:
         self.set_current("functions")

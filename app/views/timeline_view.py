@@ -18,7 +18,12 @@ from lowerscope.core.step_records import Clock, Moment
 ROOMY = 1180
 """From this width on, there is room to say how many steps are hidden."""
 
-CLOCKS: dict[str, Clock] = {"translate": "translate", "passes": "passes", "build": "build"}
+CLOCKS: dict[str, Clock] = {
+    "translate": "translate",
+    "passes": "passes",
+    "schedule": "schedule",
+    "build": "build",
+}
 
 
 class TimelineView(QWidget):
@@ -41,6 +46,11 @@ class TimelineView(QWidget):
             (
                 Segment("translate", self.tr("Translate"), self.tr("One step for each FX node")),
                 Segment("passes", self.tr("Passes"), self.tr("One step for each pass")),
+                Segment(
+                    "schedule",
+                    self.tr("Schedule"),
+                    self.tr("One step for each primitive of the function's schedule"),
+                ),
                 Segment(
                     "build",
                     self.tr("To the metal"),
@@ -66,6 +76,7 @@ class TimelineView(QWidget):
         self.slider.chosen.connect(self._go)
         self.slider.stepped.connect(self._stepping.step)
         self._stepping.moment_changed.connect(self._show_moment)
+        self._stepping.schedule_moved.connect(self._show_moment)
         self._stepping.list_changed.connect(self._show_list)
         self._stepping.playing_changed.connect(self._show_playing)
         self._show_list()
@@ -124,15 +135,16 @@ class TimelineView(QWidget):
         self.clocks.set_current(stepping.clock)
         start = Dot(0, big=True, state="start", tooltip=self.tr("before the first step"))
         self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
-        for button in (self.back, self.on, self.play, self.compare):
+        for button in (self.back, self.on, self.play):
             button.setEnabled(bool(lines))
+        self.compare.setEnabled(bool(lines) and stepping.clock != "schedule")
         self._show_hidden(lines)
         self._show_moment()
 
     def _show_hidden(self, lines: tuple[StepLine, ...]) -> None:
         chosen = self._stepping.filter
         made = [line for line in lines if line.status == "done"]
-        small = sum(not chosen.takes(line) for line in made)
+        small = sum(not self._stepping.takes(line) for line in made)
         text = ""
         if small and (chosen.name or chosen.function):
             text = self.tr("{0} of {1} not of the filter").format(small, len(made))
@@ -142,12 +154,12 @@ class TimelineView(QWidget):
 
     def _dot(self, line: StepLine) -> Dot:
         state = {"failed": "wrong", "skipped": "skipped", "off": "off"}.get(line.status, "")
-        big = self._stepping.filter.takes(line) and line.status in ("done", "failed")
+        big = self._stepping.takes(line) and line.status in ("done", "failed")
         return Dot(line.number, big=big, state=state, tooltip=step_text(line))
 
     def _show_moment(self) -> None:
         stepping = self._stepping
-        moment, line = stepping.moment, stepping.line
+        moment, line = stepping.here, stepping.line
         here = moment is not None and moment.clock == stepping.clock
         self.leave.setVisible(moment is not None)
         self.title.setProperty("role", "title")
@@ -176,7 +188,7 @@ class TimelineView(QWidget):
         if not lines:
             return self._none()
         failed = next((line for line in lines if line.status == "failed"), None)
-        if failed is not None:
+        if failed is not None and stepping.clock != "schedule":
             return "", self.tr("{0} failed: the steps before it can be looked at").format(
                 failed.title
             )
@@ -187,6 +199,7 @@ class TimelineView(QWidget):
         words = {
             "translate": self.tr("nothing was translated: the source is a module already"),
             "passes": self.tr("the pipeline has no pass"),
+            "schedule": self.tr("nothing was done to the function yet: select a loop below"),
             "build": self.tr("not built yet"),
         }
         return "", words[self._stepping.clock]

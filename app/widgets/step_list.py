@@ -59,6 +59,8 @@ class StepList(QTreeWidget):
     ----------
     name
         What it is called by a screen reader.
+    titles
+        Of the columns: number, step, what it changed, time.
 
     Signals
     -------
@@ -83,7 +85,9 @@ class StepList(QTreeWidget):
     folded = Signal(str, bool)
     menu_wanted = Signal(str, QPoint)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, titles: tuple[str, str, str, str], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._items: dict[str, QTreeWidgetItem] = {}
         self._marks = Marks()
@@ -91,7 +95,7 @@ class StepList(QTreeWidget):
         self._target = -1
         self.setAccessibleName(name)
         self.setColumnCount(len(COLUMNS))
-        self.setHeaderLabels([self.tr("#"), self.tr("pass"), self.tr("changed"), self.tr("time")])
+        self.setHeaderLabels(titles)
         self.setTreePosition(TITLE)
         self.setIndentation(12)
         self.setUniformRowHeights(True)

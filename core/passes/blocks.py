@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import tvm_ffi
@@ -272,24 +271,6 @@ def _matched(given: _Given, blocks: Sequence[Any]) -> list[Owner]:
     if wanted - {each for owner in found for each in owner or ()}:
         # What has no block any more may have become a part of any block that was changed.
         return same
-    return _with_readers(found, blocks)
-
-
-def _with_readers(owners: Sequence[Owner], blocks: Sequence[Any]) -> list[Owner]:
-    """Add the blocks whose values are read by known ones, such as copies: they belong to these."""
-    found = list(owners)
-    reads = [{hash(region.source) for region in block.reads} for block in blocks]
-    writes = [{hash(region.source) for region in block.writes} for block in blocks]
-    # From the last one on: what is read stands above what reads it.
-    for place in reversed(range(len(blocks))):
-        if found[place] is None:
-            readers = [
-                found[other]
-                for other in range(len(blocks))
-                if other != place and reads[other] & writes[place]
-            ]
-            if readers:
-                found[place] = reduce(_both, readers)
     return found
 
 

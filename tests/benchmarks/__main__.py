@@ -14,6 +14,7 @@ from tests.benchmarks import (
     opening,
     passes,
     redrawing,
+    scheduling,
     selecting,
     startup,
     stepping,
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "passes": passes.measure,
     "steps": steps.measure,
     "stepping": stepping.measure,
+    "schedule": scheduling.measure,
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
@@ -16,7 +17,8 @@ from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from tests.end_to_end.children import Children, LastingClient
-from tests.end_to_end.driving import OpenWindow, wait_for_records
+from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
+from tests.end_to_end.scheduling import Bench
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -66,3 +68,24 @@ def open_window(
         window.close()
     if children is None:
         qtbot.waitUntil(lambda: not any(map(psutil.pid_exists, pids)), timeout=10_000)
+
+
+@pytest.fixture(scope="module")
+def bench(
+    qapp: QApplication, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Bench]:
+    """Return the workbench of a window that the tests of a module share.
+
+    The module's ``RECIPE`` is open; each test begins with that, and with no schedule.
+    """
+    settings = str(tmp_path_factory.mktemp("settings"))
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
+    window = MainWindow()
+    window.show()
+    window.begin(request.module.RECIPE)
+    workspace = window.workspace
+    assert wait_until(lambda: workspace.recipe is not None), workspace.problems
+    yield Bench(window)
+    pids = [client.pid for client in (workspace.engine, workspace.worker)]
+    window.close()
+    assert wait_until(lambda: not any(pid and psutil.pid_exists(pid) for pid in pids), 10_000)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
@@ -25,6 +27,16 @@ def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
         assert not workspace.activity.text
 
     qtbot.waitUntil(arrived, timeout=PATIENCE)
+
+
+def wait_until(condition: Callable[[], object], patience: int = PATIENCE) -> bool:
+    """Let the windows go on until a condition holds; False if it did not within `patience` ms."""
+    end = time.monotonic() + patience / 1000
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        QTest.qWait(5)
+    return True
 
 
 def wait_for_problem(qtbot: QtBot, window: MainWindow) -> str:

@@ -1,0 +1,237 @@
+"""The menu Schedule: the workbench, its history, variants and files."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
+
+from lowerscope.app.actions import Command, Commands
+from lowerscope.core.errors import LowerscopeError
+
+if TYPE_CHECKING:
+    from lowerscope.app.panes import Panes
+    from lowerscope.app.views.schedule_view import ScheduleView
+    from lowerscope.app.window import MainWindow
+
+FILES = "Schedules (*.json)"
+ON_STEP = (
+    *("edit-primitive", "switch-primitive", "delete-primitive", "insert-primitive"),
+    *("primitive-up", "primitive-down"),
+)
+WITH_FUNCTION = ("schedule-moves", "new-variant", "load-schedule", "apply-to-model")
+WITH_SCHEDULE = (
+    *("duplicate-variant", "rename-variant", "delete-variant", "unscheduled"),
+    *("copy-schedule", "save-schedule"),
+)
+
+
+class ScheduleCommands(QObject):
+    """What can be done with schedules, as commands."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._workspace = window.workspace
+        self._variants = window.workspace.variants
+
+    @property
+    def view(self) -> ScheduleView:
+        """The pane."""
+        return self._window.panes.schedule
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands of the menu."""
+        tr, menu = self._window.tr, self._window.tr("&Schedule")
+        new = partial(self._ask_name, tr("New variant"), self._variants.add)
+        rename = partial(self._ask_name, tr("Rename the variant"), self._variants.rename)
+        return (
+            Command("workbench", menu, tr("&Workbench"), self.show, "Ctrl+Shift+S"),
+            Command("schedule-moves", menu, tr("&Moves…"), self.open_moves, "Ctrl+."),
+            Command(
+                "edit-primitive",
+                menu,
+                tr("&Edit the step…"),
+                partial(self._on_history, "edit_step"),
+                key_there="Return",
+                separated=True,
+            ),
+            Command(
+                "switch-primitive",
+                menu,
+                tr("S&witch the step off or on"),
+                partial(self._on_history, "switch_step"),
+                key_there="Space",
+            ),
+            Command(
+                "insert-primitive",
+                menu,
+                tr("&Insert before the step"),
+                partial(self._on_history, "insert_before"),
+                key_there="Insert",
+            ),
+            Command(
+                "primitive-up",
+                menu,
+                tr("Move the step &up"),
+                partial(self._on_history, "move_step", -1),
+                key_there="Ctrl+Up",
+            ),
+            Command(
+                "primitive-down",
+                menu,
+                tr("Move the step &down"),
+                partial(self._on_history, "move_step", 1),
+                key_there="Ctrl+Down",
+            ),
+            Command(
+                "delete-primitive",
+                menu,
+                tr("Delete the step"),
+                partial(self._on_history, "remove_step"),
+                key_there="Del",
+            ),
+            Command("new-variant", menu, tr("&New variant…"), new, separated=True),
+            Command(
+                "duplicate-variant",
+                menu,
+                tr("Du&plicate the variant"),
+                self.duplicate,
+            ),
+            Command("rename-variant", menu, tr("&Rename the variant…"), rename),
+            Command("delete-variant", menu, tr("Delete the variant"), self._variants.remove),
+            Command(
+                "unscheduled",
+                menu,
+                tr("As it was, &unscheduled"),
+                partial(self._variants.choose, None),
+            ),
+            Command("copy-schedule", menu, tr("&Copy as Python"), self.copy_python, separated=True),
+            Command("save-schedule", menu, tr("&Save as JSON…"), self.save),
+            Command("load-schedule", menu, tr("&Load JSON…"), self.load),
+            Command(
+                "apply-to-model",
+                menu,
+                tr("&Apply to the model"),
+                self.apply_to_model,
+                checkable=True,
+                separated=True,
+            ),
+        )
+
+    def watch(self, commands: Commands) -> None:
+        """Keep the commands as the state is, from now on."""
+        self._commands = commands
+        self._workspace.scheduling.changed.connect(self._show_state)
+        self._workspace.recipe_wanted.connect(self._show_state)
+        self._show_state()
+
+    def fill(self, panes: Panes) -> None:
+        """Give the pane its menus."""
+        self._variant_menu = panes.schedule.variant.menu()
+        self._variant_menu.aboutToShow.connect(self._fill_variants)
+        keep = panes.schedule.keep.menu()
+        for key in ("copy-schedule", "save-schedule", "load-schedule"):
+            keep.addAction(self._commands.action(key))
+
+    def show(self) -> None:
+        """Show the workbench."""
+        self._window.show_panes()
+        self._workspace.stepping.set_clock("schedule")
+        self._window.panes.docks["schedule"].show()
+        self.view.set_current("loops")
+        self.view.tree.setFocus()
+
+    def open_moves(self) -> None:
+        """Open the moves of what is selected as a menu."""
+        if not self._workspace.scheduling.active:
+            self.show()
+        self.view.open_menu_here()
+
+    def duplicate(self) -> None:
+        """Have a copy of the variant that is on."""
+        schedule = self._workspace.scheduling.schedule
+        if schedule is not None:
+            name = self.tr("copy of {0}").format(schedule.variant or self.tr("first"))
+            self._variants.add(name, copied=True)
+
+    def copy_python(self) -> None:
+        """Put the schedule on the clipboard as a Python function."""
+        record = self._workspace.scheduling.record
+        if record is not None:
+            QGuiApplication.clipboard().setText(record.code)
+            self._workspace.announced.emit(self.tr("Copied as apply_trace(sch)."), "info")
+
+    def save(self) -> None:
+        """Ask for a file, and write the schedule into it."""
+        name = f"{self._workspace.scheduling.function}.json"
+        path, _ = QFileDialog.getSaveFileName(
+            self._window, self.tr("Save the schedule"), name, self.tr(FILES)
+        )
+        if not path:
+            return
+        path = path if path.endswith(".json") else f"{path}.json"
+        try:
+            self._variants.save(path)
+        except LowerscopeError as error:
+            self._workspace.report(error.problem)
+        else:
+            self._workspace.announced.emit(self.tr("Saved in {0}").format(path), "info")
+
+    def load(self) -> None:
+        """Ask for a file, and have its schedule as another variant."""
+        path, _ = QFileDialog.getOpenFileName(
+            self._window, self.tr("Load a schedule"), "", self.tr(FILES)
+        )
+        if not path:
+            return
+        try:
+            self._variants.load(path)
+        except LowerscopeError as error:
+            self._workspace.report(error.problem)
+
+    def apply_to_model(self) -> None:
+        """Apply the schedules to the model, or not any more."""
+        self._variants.set_in_model(not self._variants.in_model)
+        self._show_state()
+
+    def _on_history(self, method: str, *values: int) -> None:
+        getattr(self.view.history, method)(*values)
+
+    def _ask_name(self, title: str, take: object) -> None:
+        name, accepted = QInputDialog.getText(self._window, title, self.tr("Name"))
+        if accepted and name.strip() and callable(take):
+            take(name.strip())
+
+    def _fill_variants(self) -> None:
+        menu: QMenu = self._variant_menu
+        menu.clear()
+        schedule = self._workspace.scheduling.schedule
+        for each in self._variants.all:
+            count = len(each.primitives)
+            text = self.tr("{0} · {1} steps").format(each.variant or self.tr("first"), count)
+            action = menu.addAction(text, partial(self._variants.choose, each.variant))
+            action.setCheckable(True)
+            action.setChecked(each == schedule)
+        menu.addAction(self._commands.action("unscheduled"))
+        menu.addSeparator()
+        for key in ("new-variant", "duplicate-variant", "rename-variant", "delete-variant"):
+            menu.addAction(self._commands.action(key))
+
+    def _show_state(self) -> None:
+        scheduling, commands = self._workspace.scheduling, self._commands
+        opened = self._workspace.recipe is not None
+        has_function = scheduling.active and scheduling.record is not None
+        commands.enable("workbench", opened)
+        for key in WITH_FUNCTION:
+            commands.enable(key, has_function)
+        commands.enable("schedule-moves", opened)
+        commands.enable("apply-to-model", opened)
+        for key in WITH_SCHEDULE:
+            commands.enable(key, has_function and scheduling.schedule is not None)
+        for key in ON_STEP:
+            commands.enable(key, has_function and bool(scheduling.primitives))
+        commands.check("apply-to-model", self._variants.in_model)

@@ -1,0 +1,122 @@
+"""Changes of a recipe's schedules: each takes a value and returns another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from lowerscope.core.engine.schedule_params import ScheduleParams
+from lowerscope.core.recipe import Recipe, Step
+from lowerscope.core.schedules import APPLY_SCHEDULES, Made, Primitive, Reference, Schedule, fits
+
+Primitives = tuple[Primitive, ...]
+
+Place = tuple[Recipe, str, int | None]
+"""A recipe, a function, and after how many primitives; ``None`` for all."""
+
+
+def variants(recipe: Recipe, function: str, structure: str) -> tuple[Schedule, ...]:
+    """Return the schedules of a function."""
+    return tuple(each for each in recipe.schedules if fits(each, function, structure))
+
+
+def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | None) -> Recipe:
+    """Return `recipe` with a schedule in place of another; added, or taken out, for ``None``."""
+    if before is None:
+        schedules = recipe.schedules if after is None else (*recipe.schedules, after)
+    else:
+        exchanged = (after if each == before else each for each in recipe.schedules)
+        schedules = tuple(each for each in exchanged if each is not None)
+    return msgspec.structs.replace(recipe, schedules=schedules)
+
+
+def with_chosen(recipe: Recipe, function: str, structure: str, variant: str | None) -> Recipe:
+    """Return `recipe` with one variant of a function on, and its others off; none for ``None``."""
+    schedules = tuple(
+        msgspec.structs.replace(each, on=each.variant == variant)
+        if fits(each, function, structure)
+        else each
+        for each in recipe.schedules
+    )
+    return msgspec.structs.replace(recipe, schedules=schedules)
+
+
+def applied_to_model(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step that applies schedules on, at the end if it was not there."""
+    steps = recipe.steps
+    if not any(step.name == APPLY_SCHEDULES for step in steps):
+        steps = (*steps, Step(name=APPLY_SCHEDULES))
+    switched = tuple(
+        msgspec.structs.replace(step, on=on) if step.name == APPLY_SCHEDULES else step
+        for step in steps
+    )
+    return msgspec.structs.replace(recipe, steps=switched)
+
+
+def free_name(names: Iterable[str], wanted: str) -> str:
+    """Return a name that no variant has: `wanted`, or with a number behind it."""
+    taken, number, name = set(names), 2, wanted
+    while name in taken:
+        name, number = f"{wanted} {number}", number + 1
+    return name
+
+
+def new_id(primitives: Primitives) -> str:
+    """Return an id that no step has, and that none has had which a later one refers to."""
+    known = [each.id for each in primitives]
+    references = (each for step in primitives for each in references_of(step))
+    known += [each.step for each in references if isinstance(each, Made)]
+    numbers = [int(each[1:]) for each in known if each[:1] == "s" and each[1:].isdigit()]
+    return f"s{max(numbers, default=0) + 1}"
+
+
+def references_of(primitive: Primitive) -> tuple[Reference, ...]:
+    """Return the loops and blocks that a primitive names, in the order of its arguments."""
+    found: list[Reference] = []
+    for value in primitive.arguments.values():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Reference):
+                found.append(each)
+    return tuple(found)
+
+
+def placed(primitives: Primitives, place: int, primitive: Primitive) -> Primitives:
+    """Return the steps with one more at `place`, from 0."""
+    return (*primitives[:place], primitive, *primitives[place:])
+
+
+def replaced(primitives: Primitives, primitive: Primitive) -> Primitives:
+    """Return the steps with another one in place of that with the same id."""
+    return tuple(primitive if each.id == primitive.id else each for each in primitives)
+
+
+def without(primitives: Primitives, step: str) -> Primitives:
+    """Return the steps but one."""
+    return tuple(each for each in primitives if each.id != step)
+
+
+def moved(primitives: Primitives, place: int, to: int) -> Primitives:
+    """Return the steps with the one at `place` at `to`, counted in the list that comes out."""
+    to = max(0, min(to, len(primitives) - 1))
+    rest = (*primitives[:place], *primitives[place + 1 :])
+    return placed(rest, to, primitives[place])
+
+
+def switched(primitives: Primitives, step: str) -> Primitives:
+    """Return the steps with one off, if it was on, or on."""
+    return tuple(
+        msgspec.structs.replace(each, on=not each.on) if each.id == step else each
+        for each in primitives
+    )
+
+
+def place_of(primitives: Primitives, step: str) -> int:
+    """Return the place of a step, from 0; -1 where it is not there."""
+    return next((at for at, each in enumerate(primitives) if each.id == step), -1)
+
+
+def params_of(place: Place) -> ScheduleParams:
+    """Return the question for the record of a place."""
+    recipe, function, index = place
+    return ScheduleParams(recipe=recipe, function=function, index=index)

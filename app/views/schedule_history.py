@@ -1,0 +1,192 @@
+"""The history of a schedule: its steps, to look at, switch off, edit, move and take out."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.views.schedule_rows import START, history_rows
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.step_list import StepList
+from lowerscope.app.workspace import Workspace
+
+_WIDTHS = {0: 50, 2: 74}
+
+
+class ScheduleHistory(QWidget):
+    """The list of steps; the one that is looked at is marked."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._scheduling = workspace.scheduling
+        self._stepping = workspace.stepping
+        titles = (self.tr("#"), self.tr("step"), self.tr("status"), "")
+        self.list = StepList(self.tr("Steps of the schedule"), titles)
+        self.list.setColumnHidden(3, True)
+        for column, width in _WIDTHS.items():
+            self.list.header().resizeSection(column, width)
+        self.list.installEventFilter(self)
+        self.place = ElidedLabel()
+        self.place.setProperty("role", "quiet")
+        self.end = QPushButton(self.tr("To the end"))
+        self.end.setProperty("quiet", True)
+        self.end.setToolTip(self.tr("Look at the function after all steps"))
+        self.why = QLabel()
+        self.why.setProperty("role", "wrong")
+        self.why.setWordWrap(True)
+        self.force = QPushButton(self.tr("Apply anyway"))
+        self.edit = QPushButton(self.tr("Edit…"))
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 0, 4, 0)
+        row.addWidget(self.place, 1)
+        row.addWidget(self.end)
+        self._footer = QWidget()
+        self._footer.setLayout(row)
+        failed = QVBoxLayout()
+        failed.setContentsMargins(10, 4, 10, 6)
+        failed.setSpacing(4)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.edit)
+        buttons.addWidget(self.force)
+        buttons.addStretch(1)
+        failed.addWidget(self.why)
+        failed.addLayout(buttons)
+        self._failed = QWidget()
+        self._failed.setLayout(failed)
+        column_layout = QVBoxLayout(self)
+        column_layout.setContentsMargins(0, 0, 0, 0)
+        column_layout.setSpacing(0)
+        column_layout.addWidget(self.list, 1)
+        column_layout.addWidget(self._failed)
+        column_layout.addWidget(self._footer)
+        self.end.clicked.connect(self._scheduling.go_to_end)
+        self.force.clicked.connect(self._force)
+        self.edit.clicked.connect(self.edit_step)
+        queued = Qt.ConnectionType.QueuedConnection
+        self.list.currentItemChanged.connect(self._go, queued)
+        self.list.activated_key.connect(self._edit, queued)
+        self.list.switched.connect(self._scheduling.switch)
+        self.list.moved.connect(self._scheduling.move, queued)
+        self.list.removed.connect(self._scheduling.remove)
+        self.list.menu_wanted.connect(self._open_menu)
+        self._scheduling.changed.connect(self._show)
+        self._stepping.schedule_moved.connect(self._show_place)
+        self._show()
+
+    def _show(self) -> None:
+        record = self._scheduling.record
+        self.list.set_rows(() if record is None else history_rows(record))
+        self._show_place()
+
+    def _show_place(self) -> None:
+        scheduling = self._scheduling
+        index = self._stepping.schedule_index
+        steps = () if scheduling.record is None else scheduling.record.steps
+        key = ""
+        if index is not None:
+            key = START if index == 0 else steps[index - 1].id if index <= len(steps) else ""
+        self.list.set_marked(key)
+        shown = "" if key else (steps[-1].id if steps else START)
+        self.list.blockSignals(True)
+        self.list.select(key or shown)
+        self.list.blockSignals(False)
+        before_end = index is not None and index < len(steps)
+        self._footer.setVisible(before_end)
+        self.place.set_whole(
+            self.tr("new steps go in after step {0}").format(index)
+            if index
+            else self.tr("new steps go in before the first")
+        )
+        self._show_failed()
+
+    def _show_failed(self) -> None:
+        step = self._scheduling.step
+        error = None if step is None else step.error
+        self._failed.setVisible(error is not None)
+        if error is not None:
+            self.why.setText(f"✕ {error.message}")
+            self.force.setVisible(error.unsafe)
+            self.force.setToolTip(
+                self.tr("Apply it although: {0}. Check the numbers afterwards.").format(
+                    error.message
+                )
+            )
+
+    def _go(self) -> None:
+        row = self.list.row(self.list.current_key())
+        if row is not None and self._scheduling.record is not None:
+            count = len(self._scheduling.record.steps)
+            if row.value == count and self._stepping.schedule_index is None:
+                step = self._scheduling.record.steps[-1] if count else None
+                if step is None or step.status != "failed":
+                    return
+            self._scheduling.go(row.value)
+
+    def _edit(self, key: str) -> None:
+        if key != START:
+            self._scheduling.trying.edit(key)
+
+    def current(self) -> str:
+        """Id of the step that is selected, or ``""``."""
+        key = self.list.current_key()
+        return "" if key == START else key
+
+    def edit_step(self) -> None:
+        """Show the form of the selected step."""
+        if self.current():
+            self._edit(self.current())
+
+    def switch_step(self) -> None:
+        """Switch the selected step off, or on."""
+        if self.current():
+            self._scheduling.switch(self.current())
+
+    def remove_step(self) -> None:
+        """Take the selected step out."""
+        if self.current():
+            self._scheduling.remove(self.current())
+
+    def move_step(self, by: int) -> None:
+        """Apply the selected step earlier or later."""
+        row = self.list.row(self.list.current_key())
+        if row is not None and row.place >= 0:
+            self._scheduling.move(row.place, row.place + by)
+
+    def insert_before(self) -> None:
+        """Have what is applied next go in before the selected step."""
+        row = self.list.row(self.list.current_key())
+        if row is not None and row.place >= 0:
+            self._scheduling.go(row.place)
+
+    def _force(self) -> None:
+        step = self._scheduling.step
+        if step is not None:
+            self._scheduling.force(step.id)
+
+    def _open_menu(self, key: str, place: QPoint) -> None:
+        if key == START:
+            return
+        row = self.list.row(key)
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(self.tr("Edit…"), self.edit_step)
+        off = row is not None and row.on
+        menu.addAction(self.tr("Switch off") if off else self.tr("Switch on"), self.switch_step)
+        menu.addAction(self.tr("Insert before it"), self.insert_before)
+        menu.addSeparator()
+        menu.addAction(self.tr("Delete"), self.remove_step)
+        menu.popup(place)
+
+    # Qt's own
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            control = event.modifiers() & Qt.KeyboardModifier.ControlModifier
+            if control and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+                self.move_step(-1 if event.key() == Qt.Key.Key_Up else 1)
+                return True
+            if event.key() == Qt.Key.Key_Insert:
+                self.insert_before()
+                return True
+        return super().eventFilter(watched, event)

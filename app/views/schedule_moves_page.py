@@ -1,0 +1,139 @@
+"""The moves that there are for what is selected: in the pane, and as a menu."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QVBoxLayout, QWidget
+
+from lowerscope.app.views.schedule_rows import move_choices
+from lowerscope.app.widgets.choice_list import ChoiceList
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.schedule_records import Move
+
+
+class ScheduleMovesPage(QWidget):
+    """The list of moves.
+
+    Pointing at one tries it, choosing one applies it or opens its form.
+
+    Signals
+    -------
+    done
+        A move was chosen, or Escape pressed.
+    """
+
+    done = Signal()
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._scheduling = workspace.scheduling
+        self.about = ElidedLabel()
+        self.about.setProperty("role", "title")
+        self.choices = ChoiceList(self.tr("Moves"), self.tr("Search primitives"))
+        self.hint = QLabel()
+        self.hint.setProperty("role", "quiet")
+        self.hint.setWordWrap(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 6, 8, 4)
+        column.setSpacing(4)
+        column.addWidget(self.about)
+        column.addWidget(self.choices, 1)
+        column.addWidget(self.hint)
+        self.choices.pointed.connect(self._point)
+        self.choices.chosen.connect(self._choose)
+        self.choices.escaped.connect(self._escape)
+        workspace.scheduling.moves.changed.connect(self._show)
+        workspace.scheduling.changed.connect(self._show)
+        workspace.selection_changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        scheduling = self._scheduling
+        chosen = scheduling.chosen
+        self.about.set_whole(" ".join(f"{each.kind} {each.name}" for each in chosen[:1]) or "")
+        if len(chosen) > 1:
+            self.about.set_whole(", ".join(each.name for each in chosen))
+        self.about.setVisible(bool(chosen))
+        moves = scheduling.moves.all if scheduling.record is not None else ()
+        asking = [each.name for each in moves if scheduling.trying.asks(each)]
+        self.choices.set_choices(move_choices(moves, asking))
+        if scheduling.record is None:
+            hint = ""
+        elif not chosen:
+            hint = self.tr("Select a loop or a block; with Ctrl or Shift, several.")
+        elif scheduling.moves.are_deadly:
+            hint = self.tr("The engine dies when it looks for moves of this; take other loops.")
+        elif not moves and not scheduling.moves.are_coming:
+            hint = self.tr("There is nothing that can be done with this.")
+        else:
+            hint = ""
+        self.hint.setText(hint)
+        self.hint.setVisible(bool(hint))
+
+    def _move(self, key: str) -> Move | None:
+        return next((each for each in self._scheduling.moves.all if each.name == key), None)
+
+    def _point(self, key: str) -> None:
+        move = self._move(key)
+        self._scheduling.trying.show(None if move is None else move.primitive)
+
+    def _choose(self, key: str) -> None:
+        move = self._move(key)
+        if move is not None:
+            self.choices.list.setCurrentRow(-1)
+            self.done.emit()
+            self._scheduling.trying.choose(move)
+
+    def _escape(self) -> None:
+        self._scheduling.trying.show(None)
+        self.done.emit()
+
+
+class ScheduleMenu(QFrame):
+    """The list of moves as a menu, over the window that it was asked for in.
+
+    It is a part of that window, so that what a move would make can be seen beside it; it closes
+    when the keyboard goes elsewhere.
+    """
+
+    def __init__(self, workspace: Workspace, pane: QWidget) -> None:
+        super().__init__(pane)
+        self._pane = pane
+        self.setProperty("floating", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(self.tr("Moves"))
+        self.page = ScheduleMovesPage(workspace)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(2, 2, 2, 2)
+        column.addWidget(self.page)
+        self.page.done.connect(self._close)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._follow_focus)
+        self.hide()
+
+    def open_at(self, place: QPoint) -> None:
+        """Show the moves at a place on the screen, as far as the window has room."""
+        window = self._pane.window()
+        self.setParent(window)
+        self.resize(min(380, window.width()), min(360, window.height()))
+        corner = window.mapFromGlobal(place)
+        self.move(
+            max(0, min(corner.x(), window.width() - self.width())),
+            max(0, min(corner.y(), window.height() - self.height())),
+        )
+        self.page.choices.line.clear()
+        self.show()
+        self.raise_()
+        self.page.choices.line.setFocus()
+
+    def _close(self) -> None:
+        had_focus = self.isAncestorOf(self.window().focusWidget() or self.window())
+        self.hide()
+        if had_focus:
+            self._pane.setFocus()
+
+    def _follow_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
+        if self.isVisible() and new is not None and not self.isAncestorOf(new):
+            self.hide()

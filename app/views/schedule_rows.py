@@ -1,0 +1,134 @@
+"""The rows of the workbench: of the loop tree, of the moves, and of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowerscope.app.views.formats import bytes_text, milliseconds_text
+from lowerscope.app.widgets.choice_list import Choice
+from lowerscope.app.widgets.step_row import StepRow
+from lowerscope.app.widgets.table_model import Cell
+from lowerscope.app.widgets.tree_table import TreeRow
+from lowerscope.core.schedule_records import (
+    BufferNode,
+    LoopNode,
+    Move,
+    ScheduleRecord,
+    ScheduleStep,
+    StepError,
+)
+
+BUFFERS = "section:buffers"
+"""Key of the row above the buffers."""
+
+START = "start"
+"""Key of the row of the history for the function as it was."""
+
+STATUS = {"done": "✓ done", "failed": "✕ failed", "off": "○ off"}
+
+
+def tree_rows(record: ScheduleRecord) -> list[TreeRow]:
+    """Return the loops and blocks of a function, then its buffers."""
+    rows = [_node_row(each, record.tree) for each in record.tree]
+    if record.buffers:
+        title = (Cell("Buffers"), Cell("bytes"), Cell("scope · role"))
+        rows.append(TreeRow(BUFFERS, title, section=True))
+        rows += [_buffer_row(each) for each in record.buffers]
+    return rows
+
+
+def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
+    parent = tree[node.parent].id if node.parent >= 0 else ""
+    annotations = ", ".join(f"{name}={value}" for name, value in node.annotations)
+    if node.kind == "loop":
+        role = "quiet" if node.loop_kind == "serial" else "accent"
+        kind = Cell(" · ".join(_some(node.loop_kind, annotations)), role=role)
+        cells = (Cell(node.name), Cell(node.extent), kind)
+        said = f"loop {node.name}, {node.extent}, {node.loop_kind}"
+        return TreeRow(node.id, cells, parent, tooltip=" · ".join(_some(said, annotations)))
+    axes = " ".join(kind for _, kind, _ in node.axes)
+    cells = (Cell(node.name, bold=True), Cell(""), Cell(" · ".join(_some(axes, annotations))))
+    facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
+    tooltip = "\n".join(
+        _some(
+            f"block {node.name}: {', '.join(facts)}",
+            f"reads {', '.join(node.reads)}" if node.reads else "",
+            f"writes {', '.join(node.writes)}" if node.writes else "",
+            annotations,
+        )
+    )
+    return TreeRow(node.id, cells, parent, note="block", tooltip=tooltip)
+
+
+def _some(*texts: str) -> list[str]:
+    return [text for text in texts if text]
+
+
+def _buffer_row(buffer: BufferNode) -> TreeRow:
+    size = "" if buffer.size is None else bytes_text(buffer.size)
+    cells = (
+        Cell(buffer.name),
+        Cell(size),
+        Cell(f"{buffer.scope} · {buffer.role}", role="quiet"),
+    )
+    note = f"{buffer.shape.replace(' × ', '×')} {buffer.dtype}"
+    tooltip = f"{buffer.role} {buffer.name}: {note}, {buffer.scope}, {size}"
+    return TreeRow(f"buffer:{buffer.name}", cells, BUFFERS, note=note, tooltip=tooltip)
+
+
+def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
+    """Return the moves under their headings: in each group, those that can be applied first.
+
+    Parameters
+    ----------
+    asking
+        Keys of those that have a form.
+    """
+    rows: list[Choice] = []
+    legal_first = sorted(
+        dict.fromkeys(move.group for move in moves),
+        key=lambda group: not any(each.legal for each in moves if each.group == group),
+    )
+    for group in legal_first:
+        rows.append(Choice("", group))
+        of_group = [move for move in moves if move.group == group]
+        for move in sorted(of_group, key=lambda each: not each.legal):
+            rows.append(_choice(move, move.name in asking))
+    return rows
+
+
+def _choice(move: Move, asks: bool) -> Choice:
+    note = move.title if move.legal else move.reason
+    mark = "⚠ unsafe" if move.unsafe else "…" if asks and move.legal else ""
+    example = f"{move.before}\n→\n{move.after}" if move.before or move.after else ""
+    tooltip = "\n\n".join(_some(move.help, move.reason, example))
+    return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
+
+
+def history_rows(record: ScheduleRecord) -> list[StepRow]:
+    """Return the function as it was, and the steps of its schedule."""
+    rows = [StepRow(START, "", "as it was", state="quiet", tooltip="Before the first step")]
+    rows += [_step_row(place, step) for place, step in enumerate(record.steps)]
+    return rows
+
+
+def _step_row(place: int, step: ScheduleStep) -> StepRow:
+    note = error_line(step.error) if step.error is not None else step.comment
+    time = milliseconds_text(step.milliseconds) if step.status == "done" else ""
+    return StepRow(
+        step.id,
+        str(place + 1),
+        step.title,
+        note=note,
+        changed=STATUS[step.status],
+        on=step.status != "off",
+        value=place + 1,
+        place=place,
+        state={"failed": "wrong", "off": "quiet"}.get(step.status, ""),
+        tooltip="\n".join(_some(step.title, step.code, note, f"applied in {time}" if time else "")),
+    )
+
+
+def error_line(error: StepError) -> str:
+    """Return why a step was not applied, in one line."""
+    return error.message.partition("\n")[0]

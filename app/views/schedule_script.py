@@ -1,0 +1,138 @@
+"""The script of the function that is scheduled: as it is, as it would be, or what is wrong."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtGui import QCursor
+from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
+
+from lowerscope.app.schedule_trying import Preview
+from lowerscope.app.views.schedule_moves_page import ScheduleMenu
+from lowerscope.app.views.script_page import ScriptPage
+from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.records import TextRecord
+from lowerscope.core.rendering.changed_words import changed_words
+from lowerscope.core.rendering.difference import line_runs
+from lowerscope.core.schedule_records import ScheduleRecord, StepError
+
+
+class ScheduleScript(QWidget):
+    """The script after the steps that are looked at; the difference that a move would make; or the
+    text with the lines that a step failed at."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._scheduling = workspace.scheduling
+        self._shown: ScheduleRecord | None = None
+        self.line = ElidedLabel()
+        self.line.setContentsMargins(10, 4, 10, 4)
+        self.line.setMinimumHeight(26)
+        self.script = ScriptPage(workspace, self.tr("Scheduled TensorIR script"))
+        self.preview = DiffView(self.tr("Difference that the move would make"), changed_words)
+        self.preview.set_unified(True)
+        self.failed = CodeView(self.tr("Where the step failed"))
+        self.menu = ScheduleMenu(workspace, self)
+        self.script.code.menu_opening.connect(self._add_moves)
+        self.setFocusProxy(self.script.code)
+        self.pages = QStackedWidget()
+        for page in (self.script, self.preview, self.failed):
+            self.pages.addWidget(page)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.line)
+        column.addWidget(self.pages, 1)
+        self._scheduling.changed.connect(self._show)
+        self._scheduling.trying.preview_changed.connect(self._show)
+        workspace.stepping.schedule_moved.connect(self._show)
+
+    def _add_moves(self, entity: str, menu: QMenu) -> None:
+        """Offer what can be done with the loop or block that the menu was asked for on."""
+        chosen = self._workspace.selection.chosen
+        if "/" in entity and entity not in chosen:
+            self._workspace.select((entity,))
+        self._place = QCursor.pos()
+        menu.addSeparator()
+        menu.addAction(self.tr("Moves…"), self._open_moves)
+
+    def _open_moves(self) -> None:
+        self.menu.open_at(self._place)
+
+    def _show(self) -> None:
+        record, preview = self._scheduling.record, self._scheduling.trying.preview
+        if record is None:
+            self._shown = None
+            self.script.show_text(None)
+            self._say("", "quiet")
+            self.pages.setCurrentWidget(self.script)
+            return
+        if record is not self._shown:
+            same = self._shown is not None and self._shown.function == record.function
+            self._shown = record
+            self.script.show_text(_by_headers(record), f"tir:{record.function}", stay=same)
+            self.script.code.set_changed_lines(record.changed)
+        step = self._scheduling.step
+        if preview is not None and preview.error is not None:
+            self._show_failed(preview.error, preview.primitive.name, record)
+        elif preview is not None and preview.record is not None:
+            self._show_preview(preview, preview.record)
+        elif preview is None and step is not None and step.error is not None:
+            self._show_failed(step.error, step.title, record)
+        elif preview is None:
+            self.pages.setCurrentWidget(self.script)
+            self._say_place(record)
+
+    def _show_preview(self, preview: Preview, record: ScheduleRecord) -> None:
+        old, new = preview.base.script.text.split("\n"), record.script.text.split("\n")
+        # What stands in another loop is indented otherwise, and is the same all the same.
+        bare = ([line.strip() for line in side] for side in (old, new))
+        runs = [DiffRun(run.status, run.old, run.new, run.length) for run in line_runs(*bare)]
+        part = DiffPart(record.function, "changed", old, new, runs)
+        self.preview.set_parts((part,), preview.base.script.language)
+        self.preview.next_change()
+        self.pages.setCurrentWidget(self.preview)
+        step = next((each for each in record.steps if each.id == preview.primitive.id), None)
+        title = preview.primitive.name if step is None else step.title
+        self._say(self.tr("Preview: {0}").format(title), "quiet")
+
+    def _show_failed(self, error: StepError, title: str, record: ScheduleRecord) -> None:
+        text = error.text or record.script.text
+        self.failed.set_text(text, "tvmscript")
+        self.failed.set_changed_lines(error.lines)
+        self.pages.setCurrentWidget(self.failed)
+        if error.lines:
+            self.failed.go_to_line(error.lines[0])
+        self._say(self.tr("✕ {0}: {1}").format(title, error.message), "wrong")
+
+    def _say_place(self, record: ScheduleRecord) -> None:
+        index = self._workspace.stepping.schedule_index
+        step = self._scheduling.step
+        if index is None:
+            self._say("", "quiet")
+        elif step is None:
+            self._say(self.tr("before the first step"), "quiet")
+        else:
+            count = len(record.steps)
+            text = self.tr("after step {0} of {1}: {2}").format(index, count, step.title)
+            self._say(text, "quiet")
+
+    def _say(self, text: str, role: str) -> None:
+        self.line.set_whole(text)
+        self.line.setVisible(bool(text))
+        if self.line.property("role") != role:
+            self.line.setProperty("role", role)
+            self.line.style().polish(self.line)
+
+
+def _by_headers(record: ScheduleRecord) -> TextRecord:
+    """Return the script with the headers of loops as their lines: what is in one is its block's."""
+    loops = {each.id for each in record.tree if each.kind == "loop"}
+    spans = tuple(
+        msgspec.structs.replace(span, last=span.first) if span.entity in loops else span
+        for span in record.script.spans
+    )
+    return msgspec.structs.replace(record.script, spans=spans)

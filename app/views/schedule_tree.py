@@ -1,0 +1,57 @@
+"""The loop tree of the function that is scheduled, with its buffers."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.views.schedule_rows import tree_rows
+from lowerscope.app.widgets.table_model import Column
+from lowerscope.app.widgets.tree_table import TreeTable
+from lowerscope.app.workspace import Workspace
+
+
+class ScheduleTree(TreeTable):
+    """Loops and blocks as they are nested; what is selected is selected in the script as well."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(
+            self.tr("Loop tree"),
+            (
+                Column(self.tr("loop or block"), stretch=True),
+                Column(self.tr("extent"), numeric=True, width=70),
+                Column(
+                    self.tr("kind"), width=96, tooltip=self.tr("With annotations; of blocks: axes")
+                ),
+            ),
+            parent,
+        )
+        self._workspace = workspace
+        self.rows_selected.connect(self._select)
+        workspace.scheduling.changed.connect(self._show)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show()
+
+    def _show(self) -> None:
+        scheduling = self._workspace.scheduling
+        record = scheduling.record
+        if record is None:
+            problem = scheduling.problem
+            if problem is not None:
+                self.empty.set_text(problem.what[:1].upper() + problem.what[1:], problem.todo)
+            elif not scheduling.function:
+                self.empty.set_text(
+                    self.tr("No function to schedule"),
+                    self.tr("Select a TensorIR function, or a node that has one."),
+                )
+            else:
+                self.empty.set_text(self.tr("Reading {0}…").format(scheduling.function), "")
+        self.set_rows(() if record is None else tree_rows(record))
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        self.set_selection(self._workspace.selection.chosen)
+
+    def _select(self, keys: list[str]) -> None:
+        function = f"tir:{self._workspace.scheduling.function}"
+        chosen = [key for key in keys if key.startswith(f"{function}/")]
+        self._workspace.select(chosen or (function,))

@@ -1,0 +1,166 @@
+"""The Schedule pane: a function's loops, what can be done with them, and what was done."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.schedule_form import ScheduleForm
+from lowerscope.app.views.schedule_history import ScheduleHistory
+from lowerscope.app.views.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
+from lowerscope.app.views.schedule_tree import ScheduleTree
+from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.workspace import Workspace
+
+
+class ScheduleView(Pane):
+    """The workbench: loop tree, moves or form, and history side by side; the code beside that."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("Schedule"), parent)
+        self._workspace = workspace
+        self._scheduling = workspace.scheduling
+        self.tree = ScheduleTree(workspace)
+        self.moves = ScheduleMovesPage(workspace)
+        self.form = ScheduleForm(workspace)
+        self.history = ScheduleHistory(workspace)
+        self.menu = ScheduleMenu(workspace, self)
+        self.variant = QPushButton()
+        self.variant.setToolTip(self.tr("The variants of this function's schedule"))
+        self.variant.setMenu(QMenu(self))
+        self.keep = QPushButton(self.tr("Keep"))
+        self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
+        self.keep.setMenu(QMenu(self))
+        self.everywhere = QCheckBox()
+        self.everywhere.setToolTip(
+            self.tr("Schedule all functions of the same structure in this way")
+        )
+        self.in_model = QCheckBox(self.tr("apply to the model"))
+        self.in_model.setToolTip(
+            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+        )
+        self.run = QPushButton(self.tr("Run"))
+        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        self.code = CodeView(self.tr("The schedule as Python"))
+        self.code.set_empty(
+            self.tr("No step yet"), self.tr("The steps of the schedule stand here as Python.")
+        )
+        self.middle = QStackedWidget()
+        self.middle.addWidget(self.moves)
+        self.middle.addWidget(self.form)
+        self._lay_out()
+        self.everywhere.clicked.connect(workspace.variants.set_everywhere)
+        self.in_model.clicked.connect(workspace.variants.set_in_model)
+        self.run.clicked.connect(workspace.run)
+        self.tree.menu_wanted.connect(self.open_menu)
+        self.tree.row_activated.connect(self._enter_moves)
+        self.page_changed.connect(self._show_code)
+        self._scheduling.changed.connect(self._show)
+        self._scheduling.busy_changed.connect(self._show_busy)
+        self._scheduling.trying.draft_changed.connect(self._show_draft)
+        workspace.recipe_wanted.connect(self._show)
+        workspace.run_changed.connect(self._show)
+        self._show()
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.setSpacing(8)
+        bar.addWidget(self.variant)
+        bar.addWidget(self.keep)
+        bar.addStretch(1)
+        bar.addWidget(self.everywhere)
+        bar.addWidget(self.in_model)
+        bar.addWidget(self.run)
+        strip = QWidget()
+        strip.setLayout(bar)
+        strip.setProperty("edge", "bottom")
+        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.split = QSplitter(Qt.Orientation.Horizontal)
+        for part in (self.tree, self.middle, self.history):
+            self.split.addWidget(part)
+        for place, share in enumerate((5, 4, 5)):
+            self.split.setStretchFactor(place, share)
+            self.split.setCollapsible(place, False)
+        self.split.setSizes([315, 250, 315])
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(strip)
+        column.addWidget(self.split, 1)
+        self.add_page("loops", self.tr("Loops"), page)
+        self.add_page("python", self.tr("Python"), self.code)
+        self.setFocusProxy(self.tree)
+        self.tree.setMinimumWidth(180)
+        self.middle.setMinimumWidth(180)
+        self.history.setMinimumWidth(150)
+
+    def _show(self) -> None:
+        scheduling, variants = self._scheduling, self._workspace.variants
+        record = scheduling.record
+        schedule = scheduling.schedule
+        self.set_context(scheduling.function)
+        name = self.tr("unscheduled") if schedule is None else variant_name(schedule.variant)
+        self.variant.setText(self.tr("Variant: {0}").format(name))
+        for widget in (self.variant, self.keep, self.in_model, self.run):
+            widget.setEnabled(record is not None)
+        twins = () if record is None else record.twins
+        self.everywhere.setVisible(bool(twins))
+        self.everywhere.setEnabled(schedule is not None)
+        self.everywhere.setText(self.tr("all {0} alike").format(len(twins) + 1))
+        self.everywhere.setAccessibleDescription(", ".join(twins))
+        self.everywhere.setChecked(schedule is None or schedule.everywhere)
+        self.in_model.setChecked(variants.in_model)
+        self.run.setEnabled(record is not None and not self._workspace.running)
+        self._show_code()
+
+    def _show_code(self, _page: str = "") -> None:
+        record = self._scheduling.record
+        if self.current() == "python":
+            self.code.set_text("" if record is None or not record.steps else record.code, "python")
+
+    def _show_busy(self) -> None:
+        self.set_busy(self._scheduling.busy)
+
+    def _show_draft(self) -> None:
+        drafted = self._scheduling.trying.draft is not None
+        if drafted:
+            self.middle.setCurrentWidget(self.form)
+        elif self.middle.currentWidget() is self.form:
+            had_focus = self.form.isAncestorOf(self.focusWidget() or self)
+            self.middle.setCurrentWidget(self.moves)
+            if had_focus:
+                self.tree.setFocus()
+
+    def _enter_moves(self) -> None:
+        """Have the keyboard in the moves of the row that was entered."""
+        self._scheduling.trying.cancel_draft()
+        self.moves.choices.line.setFocus()
+        self.moves.choices.point_at_first()
+
+    def open_menu(self, place: QPoint) -> None:
+        """Open the moves of what is selected as a menu."""
+        if self._scheduling.record is not None:
+            self._scheduling.trying.cancel_draft()
+            self.menu.open_at(place)
+
+    def open_menu_here(self) -> None:
+        """Open the moves of what is selected beside its row of the tree."""
+        self.set_current("loops")
+        self.tree.open_menu()
+
+
+def variant_name(variant: str) -> str:
+    """Return what a variant is called; the first one has no name of its own."""
+    return variant or "first"

@@ -1,0 +1,76 @@
+"""A short list that is put in order by dragging, or with Alt and the arrow keys."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QDropEvent, QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
+
+_ROW = 24
+_KEY = Qt.ItemDataRole.UserRole
+
+
+class OrderList(QListWidget):
+    """Names in an order.
+
+    Parameters
+    ----------
+    name
+        What it is called by a screen reader.
+
+    Signals
+    -------
+    edited()
+        The user put them in another order.
+    """
+
+    edited = Signal()
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
+        self.setDefaultDropAction(Qt.DropAction.MoveAction)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setToolTip(self.tr("Drag, or press Alt with ↑ or ↓, to change the order"))
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """Show these names; each is known by its place from then on."""
+        self.clear()
+        for place, name in enumerate(names):
+            item = QListWidgetItem(f"⋮⋮  {name}")
+            item.setData(_KEY, place)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, name)
+            self.addItem(item)
+        if names:
+            self.setCurrentRow(0)
+        self.setFixedHeight(max(1, min(len(names), 8)) * (_ROW + 2) + 4)
+
+    def order(self) -> tuple[int, ...]:
+        """The places that the names were given at, in the order that they have now."""
+        return tuple(self.item(row).data(_KEY) for row in range(self.count()))
+
+    def move_current(self, by: int) -> None:
+        """Move the name that the keyboard is on."""
+        row = self.currentRow()
+        to = row + by
+        if row >= 0 and 0 <= to < self.count():
+            self.insertItem(to, self.takeItem(row))
+            self.setCurrentRow(to)
+            self.edited.emit()
+
+    # Qt's own
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        alt = event.modifiers() & Qt.KeyboardModifier.AltModifier
+        if alt and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.move_current(-1 if event.key() == Qt.Key.Key_Up else 1)
+        else:
+            super().keyPressEvent(event)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        before = self.order()
+        super().dropEvent(event)
+        if self.order() != before:
+            self.edited.emit()

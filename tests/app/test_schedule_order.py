@@ -1,0 +1,55 @@
+"""Schedules of a recipe, and what is changed about them."""
+
+from __future__ import annotations
+
+from lowerscope.app import schedule_order as order
+from lowerscope.core.recipe import Recipe, Source, applies_schedules
+from lowerscope.core.schedules import At, Made, Primitive, Schedule, schedule_for
+
+SPLIT = Primitive(id="s1", name="split", arguments={"loop": At(block="b", loop=0)})
+FUSE = Primitive(
+    id="s4", name="fuse", arguments={"loops": (Made(step="s1"), Made(step="s1", output=1))}
+)
+FIRST = Schedule(function="conv", structure="x", primitives=(SPLIT, FUSE))
+SECOND = Schedule(function="conv", structure="x", variant="other", on=False)
+RECIPE = Recipe(source=Source(spec="sample:conv_net"), schedules=(FIRST, SECOND))
+
+
+def test_a_function_has_the_schedules_of_its_structure() -> None:
+    assert order.variants(RECIPE, "conv1", "x") == (FIRST, SECOND)
+    assert order.variants(RECIPE, "conv", "y") == ()
+    assert schedule_for(RECIPE.schedules, "conv", "x") is FIRST
+    chosen = order.with_chosen(RECIPE, "conv", "x", "other")
+    applied = schedule_for(chosen.schedules, "conv", "x")
+    assert applied is not None
+    assert applied.variant == "other"
+    none = order.with_chosen(RECIPE, "conv", "x", None)
+    assert schedule_for(none.schedules, "conv", "x") is None
+
+
+def test_steps_are_placed_moved_switched_and_taken_out() -> None:
+    steps = FIRST.primitives
+    assert order.new_id(steps) == "s5"
+    added = order.placed(steps, 1, Primitive(id="s5", name="unroll"))
+    assert [each.id for each in added] == ["s1", "s5", "s4"]
+    assert [each.id for each in order.moved(added, 0, 2)] == ["s5", "s4", "s1"]
+    assert [each.on for each in order.switched(added, "s5")] == [True, False, True]
+    rest = order.without(steps, "s4")
+    # What was taken out may come back with undo, and what it made is not what another one makes.
+    assert order.new_id(order.without(steps, "s1")) == "s5"
+    assert rest == (SPLIT,)
+    assert order.references_of(FUSE) == (Made(step="s1"), Made(step="s1", output=1))
+
+
+def test_the_step_that_applies_schedules_is_added_once() -> None:
+    applied = order.applied_to_model(RECIPE, True)
+    assert applies_schedules(applied)
+    off = order.applied_to_model(applied, False)
+    assert not applies_schedules(off)
+    assert len(off.steps) == len(applied.steps) == len(RECIPE.steps) + 1
+    assert order.applied_to_model(off, True) == applied
+
+
+def test_names_of_variants_are_their_own() -> None:
+    assert order.free_name(("", "a"), "b") == "b"
+    assert order.free_name(("a", "a 2"), "a") == "a 3"

@@ -1,0 +1,149 @@
+"""From applying a primitive to the redrawn workbench, on the largest convolution of ResNet-18.
+
+The real window with the whole model open. Splits with factors that were not tried before are
+applied as a move of the workbench applies them, and taken back. One takes from the call to the
+turn of the event loop after which script, tree and history show it and are painted: the way to the
+engine and back is in it. They are held against the same call of TVM's own with a print of the
+script, in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+from lowerscope.app.window import MainWindow
+from lowerscope.core.schedules import Primitive, Reference
+from tests.benchmarks.figures import Figure
+
+SIZE = (1600, 1000)
+NODE = "fx:conv1"
+APPLIED = 40
+LIMIT = 50.0
+"""Milliseconds that a primitive may take."""
+
+MENU_LIMIT = 150.0
+RATIO = 2.0
+PATIENCE = 300.0
+WAKE_MS = 20
+
+
+def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
+    from PySide6.QtCore import QEventLoop, QTimer
+    from PySide6.QtWidgets import QApplication
+
+    wake = QTimer()
+    wake.start(WAKE_MS)
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end, "the window did not get there"
+        assert not window.workspace.problems, window.workspace.problems[0].line()
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+
+
+def _applied(window: MainWindow, primitive: Primitive) -> float:
+    """Apply a primitive, and return the time until all views show it and are painted."""
+    from PySide6.QtWidgets import QApplication
+
+    scheduling = window.workspace.scheduling
+    history, tree = window.panes.schedule.history, window.panes.schedule.tree
+    before = tree.rows()
+    start = time.perf_counter()
+    scheduling.apply(primitive)
+    _wait(window, lambda: tree.rows() != before and len(history.list.rows()) == 2)
+    QApplication.processEvents()
+    taken = (time.perf_counter() - start) * 1000
+    assert scheduling.record is not None
+    assert scheduling.record.steps[0].status == "done", scheduling.record.steps[0].error
+    _wait(window, lambda: scheduling.is_settled)
+    window.workspace.undo()
+    _wait(window, lambda: scheduling.is_settled and len(history.list.rows()) == 1)
+    return taken
+
+
+def _menu(window: MainWindow, entity: str) -> float:
+    """Select something, and return the time until its moves are there."""
+    scheduling = window.workspace.scheduling
+    window.workspace.select((f"tir:{scheduling.function}",))
+    _wait(window, lambda: scheduling.is_settled)
+    start = time.perf_counter()
+    window.workspace.select((entity,))
+    _wait(window, lambda: scheduling.is_settled and bool(scheduling.moves.all))
+    return (time.perf_counter() - start) * 1000
+
+
+def _raw(function: str, block: str, factors: list[int]) -> list[float]:
+    """Apply the same splits with TVM alone, each to a copy, and print the script."""
+    import tvm
+
+    from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.recipe import Recipe, Source
+
+    recipe = Recipe(source=Source(spec="sample:resnet18"), lowering="te")
+    module = Pipeline().stages(recipe).unscheduled.module
+    base = tvm.s_tir.Schedule(tvm.IRModule({"main": module[function]}))
+    times = []
+    for factor in factors:
+        start = time.perf_counter()
+        sch = base.copy()
+        loop = sch.get_loops(sch.get_sblock(block))[-1]
+        sch.split(loop, [None, factor])
+        sch.mod["main"].script()
+        times.append((time.perf_counter() - start) * 1000)
+    return times
+
+
+def measure() -> list[Figure]:
+    """Measure the workbench in the window."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from lowerscope.app.start import make_window
+    from lowerscope.core.recipe import Recipe, Source
+
+    _, window = make_window()
+    window.resize(*SIZE)
+    window.begin(None)
+    workspace = window.workspace
+    scheduling = workspace.scheduling
+    try:
+        recipe = Recipe(source=Source(spec="sample:resnet18"), lowering="te")
+        workspace.open(recipe)
+        window.show_panes()
+        _wait(window, lambda: workspace.recipe == recipe and not workspace.activity.text)
+        workspace.select((NODE,))
+        window.commands.action("workbench").trigger()
+        _wait(window, lambda: scheduling.record is not None and scheduling.is_settled)
+        assert scheduling.record is not None
+        tree = scheduling.record.tree
+        block = [each for each in tree if each.kind == "block" and each.axes][-1]
+        loops = [each for each in tree if each.kind == "loop"]
+        loop: Reference = loops[-1].reference
+        factors = list(range(2, 2 + APPLIED))
+        times = [
+            _applied(
+                window,
+                Primitive(
+                    id="s1", name="split", arguments={"loop": loop, "factors": (None, factor)}
+                ),
+            )
+            for factor in factors
+        ]
+        menus = [_menu(window, each.id) for each in (loops[-1], block, loops[0])]
+        raw = _raw(scheduling.function, block.name, factors)
+    finally:
+        window.close()
+    slow = sorted(times)[int(0.95 * len(times))]
+    title = f"a primitive on {scheduling.function} of resnet18"
+    return [
+        Figure(f"{title}, p95", [slow], [LIMIT], "the limit", 1.0),
+        Figure(f"{title}, median", times, [LIMIT] * len(times), "the limit", 1.0),
+        Figure(
+            f"{title}, to TVM alone",
+            [statistics.median(times)],
+            [statistics.median(raw)],
+            "Schedule and script()",
+            RATIO,
+        ),
+        Figure("the moves of a loop or block, longest", [max(menus)], [MENU_LIMIT], "limit", 1.0),
+    ]

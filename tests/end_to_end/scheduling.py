@@ -1,0 +1,177 @@
+"""What the tests of the workbench do again and again, by mouse and keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QLabel, QWidget
+
+from lowerscope.app.views.schedule_view import ScheduleView
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.schedule_records import ScheduleRecord
+from tests.end_to_end.driving import wait_until
+
+LEFT = Qt.MouseButton.LeftButton
+CONTROL = Qt.KeyboardModifier.ControlModifier
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+class Bench:
+    """The workbench of a window, as a user has it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self.window = window
+        self.scheduling = window.workspace.scheduling
+
+    @property
+    def view(self) -> ScheduleView:
+        """The pane."""
+        return self.window.panes.schedule
+
+    @property
+    def record(self) -> ScheduleRecord:
+        """What is shown."""
+        assert self.scheduling.record is not None
+        return self.scheduling.record
+
+    @property
+    def script(self) -> str:
+        """The text that the TensorIR pane shows, whichever of its pages that is."""
+        shown = self.window.panes.tensorir.scheduled
+        page = shown.pages.currentWidget()
+        if page is shown.script:
+            return shown.script.code.text()
+        if page is shown.failed:
+            return shown.failed.text()
+        return "\n".join(shown.preview.area.document.parts[0].new)
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        """Let the window go on until a condition holds."""
+        assert wait_until(condition), self.state()
+
+    def settle(self) -> None:
+        """Wait until what is shown is what is wanted."""
+        self.wait(lambda: self.scheduling.is_settled)
+
+    def state(self) -> str:
+        """Return what there is to see, for a test that fails."""
+        record = self.scheduling.record
+        steps = [] if record is None else [(each.title, each.status) for each in record.steps]
+        problem = self.scheduling.problem
+        return f"{self.scheduling.function} {steps} {problem}"
+
+    def begin(self, recipe: Recipe) -> None:
+        """Begin with a recipe, nothing selected and no step looked at."""
+        workspace = self.window.workspace
+        workspace.stepping.set_clock("passes")
+        workspace.select(())
+        if workspace.wanted != recipe:
+            workspace.change(recipe)
+        self.wait(lambda: workspace.recipe == recipe and not workspace.activity.text)
+
+    def function_called(self, name: str) -> str:
+        """Return the first function with this in its name."""
+        snapshot = self.window.workspace.snapshot
+        assert snapshot is not None
+        return next(each.name for each in snapshot.functions if name in each.name)
+
+    def steps(self, count: int) -> None:
+        """Wait until there are so many steps, all applied or tried."""
+        self.wait(lambda: len(self.record.steps) == count)
+        self.settle()
+
+    def form_texts(self) -> str:
+        """Return what the labels of the form say."""
+        labels = self.view.form.findChildren(QLabel)
+        return "\n".join(label.text() for label in labels)
+
+    def open(self, function: str) -> None:
+        """Schedule a function, with nothing done to it."""
+        workspace = self.window.workspace
+        workspace.select((f"tir:{function}",))
+        self.window.commands.action("workbench").trigger()
+        self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
+        self.settle()
+
+    def ids(self, *names: str) -> list[str]:
+        """Return the ids of loops and blocks with these names; ``name#1`` is the second one."""
+        found = []
+        for name in names:
+            plain, _, place = name.partition("#")
+            alike = [each.id for each in self.record.tree if each.name == plain]
+            assert len(alike) > int(place or 0), (name, [each.name for each in self.record.tree])
+            found.append(alike[int(place or 0)])
+        return found
+
+    def select(self, *names: str) -> None:
+        """Click rows of the tree, those after the first with Ctrl."""
+        for place, row in enumerate(self.ids(*names)):
+            self.view.tree.scrollToItem(self.view.tree.item_of(row))
+            self._click(self.view.tree, self.view.tree.row_rect(row), CONTROL if place else NONE)
+        self.settle()
+
+    def _click(self, view: QAbstractItemView, rect: QRect, keys: Qt.KeyboardModifier) -> None:
+        place = QPoint(rect.left() + 20, rect.center().y())
+        QTest.mouseClick(view.viewport(), LEFT, keys, place)
+
+    def moves(self) -> dict[str, bool]:
+        """Return the moves that the list shows, and whether each is offered as legal."""
+        return {each.key: each.usable for each in self.view.moves.choices.shown()}
+
+    def choose(self, move: str) -> None:
+        """Click a move in the list."""
+        choices = self.view.moves.choices
+        item = choices.item_of(move)
+        said = (self.moves(), self.window.banner.message(), self.scheduling.chosen)
+        assert item is not None, (move, *said)
+        choices.list.scrollToItem(item)
+        QTest.mouseClick(
+            choices.list.viewport(), LEFT, NONE, choices.list.visualItemRect(item).center()
+        )
+
+    def apply(self, move: str) -> None:
+        """Click a move, and Apply in its form if it has one; wait until it is done."""
+        count = len(self.record.steps)
+        self.choose(move)
+        if self.scheduling.trying.draft is not None:
+            self.press_apply()
+        self.wait(lambda: len(self.record.steps) == count + 1)
+        self.settle()
+        assert self.record.steps[-1].status == "done", self.state()
+
+    def press_apply(self) -> None:
+        """Press Apply as soon as what is filled in has been tried."""
+        form = self.view.form
+        self.wait(lambda: form.apply.isVisible() and form.state.text().startswith(("✓", "✕", "⚠")))
+        assert form.apply.isEnabled(), form.state.text()
+        QTest.mouseClick(form.apply, LEFT)
+
+    def type_factors(self, *factors: int | None) -> None:
+        """Type the factors of a split."""
+        fields = self.view.form.editors["factors"].factors.fields  # type: ignore[attr-defined]
+        for field, factor in zip(fields, factors, strict=True):
+            field.selectAll()
+            QTest.keyClick(field, Qt.Key.Key_Delete)
+            if factor is not None:
+                QTest.keyClicks(field, str(factor))
+
+    def click_step(self, number: int) -> None:
+        """Click a step of the history, from 1; 0 for the function as it was."""
+        steps = self.view.history.list
+        key = self.record.steps[number - 1].id if number else "start"
+        rect = steps.row_rect(key).toRect()
+        QTest.mouseClick(steps.viewport(), LEFT, NONE, QPoint(rect.left() + 90, rect.center().y()))
+        self.wait(lambda: self.record.index == number)
+        self.settle()
+
+    def key(self, widget: QWidget, key: Qt.Key, keys: Qt.KeyboardModifier = NONE) -> None:
+        """Press a key where the focus of a widget is."""
+        QTest.keyClick(widget, key, keys)
+        QApplication.processEvents()
+
+    def statuses(self) -> list[str]:
+        """Return the status of each step as the history shows it."""
+        return [row.changed for row in self.view.history.list.rows()[1:]]

@@ -1,0 +1,124 @@
+"""A new user schedules functions by mouse: the walk of the matmul, and the convolution."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from lowerscope.core.recipe import Recipe, Source, applies_schedules
+from tests.end_to_end.scheduling import LEFT, Bench
+
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
+
+
+@pytest.fixture(autouse=True)
+def _begin(bench: Bench) -> None:
+    bench.begin(RECIPE)
+
+
+def test_the_walk_of_the_matmul(bench: Bench) -> None:
+    bench.open("te_matmul")
+    assert [row.key for row in bench.view.tree.rows()][:4] == bench.ids("i", "j", "k", "matmul")
+    bench.select("j")
+    bench.choose("split")
+    bench.type_factors(None, 16)
+    assert "✓ 8 × 16 = 128" in bench.form_texts()
+    bench.press_apply()
+    bench.steps(1)
+    assert "for i, j_0, j_1, k in T.grid" in bench.script
+    bench.select("k", "j_1")
+    bench.apply("reorder")
+    assert "for i, j_0, k, j_1 in T.grid" in bench.script
+    bench.select("matmul")
+    bench.apply("cache_write")
+    assert "matmul_global" in bench.script
+    bench.select("j_1")
+    bench.apply("vectorize")
+    assert "T.vectorized(" in bench.script
+    bench.select("j_0")
+    bench.apply("parallel")
+    assert "for j_0 in T.parallel(" in bench.script
+    bench.select("matmul", "k")
+    bench.apply("decompose_reduction")
+    assert "matmul_init" in bench.script
+    assert bench.statuses() == ["✓ done"] * 6
+    bench.window.commands.action("copy-schedule").trigger()
+    assert "sch.decompose_reduction(" in QGuiApplication.clipboard().text()
+
+    # Applied to the model, it is run, and still computes what torch does.
+    QTest.mouseClick(bench.view.in_model, LEFT)
+    workspace = bench.window.workspace
+    bench.wait(lambda: workspace.recipe is not None and applies_schedules(workspace.recipe))
+    QTest.mouseClick(bench.view.run, LEFT)
+    bench.wait(lambda: workspace.run_record is not None)
+    assert workspace.run_record is not None
+    assert workspace.run_record.verdict == "match"
+
+
+def test_loops_are_selected_in_the_script_and_in_the_tree(bench: Bench) -> None:
+    bench.open("te_matmul")
+    bench.select("k")
+    script = bench.window.panes.tensorir.scheduled.script.code
+    line = next(at for at, text in enumerate(script.text().split("\n")) if "T.grid" in text)
+    assert script.editor.marks.is_selected(line)
+    line = next(at for at, text in enumerate(script.text().split("\n")) if "T.reads" in text)
+    script.editor.go_to(line)
+    bench.key(script.editor, Qt.Key.Key_Return)
+    assert bench.view.tree.selected_keys() == bench.ids("matmul")
+    bench.settle()
+    assert bench.moves()["cache_write"]
+
+
+def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
+    bench.open("te_matmul")
+    bench.select("k")
+    moves = bench.moves()
+    assert moves["split"]
+    assert not moves["vectorize"]
+    why = {each.key: each.note for each in bench.view.moves.choices.choices()}["vectorize"]
+    assert "data parallel" in why
+    choices = bench.view.moves.choices
+    item = choices.item_of("unroll")
+    assert item is not None
+    choices.list.scrollToItem(item)
+    QTest.mouseMove(choices.list.viewport(), choices.list.visualItemRect(item).center())
+    shown = bench.window.panes.tensorir.scheduled
+    bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
+    assert "T.unroll(" in bench.script
+    assert shown.line.whole().startswith("Preview: ")
+    QTest.mouseMove(bench.view.tree.viewport(), bench.view.tree.rect().center())
+    bench.wait(lambda: shown.pages.currentWidget() is shown.script)
+    assert bench.record.steps == ()
+
+
+def test_moves_are_found_by_keyboard(bench: Bench) -> None:
+    bench.open("te_relu")
+    bench.select("i1")
+    bench.window.commands.action("schedule-moves").trigger()
+    menu = bench.view.menu
+    bench.wait(menu.isVisible)
+    QTest.keyClicks(menu.page.choices.line, "vector")
+    assert menu.page.choices.current_key() == "vectorize"
+    bench.key(menu.page.choices.line, Qt.Key.Key_Return)
+    bench.steps(1)
+    assert not menu.isVisible()
+    assert "T.vectorized(" in bench.script
+
+
+def test_what_is_typed_wrong_cannot_be_applied(bench: Bench) -> None:
+    bench.open("te_matmul")
+    bench.select("j")
+    bench.choose("split")
+    bench.type_factors(4, 16)
+    form = bench.view.form
+    assert not form.apply.isEnabled()
+    assert form.state.text() == "✕ 4 × 16 = 64 does not cover 128"
+    bench.type_factors(8, 16)
+    bench.wait(lambda: form.state.text().startswith("✓"))
+    shown = bench.window.panes.tensorir.scheduled
+    bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
+    bench.key(form.editors["factors"].factors.fields[0], Qt.Key.Key_Escape)  # type: ignore[attr-defined]
+    assert bench.scheduling.trying.draft is None
+    assert bench.record.steps == ()
