@@ -15,7 +15,7 @@ from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedule_records import ScheduleRecord
+from lowerscope.core.schedule_records import Move, ScheduleRecord
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.step_records import Moment
 
@@ -189,6 +189,7 @@ def test_moves_can_be_applied(pipeline: Pipeline) -> None:
     record = record_of(pipeline, scheduled(*WALK[:2]))
     chosen = tuple(node.reference for node in record.tree if node.name == "k_1")
     moves = pipeline.workbench.moves(scheduled(*WALK), "matmul", 2, chosen, Silent())
+    assert msgspec.msgpack.decode(to_bytes(moves), type=tuple[Move, ...]) == moves
     legal = [each for each in moves if each.legal and not each.unsafe]
     assert {"split", "unroll", "vectorize"} & {each.name for each in legal}
     for move in legal:
