@@ -24,7 +24,7 @@ from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.run_records import RunRecord
 
-TOP = (("model", 240), ("fx", 360), ("relax", 400), ("tensorir", 440))
+TOP = (("model", 240), ("fx", 360), ("relax", 420), ("tensorir", 420))
 BOTTOM = (("pipeline", 440), ("outcome", 710), ("details", 290))
 WORKBENCH = (("schedule", 880), ("outcome", 360), ("details", 190))
 """The row at the bottom while the steps are those of a schedule."""

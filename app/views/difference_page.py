@@ -36,7 +36,7 @@ class DifferencePage(SidesPage):
             _tr("Functions of the difference"),
             (
                 Column("", width=28, tooltip=_tr("Status")),
-                Column(_tr("function"), stretch=True),
+                Column(_tr("function"), stretch=True, wrap=True),
                 Column(_tr("lines"), numeric=True),
             ),
         )

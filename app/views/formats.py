@@ -28,9 +28,11 @@ def milliseconds_text(value: float) -> str:
 
 
 def duration_text(value: float) -> str:
-    """Return a time in ms with three digits, in µs where it is short."""
+    """Return a time in ms with three digits or more, in µs where it is short."""
     if value == 0:
         return "0 ms"
+    if value >= 1000:
+        return f"{value:,.0f} ms"
     return f"{value:,.3g} ms" if value >= 1 else f"{value * 1000:.3g} µs"
 
 

@@ -48,6 +48,7 @@ __all__ = ["Cell", "Column", "Row", "Table"]
 ROW_HEIGHT = 26
 LINE_HEIGHT = 17
 MOST_LINES = 6
+MOST_WRAPPED = 500
 _PAD = 10.0
 _NARROWEST = 48
 
@@ -198,7 +199,7 @@ class Table(QTableView):
             if not column.wrap:
                 continue
             room = self.columnWidth(i) - 2 * _PAD
-            for number, row in enumerate(self._model.rows()):
+            for number, row in enumerate(self._model.rows()[:MOST_WRAPPED]):
                 cell = row.cell(i)
                 lines = _wrapped(cell.text, cell_font(cell, column), room)
                 more = min(len(lines), MOST_LINES) - 1
@@ -353,7 +354,8 @@ class _CellDelegate(QStyledItemDelegate):
         font = cell_font(cell, column)
         metrics = QFontMetricsF(font)
         room = area.width() - 2 * _PAD
-        lines = _wrapped(cell.text, font, room) if column.wrap else [cell.text]
+        is_high = area.height() > ROW_HEIGHT
+        lines = _wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
         if len(lines) > MOST_LINES:
             lines = [*lines[: MOST_LINES - 1], " ".join(lines[MOST_LINES - 1 :])]
         # The first line stands where it does in a row of one line.

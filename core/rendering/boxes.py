@@ -34,7 +34,7 @@ HEIGHT = 36.0
 """Of every box, in pixels: two lines of text."""
 
 _LEAST_WIDTH = 136.0
-_WIDEST_SUBTITLE = 240.0
+_WIDEST_SUBTITLE = 300.0
 _LEFT = 14.0
 _RIGHT = 12.0
 _STRATEGY = 32.0
