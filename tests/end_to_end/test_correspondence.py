@@ -12,6 +12,7 @@ from lowerscope.app.widgets.code_painting import x_of
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Step
+from lowerscope.core.step_records import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
@@ -255,12 +256,15 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     assert len(marked(panes.relax.script.code)) == 1
     assert "te_relu" in marked(panes.relax.script.code)[0]
 
-    # The call after the passes is the line of all that was fused.
-    panes.relax.set_current("after")
-    called = panes.relax.after.script.code
-    qtbot.waitUntil(lambda: f"call_tir({name}," in called.text(), timeout=PATIENCE)
-    click(qtbot, called, f"call_tir({name},")
+    # Its call after the passes is the line of all that was fused.
+    last = Moment(clock="passes", index=len(workspace.snapshot.passes))
+    workspace.stepping.go(last)
+    called = panes.relax.script.stepped.script.code
+    qtbot.waitUntil(lambda: f"cls.{name}," in called.text(), timeout=PATIENCE)
+    click(qtbot, called, f"cls.{name},")
     assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    workspace.stepping.leave()
+    qtbot.waitUntil(lambda: f"def {name}(" in tensorir.text(), timeout=PATIENCE)
 
     # Lines have the colours of their nodes, here and in what LLVM makes of them.
     colouring = workspace.colouring
@@ -279,6 +283,8 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     panes.tensorir.set_current("llvm")
     llvm = panes.tensorir.texts["llvm"].script
     qtbot.waitUntil(lambda: "define" in llvm.code.text(), timeout=PATIENCE)
+    # What was compiled for the text is listed to the metal.
+    qtbot.waitUntil(lambda: bool(workspace.stepping.lines("build")), timeout=PATIENCE)
     loops = {span.entity for span in llvm.record.spans if "/T_matmul_NT/" in span.entity}
     assert loops
     assert {colouring.node_of(each).id for each in loops} == {"fx:linear0"}
@@ -289,6 +295,25 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     assert marked(llvm.code)
     assert set(own) != set(marked(llvm.code))
     window.commands.action("line-colours").trigger()
+
+
+def test_what_a_pass_has_mixed_up_is_said_not_to_be_known(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    name = "tirx.ForceNarrowIndexToInt32"
+    window = open_window("sample:fashion_mlp", lowering="te", steps=(*FUSE, Step(name=name)))
+    panes, workspace = window.panes, window.workspace
+    tensorir = panes.tensorir.script.code
+    workspace.select(("fx:relu",))
+    qtbot.waitUntil(lambda: "def fused_dense_add_te_relu(" in tensorir.text(), timeout=PATIENCE)
+    assert marked(tensorir) == []
+    said = panes.tensorir.context()
+    assert said == (
+        f"which lines are of relu is not known: fused_dense_add_te_relu was changed by {name}"
+    )
+    click(qtbot, tensorir, 'T.sblock("relu")', x=200)
+    assert workspace.selection.chosen[0].startswith("tir:fused_dense_add_te_relu/relu")
+    assert workspace.selection.of_kind("fx") == ()
 
 
 def test_stepping_marks_the_lines_that_changed(qtbot: QtBot, open_window: OpenWindow) -> None:
