@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app import schedule_order as order
 from lowerscope.app.requests import Requests
 from lowerscope.app.schedule_order import Place
 from lowerscope.core.engine.schedule_params import MovesParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.schedule_records import Move
-from lowerscope.core.schedules import Reference
+from lowerscope.core.schedules import Reference, references_of
 
 if TYPE_CHECKING:
     from lowerscope.app.scheduling import Scheduling
@@ -85,7 +84,7 @@ class Moves(QObject):
         """Ask for what was offered where a step stands, so that it can be edited."""
         scheduling = self._scheduling
         assert scheduling.recipe is not None
-        references = order.references_of(scheduling.primitives[place])
+        references = references_of(scheduling.primitives[place])
         self._ask(((scheduling.recipe, scheduling.function, place), references))
         self._step = step
 

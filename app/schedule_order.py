@@ -8,7 +8,14 @@ import msgspec
 
 from lowerscope.core.engine.schedule_params import ScheduleParams
 from lowerscope.core.recipe import Recipe, Step
-from lowerscope.core.schedules import APPLY_SCHEDULES, Made, Primitive, Reference, Schedule, fits
+from lowerscope.core.schedules import (
+    APPLY_SCHEDULES,
+    Made,
+    Primitive,
+    Schedule,
+    fits,
+    references_of,
+)
 
 Primitives = tuple[Primitive, ...]
 
@@ -69,16 +76,6 @@ def new_id(primitives: Primitives) -> str:
     known += [each.step for each in references if isinstance(each, Made)]
     numbers = [int(each[1:]) for each in known if each[:1] == "s" and each[1:].isdigit()]
     return f"s{max(numbers, default=0) + 1}"
-
-
-def references_of(primitive: Primitive) -> tuple[Reference, ...]:
-    """Return the loops and blocks that a primitive names, in the order of its arguments."""
-    found: list[Reference] = []
-    for value in primitive.arguments.values():
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Reference):
-                found.append(each)
-    return tuple(found)
 
 
 def placed(primitives: Primitives, place: int, primitive: Primitive) -> Primitives:

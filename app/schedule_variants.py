@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lowerscope.app import schedule_order as order
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import applies_schedules
-from lowerscope.core.schedules import Schedule
+from lowerscope.core.schedule_files import load_schedules, save_schedules
+from lowerscope.core.schedules import Schedule, fits
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
@@ -111,53 +111,33 @@ class Variants:
     # Files
 
     def save(self, path: str) -> None:
-        """Write the schedule that is on into a file, as JSON.
-
-        Raises
-        ------
-        LowerscopeError
-            If it cannot be written.
-        """
+        """Write the schedule that is on into a file: see `save_schedules`."""
         schedule = self._workspace.scheduling.schedule
         assert schedule is not None
-        text = msgspec.json.format(msgspec.json.encode(schedule), indent=2)
-        try:
-            Path(path).write_bytes(text)
-        except OSError as error:
-            raise LowerscopeError(
-                f"the schedule cannot be written: {error.strerror}",
-                where=path,
-                todo="Choose another place",
-            ) from error
+        save_schedules([schedule], path)
 
     def load(self, path: str) -> None:
         """Have the schedule of a file on, as a variant of the function that is scheduled.
 
+        Of several, that is one which fits the function. One of another function is tried as well:
+        its steps say what does not fit.
+
         Raises
         ------
         LowerscopeError
-            If the file cannot be read, or holds something else.
+            If the file cannot be read, or holds something else: see `load_schedules`.
         """
-        try:
-            schedule = msgspec.json.decode(Path(path).read_bytes(), type=Schedule)
-        except OSError as error:
-            raise LowerscopeError(
-                f"the schedule cannot be read: {error.strerror}", where=path
-            ) from error
-        except msgspec.MsgspecError as error:
-            raise LowerscopeError(
-                f"the file holds no schedule: {error}",
-                where=path,
-                todo="Choose a file that was saved from the workbench",
-            ) from error
         scheduling = self._workspace.scheduling
+        function, structure = scheduling.function, scheduling.structure
+        loaded = load_schedules(path)
+        schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])
         names = tuple(each.variant for each in self.all)
         name = schedule.variant or Path(path).stem
         self._add(
             msgspec.structs.replace(
                 schedule,
-                function=scheduling.function,
-                structure=scheduling.structure,
+                function=function,
+                structure=structure,
                 variant=order.free_name(names, name),
                 on=True,
             )

@@ -7,7 +7,7 @@ serialisable. This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -118,12 +118,17 @@ APPLY_SCHEDULES = "ApplySchedules"
 """The step of a recipe that applies its schedules to the functions that are there at its place."""
 
 
-def references_of(primitive: Primitive) -> Iterator[Reference]:
-    """Yield what a primitive names: loops, blocks, and numbers that others gave back."""
-    for argument in primitive.arguments.values():
-        for each in argument if isinstance(argument, tuple) else (argument,):
-            if isinstance(each, Made | At):
-                yield each
+def references_of(primitive: Primitive) -> tuple[Reference, ...]:
+    """Return what a primitive names, in the order of its arguments.
+
+    That is loops, blocks, and numbers that others gave back.
+    """
+    return tuple(
+        each
+        for argument in primitive.arguments.values()
+        for each in (argument if isinstance(argument, tuple) else (argument,))
+        if isinstance(each, Made | At)
+    )
 
 
 def fits(schedule: Schedule, function: str, structure: str) -> bool:

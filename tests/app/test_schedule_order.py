@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowerscope.app import schedule_order as order
 from lowerscope.core.recipe import Recipe, Source, applies_schedules
-from lowerscope.core.schedules import At, Made, Primitive, Schedule, schedule_for
+from lowerscope.core.schedules import At, Made, Primitive, Schedule, references_of, schedule_for
 
 SPLIT = Primitive(id="s1", name="split", arguments={"loop": At(block="b", loop=0)})
 FUSE = Primitive(
@@ -38,7 +38,7 @@ def test_steps_are_placed_moved_switched_and_taken_out() -> None:
     # What was taken out may come back with undo, and what it made is not what another one makes.
     assert order.new_id(order.without(steps, "s1")) == "s5"
     assert rest == (SPLIT,)
-    assert order.references_of(FUSE) == (Made(step="s1"), Made(step="s1", output=1))
+    assert references_of(FUSE) == (Made(step="s1"), Made(step="s1", output=1))
 
 
 def test_the_step_that_applies_schedules_is_added_once() -> None:

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.schedule_files import load_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -152,9 +153,13 @@ def test_a_schedule_is_saved_and_loaded(
 ) -> None:
     split(bench, "j", None, 16)
     path = str(tmp_path / "mine.json")
+    function = bench.scheduling.function
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (path, ""))
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (path, ""))
     bench.window.commands.action("save-schedule").trigger()
+    # It is what the command line applies.
+    (saved,) = load_schedules(path)
+    assert (saved.function, len(saved.primitives)) == (function, 1)
     bench.window.commands.action("unscheduled").trigger()
     bench.steps(0)
     bench.window.commands.action("load-schedule").trigger()
