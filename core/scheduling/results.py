@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import tvm_ffi
-from tvm import tirx
+from tvm import DataType, tirx
 from tvm.s_tir import Schedule
 from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.sizes import known
+
+MAX_UNROLLED = 4096
+"""Copies of blocks that unrolled loops make in all: the build of many more takes minutes."""
+
+MAX_BYTES = 2**31
+"""Of buffers that a function allocates, if it did not have half as many before."""
 
 
 def check(before: Schedule, after: Schedule) -> None:
@@ -21,7 +28,8 @@ def check(before: Schedule, after: Schedule) -> None:
     ------
     StepFailed
         If a loop in parallel stands in another, or a vectorized one in another; if the function
-        takes something else than before.
+        takes something else than before; if it reads what nothing has written, or would take
+        minutes to build or more memory than there is.
     """
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):
@@ -33,6 +41,8 @@ def check(before: Schedule, after: Schedule) -> None:
     _no_nesting(found)
     _no_strays(found)
     _written_first(found)
+    _not_too_long(found)
+    _not_too_large(places(old), found)
 
 
 def _same_interface(old: tirx.PrimFunc, new: tirx.PrimFunc) -> bool:
@@ -84,8 +94,7 @@ def _no_strays(found: Sequence[Place]) -> None:
 def _written_first(found: Sequence[Place]) -> None:
     """Refuse a buffer that is read before anything has written it: TVM moves some too far."""
     made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
-    parents = {place.parent for place in found if place.is_block}
-    inside = {place for index in parents for place in _chain(found, index)}
+    inside = _with_blocks(found)
     for index, place in enumerate(found):
         if not place.is_block or index in inside:
             continue
@@ -97,6 +106,50 @@ def _written_first(found: Sequence[Place]) -> None:
                     f"{place.name} would read {region.source.name} before anything has written it"
                 )
         made -= {region.source for region in place.stmt.writes}
+
+
+def _with_blocks(found: Sequence[Place]) -> set[int]:
+    """Return the places of loops and blocks that have blocks in them."""
+    parents = {place.parent for place in found if place.is_block}
+    return {place for index in parents for place in _chain(found, index)}
+
+
+def _not_too_long(found: Sequence[Place]) -> None:
+    """Refuse unrolled loops that make code without end together."""
+    inside = _with_blocks(found)
+    copies = 0
+    for index, place in enumerate(found):
+        if not place.is_block or index in inside:
+            continue
+        around = [
+            known(each.stmt.extent) or 1
+            for each in _around(found, place)
+            if not each.is_block and each.stmt.kind == tirx.ForKind.UNROLLED
+        ]
+        copies += math.prod(around) if around else 0
+    if copies > MAX_UNROLLED:
+        raise StepFailed(
+            f"the unrolled loops make {copies} copies of blocks, which take minutes to build; "
+            f"at most {MAX_UNROLLED} are made"
+        )
+
+
+def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
+    """Refuse buffers beyond all bounds, such as paddings of many axes make."""
+    before, after = _bytes(old), _bytes(new)
+    if after > MAX_BYTES and after > 2 * before:
+        raise StepFailed(
+            f"its buffers would take {after / 2**30:.0f} GiB, and before it {before / 2**30:.1f}"
+        )
+
+
+def _bytes(found: Sequence[Place]) -> int:
+    whole = 0
+    for place in found:
+        for buffer in place.stmt.alloc_buffers if place.is_block else ():
+            sizes = [known(extent) or 1 for extent in buffer.ty.shape]
+            whole += math.prod(sizes) * (DataType(str(buffer.ty.dtype)).bits + 7) // 8
+    return whole
 
 
 def _chain(found: Sequence[Place], index: int) -> Iterator[int]:

@@ -107,6 +107,18 @@ def test_huge_loops_are_neither_unrolled_nor_vectorized() -> None:
     assert "split the loop first" in str(_refused(steps, "vectorize", loop=made("s1")))
 
 
+def test_unrolled_loops_that_are_too_many_together() -> None:
+    steps = Steps(matmul)
+    steps.step("unroll", loop=loop("matmul", 2))
+    steps.step("unroll", loop=loop("matmul", 1))
+    assert "98304 copies" in str(_refused(steps, "unroll", loop=loop("matmul", 0)))
+
+
+def test_paddings_beyond_all_memory() -> None:
+    failed = _refused(Steps(padded_conv), "pad_einsum", block=block("relu"), padding=(1024,) * 4)
+    assert "GiB" in str(failed)
+
+
 def test_symbolic_loops_are_neither_unrolled_nor_vectorized_nor_drawn_from() -> None:
     for name in ("unroll", "vectorize", "sample_perfect_tile"):
         assert "number" in str(_refused(Steps(symbolic), name, loop=loop("add", 0)))

@@ -28,12 +28,16 @@ def test_each_primitive_has_help_and_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, example in EXAMPLES.items() if example.target == "llvm"]
+    "name",
+    [
+        name
+        for name, example in EXAMPLES.items()
+        # Not every machine has what the others need; and half precision is another result.
+        if example.target == "llvm" and not example.forced
+    ],
 )
 def test_each_example_computes_what_it_did(name: str) -> None:
     example = EXAMPLES[name]
-    if name == "unsafe_set_dtype":
-        pytest.skip("it rounds to half precision")
     steps = Steps(example.function)
     for earlier in example.earlier:
         steps.step(earlier.name, **earlier.arguments)
