@@ -12,6 +12,7 @@ from tvm import s_tir
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.references import below
 
 _NEEDS = (
     ("avx512vnni", "x86", ("dot_16x4_vnni",)),
@@ -20,6 +21,9 @@ _NEEDS = (
     ("neon", "arm_cpu", ("dot_4x4_i8i8s32_neon",)),
 )
 """Features of a processor, and TVM's file and names of the instructions that come with them."""
+
+_SUMS = {"int32", "uint32"}
+"""What the instructions add in."""
 
 _SATURATES = "dot_16x4_avx512"
 """It adds pairs of products in 16 bits, and cuts off what does not fit."""
@@ -54,17 +58,30 @@ def _load(file: str) -> None:
     spec.loader.exec_module(module)
 
 
+def _written(call: Call) -> set[str]:
+    """Return the dtypes of what the blocks write that an instruction is to take the place of."""
+    stmt = call.sch.get(call.values["block_or_loop"])
+    blocks = [stmt] if isinstance(stmt, s_tir.SBlock) else []
+    blocks += [place.stmt for place in below(stmt.body) if place.is_block]
+    return {str(region.source.ty.dtype) for block in blocks for region in block.writes}
+
+
 def check(call: Call) -> None:
     """Refuse an instruction that the target does not have: its code would not run."""
     offered = _offered(call.target)
     if not offered:
         raise StepFailed("TVM knows no tensor instruction of this target; native may have some")
-    for file, instructions in offered:
-        if call.values["tensor_intrin"] in instructions:
-            _load(file)
-            break
-    else:
+    file = next((file for file, named in offered if call.values["tensor_intrin"] in named), None)
+    if file is None:
         raise StepFailed(f"the target has {', '.join(names(call.target))}")
+    dtypes = _written(call)
+    if not dtypes & _SUMS:
+        # Loading them takes longer than the whole menu may.
+        raise StepFailed(
+            f"{call.values['tensor_intrin']} adds products of 8 bits in 32 bits, "
+            f"and this computes in {', '.join(sorted(dtypes)) or 'nothing'}"
+        )
+    _load(file)
     if call.values["tensor_intrin"] == _SATURATES and not call.forced:
         raise StepFailed(
             "it adds in 16 bits and cuts off what does not fit: the result can be another one",
