@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.comparing import comparing
+from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
@@ -192,6 +193,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         ),
         *passes(window),
         *window.schedules.commands(),
+        *NumberCommands(window).commands(),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),

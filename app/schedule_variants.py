@@ -42,13 +42,17 @@ class Variants:
 
     def add(self, name: str, *, copied: bool = False) -> None:
         """Begin another one, or a copy of the one that is on, and have that on."""
+        self.add_with(name, self._workspace.scheduling.primitives if copied else ())
+
+    def add_with(self, name: str, primitives: order.Primitives) -> None:
+        """Have these steps as another one, and have that on."""
         scheduling = self._workspace.scheduling
         names = tuple(each.variant for each in self.all)
         schedule = Schedule(
             function=scheduling.function,
             structure=scheduling.structure,
             variant=order.free_name(names, name),
-            primitives=scheduling.primitives if copied else (),
+            primitives=primitives,
         )
         self._add(schedule)
 

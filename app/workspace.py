@@ -17,6 +17,7 @@ from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
+from lowerscope.app.measurements import Measurements
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
 from lowerscope.app.requests import REPLACED_MS
@@ -110,6 +111,7 @@ class Workspace(QObject):
         self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
         self.scheduling = Scheduling(self)
         self.variants = Variants(self)
+        self.measurements = Measurements(self)
         self.pins = Pins(lambda: self._recipe, self.stepping, self)
         self.colouring = Colouring(lambda: self._snapshot, lambda: self.selecting.links, self)
         self.selecting.changed.connect(self.selection_changed)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.numbers_page import NumbersPage, VerdictPill
 from lowerscope.app.views.schedule_form import ScheduleForm
 from lowerscope.app.views.schedule_history import ScheduleHistory
 from lowerscope.app.views.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
@@ -55,6 +56,8 @@ class ScheduleView(Pane):
         self.code.set_empty(
             self.tr("No step yet"), self.tr("The steps of the schedule stand here as Python.")
         )
+        self.numbers = NumbersPage(workspace)
+        self.verdict = VerdictPill(workspace)
         self.middle = QStackedWidget()
         self.middle.addWidget(self.moves)
         self.middle.addWidget(self.form)
@@ -62,6 +65,7 @@ class ScheduleView(Pane):
         self.everywhere.clicked.connect(workspace.variants.set_everywhere)
         self.in_model.clicked.connect(workspace.variants.set_in_model)
         self.run.clicked.connect(workspace.run)
+        self.verdict.clicked.connect(self.show_numbers)
         self.tree.menu_wanted.connect(self.open_menu)
         self.tree.row_activated.connect(self._enter_moves)
         self.page_changed.connect(self._show_code)
@@ -100,8 +104,10 @@ class ScheduleView(Pane):
         column.addWidget(strip)
         column.addWidget(self.split, 1)
         self.add_page("loops", self.tr("Loops"), page)
+        self.add_page("numbers", self.tr("Numbers"), self.numbers)
         self.add_page("python", self.tr("Python"), self.code)
         self.setFocusProxy(self.tree)
+        self.add_corner(self.verdict)
         self.tree.setMinimumWidth(180)
         self.middle.setMinimumWidth(180)
         self.history.setMinimumWidth(150)
@@ -142,6 +148,10 @@ class ScheduleView(Pane):
             self.middle.setCurrentWidget(self.moves)
             if had_focus:
                 self.tree.setFocus()
+
+    def show_numbers(self) -> None:
+        """Show how fast the function is, and whether it still computes the same."""
+        self.set_current("numbers")
 
     def _enter_moves(self) -> None:
         """Have the keyboard in the moves of the row that was entered."""

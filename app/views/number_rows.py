@@ -1,0 +1,61 @@
+"""The rows of the table of numbers: what a function does, how fast, and torch beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lowerscope.app.views.formats import bytes_text, duration_text
+from lowerscope.app.views.number_words import (
+    operations_text,
+    rate_text,
+    share_text,
+    spread_text,
+    tr,
+)
+from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.schedule_records import Measured, Work
+
+
+def work_rows(work: Work) -> Iterator[Row]:
+    """Yield what one call has to do."""
+    read, written = (
+        tr("symbolic") if each is None else bytes_text(each) for each in (work.read, work.written)
+    )
+    in_model = tr("In one run of the model")
+    yield _row("calls", tr("calls"), f"{work.calls:,}", tooltip=in_model)
+    yield _row("flops", tr("operations"), operations_text(work.flops))
+    yield _row("read", tr("reads"), read)
+    yield _row("written", tr("writes"), written)
+    yield _row("intensity", tr("FLOP per byte"), rate_text(work.intensity))
+
+
+def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
+    """Yield how fast it is; torch's rates where it computes the same and no more."""
+    torch = measured.torch_ms
+    nodes = ", ".join(measured.torch_nodes)
+    of_torch = Cell("–")
+    if torch is not None and measured.torch_does_more:
+        more = tr("The function is a part of {0} only; torch computes all of it").format(nodes)
+        of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
+    elif torch is not None:
+        of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
+    time = Cell(duration_text(measured.milliseconds), bold=True)
+    half = tr("Half of {0} measurements are between these times").format(measured.repeats)
+    alone = None if measured.torch_does_more else torch
+    flops = None if work is None else work.flops
+    moved = None if work is None or work.read is None else work.read + (work.written or 0)
+    roof = tr("Of what this machine allows for so many operations and bytes")
+    yield Row("time", (Cell(tr("time"), "quiet"), time, of_torch))
+    yield _row("spread", tr("spread"), spread_text(measured), tooltip=half)
+    yield _row("gflops", "GFLOP/s", rate_text(measured.gflops), _rate(flops, alone))
+    yield _row("gbytes", "GB/s", rate_text(measured.gbytes_per_second), _rate(moved, alone))
+    yield _row("share", tr("of the roofline"), share_text(measured.share), tooltip=roof)
+    yield _row("build", tr("compiling"), duration_text(measured.build_ms))
+
+
+def _row(key: str, name: str, here: str, torch: str = "", tooltip: str = "") -> Row:
+    return Row(key, (Cell(name, "quiet", tooltip=tooltip), Cell(here, tooltip=tooltip), torch))
+
+
+def _rate(amount: float | None, milliseconds: float | None) -> str:
+    return rate_text(amount / milliseconds / 1e6) if amount and milliseconds else ""

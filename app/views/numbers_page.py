@@ -1,0 +1,294 @@
+"""The page Numbers of the Schedule pane: what a function does, how fast, and how much is left."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.measurements import Scheduled
+from lowerscope.app.views.formats import duration_text
+from lowerscope.app.views.number_rows import measured_rows, work_rows
+from lowerscope.app.views.number_words import faster_text, verdict_of
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.pill import Pill
+from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.widgets.time_bars import Bar, TimeBars
+from lowerscope.app.workspace import Workspace
+
+UNSCHEDULED = "unscheduled"
+"""The key of the row of the function as it was."""
+
+BEST = "best"
+"""The key of the row of what was fastest and is no variant any more."""
+
+
+class NumbersPage(QWidget):
+    """Figures at the left, the roofline, and the variants side by side."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._measurements = workspace.measurements
+        self._scheduling = workspace.scheduling
+        self.automatic = QCheckBox(self.tr("after each step"))
+        self.automatic.setToolTip(self.tr("Check and measure each step by itself"))
+        self.measure = QPushButton(self.tr("Measure"))
+        self.measure.setToolTip(self.tr("Check and measure what is shown, once more"))
+        self.all = QPushButton(self.tr("All variants"))
+        self.all.setToolTip(self.tr("Check and measure all variants of this function"))
+        self.stop = QPushButton(self.tr("Stop"))
+        self.stop.setToolTip(self.tr("Stop checking and measuring"))
+        self.state = ElidedLabel()
+        self.state.setProperty("role", "quiet")
+        self.figures = Table(
+            self.tr("Numbers of the function"),
+            (
+                Column(""),
+                Column(self.tr("here"), numeric=True),
+                Column(self.tr("torch"), numeric=True),
+            ),
+        )
+        self.figures.set_empty(self.tr("No function"), self.tr("Choose one to schedule."))
+        self.roofline = Roofline(self.tr("Roofline"))
+        self.variants = Table(
+            self.tr("Variants of the schedule"),
+            (
+                Column(self.tr("variant"), stretch=True),
+                Column(self.tr("time"), numeric=True),
+                Column(self.tr("faster"), numeric=True, tooltip=self.tr("than unscheduled")),
+                Column(self.tr("values")),
+            ),
+        )
+        self.bars = TimeBars(self.tr("Times of the variants"))
+        self._lay_out()
+        self.automatic.clicked.connect(self._measurements.set_automatic)
+        self.measure.clicked.connect(self._measurements.measure)
+        self.all.clicked.connect(self.measure_all)
+        self.stop.clicked.connect(self._measurements.cancel)
+        self.variants.row_activated.connect(self._choose)
+        self._measurements.changed.connect(self._show)
+        self._scheduling.changed.connect(self._show)
+        workspace.run_changed.connect(self._show)
+        self._show()
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.setSpacing(8)
+        bar.addWidget(self.measure)
+        bar.addWidget(self.all)
+        bar.addWidget(self.automatic)
+        bar.addWidget(self.state, 1)
+        bar.addWidget(self.stop)
+        strip = QWidget()
+        strip.setLayout(bar)
+        strip.setProperty("edge", "bottom")
+        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        compared = QWidget()
+        column = QVBoxLayout(compared)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.variants, 1)
+        column.addWidget(self.bars)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        for part in (self.figures, self.roofline, compared):
+            split.addWidget(part)
+        for place, share in enumerate((2, 4, 3)):
+            split.setStretchFactor(place, share)
+            split.setCollapsible(place, False)
+        split.setSizes([308, 248, 334])
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(strip)
+        layout.addWidget(split, 1)
+
+    def measure_all(self) -> None:
+        """Check and measure all variants, and the function as it was."""
+        schedules = tuple(each.primitives for each in self._workspace.variants.all)
+        self._measurements.measure_all(((), *schedules))
+
+    def _choose(self, key: str) -> None:
+        if key == UNSCHEDULED:
+            self._workspace.variants.choose(None)
+        elif key.startswith("variant:"):
+            self._workspace.variants.choose(key.removeprefix("variant:"))
+        elif key == BEST and self._measurements.best is not None:
+            best, _ = self._measurements.best
+            self._workspace.variants.add_with(self.tr("best"), best.primitives)
+
+    # What is shown
+
+    def _show(self) -> None:
+        measurements = self._measurements
+        here = measurements.here
+        self.automatic.setChecked(measurements.automatic)
+        self.stop.setVisible(measurements.doing is not None)
+        for button in (self.measure, self.all):
+            button.setEnabled(here is not None)
+        self.state.set_whole(self._state_text(here))
+        self.figures.set_rows(() if here is None else self._figures(here))
+        self.variants.set_rows(() if here is None else self._variants(here))
+        self.bars.set_bars(() if here is None else self._bars(here))
+        self._show_roofline(here)
+
+    def _state_text(self, here: Scheduled | None) -> str:
+        measurements = self._measurements
+        if here is None:
+            return ""
+        if measurements.doing is not None:
+            what = {
+                "check": self.tr("Comparing the values with those of the unscheduled function"),
+                "measure": self.tr("Measuring"),
+                "peaks": self.tr("Measuring what this machine can do"),
+            }
+            return what[measurements.doing]
+        if self._workspace.running:
+            return self.tr("Waits until the model has run")
+        problem = measurements.problem("measure", here)
+        return "" if problem is None else problem.line()
+
+    def _figures(self, here: Scheduled) -> tuple[Row, ...]:
+        measurements = self._measurements
+        work, now = measurements.work, measurements.measured(here)
+        rows = [] if now is None else list(measured_rows(now, work))
+        if work is not None:
+            rows += work_rows(work)
+        return tuple(rows)
+
+    def _sides(self, here: Scheduled) -> list[tuple[str, str, Scheduled]]:
+        """Return key, name and what is measured: as it was, and each variant."""
+        sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
+        for each in self._workspace.variants.all:
+            name = each.variant or self.tr("first")
+            sides.append((f"variant:{each.variant}", name, here.after(each.primitives)))
+        return sides
+
+    def _variants(self, here: Scheduled) -> tuple[Row, ...]:
+        measurements = self._measurements
+        sides = self._sides(here)
+        schedule = self._scheduling.schedule
+        on = UNSCHEDULED if schedule is None else f"variant:{schedule.variant}"
+        rows = [self._variant_row(key, name, of, key == on) for key, name, of in sides]
+        best = measurements.best
+        if best is not None and best[0] not in [of for _, _, of in sides]:
+            rows.append(self._variant_row(BEST, self.tr("best so far"), best[0], False))
+        return tuple(rows)
+
+    def _variant_row(self, key: str, name: str, of: Scheduled, on: bool) -> Row:
+        measurements = self._measurements
+        measured, before = measurements.measured(of), measurements.measured(of.unscheduled)
+        best = measurements.best
+        is_best = best is not None and best[0] == of and bool(of.primitives)
+        time, faster = "–", ""
+        if measured is not None:
+            time = duration_text(measured.milliseconds)
+            if before is not None:
+                faster = faster_text(before.milliseconds, measured.milliseconds)
+        role, word, figure, more = verdict_of(measurements, of)
+        mark = {"right": "✓ ", "wrong": "✗ "}.get(role, "")
+        ink = role if role in ("right", "wrong") else "quiet"
+        marks = ("● " if on else "") + ("★ " if is_best else "")
+        facts = [self._steps_text(of)]
+        if not on:
+            facts.append(self.tr("Return or a double click has it on"))
+        if on:
+            facts.append(self.tr("● it is the one that is on"))
+        if is_best:
+            facts.append(self.tr("★ the fastest so far"))
+        return Row(
+            key,
+            (
+                Cell(f"{marks}{name}", bold=on, tooltip="\n".join(facts)),
+                Cell(time, "right" if is_best else "", bold=is_best),
+                faster,
+                Cell(f"{mark}{word}", ink, tooltip=f"{figure}\n{more}".strip()),
+            ),
+        )
+
+    def _steps_text(self, of: Scheduled) -> str:
+        count = len(of.primitives)
+        return self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
+
+    def _bars(self, here: Scheduled) -> tuple[Bar, ...]:
+        measurements = self._measurements
+        best = measurements.best
+        sides = [(name, of) for _, name, of in self._sides(here)]
+        if here not in [of for _, of in sides]:
+            sides.append((self.tr("here"), here))
+        if best is not None and best[0] not in [of for _, of in sides]:
+            sides.append((self.tr("best so far"), best[0]))
+        bars, torch = [], None
+        for name, of in sides:
+            measured = measurements.measured(of)
+            if measured is None:
+                continue
+            torch = torch or measured
+            is_best = best is not None and best[0] == of and bool(of.primitives)
+            role = "best" if is_best else ""
+            text = duration_text(measured.milliseconds)
+            bars.append(Bar(name, measured.milliseconds, text, role))
+        if torch is not None and torch.torch_ms is not None:
+            name = self.tr("torch, whole node") if torch.torch_does_more else "torch"
+            bars.append(Bar(name, torch.torch_ms, duration_text(torch.torch_ms), "other"))
+        return tuple(bars)
+
+    def _show_roofline(self, here: Scheduled | None) -> None:
+        measurements = self._measurements
+        work, peaks = measurements.work, measurements.peaks
+        if here is None or work is None:
+            self.roofline.set_plot(Roofs(), ())
+            return
+        if not work.intensity:
+            words = self.tr("It does no arithmetic: how many bytes it moves is what counts")
+            if work.intensity is None:
+                words = self.tr("Its extents are symbolic, so its operations are not known")
+            self.roofline.set_plot(Roofs(), (), words)
+            return
+        if peaks is None:
+            self.roofline.set_plot(Roofs(), (), self.tr("What this machine can do comes first"))
+            return
+        self.roofline.set_plot(
+            Roofs(peaks.gflops, peaks.gbytes_per_second, peaks.cache_gbytes_per_second),
+            self._marks(here, work.intensity, work.flops or 0.0),
+        )
+
+    def _marks(self, here: Scheduled, intensity: float, flops: float) -> tuple[Mark, ...]:
+        measurements = self._measurements
+        now, before = measurements.measured(here), measurements.measured(here.unscheduled)
+        best = measurements.best
+        marks = []
+        if before is not None and before.gflops and here.primitives:
+            marks.append(Mark(self.tr("unscheduled"), intensity, before.gflops, "before"))
+        if best is not None and best[0] not in (here, here.unscheduled) and best[1].gflops:
+            marks.append(Mark(self.tr("best so far"), intensity, best[1].gflops, "best"))
+        if now is not None and now.gflops:
+            marks.append(Mark(self.tr("here"), intensity, now.gflops, "here"))
+        torch = now or before
+        if torch is not None and torch.torch_ms and not torch.torch_does_more:
+            marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
+        return tuple(marks)
+
+
+class VerdictPill(Pill):
+    """Whether what is shown still computes the same, in the header of the pane."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._measurements = workspace.measurements
+        self._measurements.changed.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        here = self._measurements.here
+        self.setVisible(here is not None and bool(here.primitives))
+        if here is not None:
+            self.set_state(*verdict_of(self._measurements, here))
