@@ -103,6 +103,7 @@ class Panes(QMainWindow):
                 ("details", self.details),
             )
         }
+        self._busy = False
         self._scheduling = False
         self._bottom_before = BOTTOM_HEIGHT
         self.arrange()
@@ -244,6 +245,10 @@ class Panes(QMainWindow):
     def _show_busy(self) -> None:
         workspace = self._workspace
         busy = workspace.recipe is not None and workspace.wanted != workspace.recipe
+        if busy == self._busy:
+            # What is raised is painted anew, with all that is below it.
+            return
+        self._busy = busy
         for pane in (self.fx, self.relax, self.tensorir):
             pane.set_busy(busy)
 

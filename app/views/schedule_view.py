@@ -23,6 +23,8 @@ from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
+VARIANT_WIDTH = 170
+
 
 class ScheduleView(Pane):
     """The workbench: loop tree, moves or form, and history side by side; the code beside that."""
@@ -39,6 +41,8 @@ class ScheduleView(Pane):
         self.variant = QPushButton()
         self.variant.setToolTip(self.tr("The variants of this function's schedule"))
         self.variant.setMenu(QMenu(self))
+        # A button of another size would have all docks of the window laid out.
+        self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
         self.keep = QPushButton(self.tr("Keep"))
         self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
@@ -118,7 +122,11 @@ class ScheduleView(Pane):
         schedule = scheduling.schedule
         self.set_context(scheduling.function)
         name = self.tr("unscheduled") if schedule is None else variant_name(schedule.variant)
-        self.variant.setText(self.tr("Variant: {0}").format(name))
+        whole = self.tr("Variant: {0}").format(name)
+        room = VARIANT_WIDTH - 32
+        right = Qt.TextElideMode.ElideRight
+        self.variant.setText(self.variant.fontMetrics().elidedText(whole, right, room))
+        self.variant.setAccessibleName(whole)
         for widget in (self.variant, self.keep, self.in_model, self.run):
             widget.setEnabled(record is not None)
         twins = () if record is None else record.twins

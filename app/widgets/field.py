@@ -51,6 +51,9 @@ class Field(QAbstractButton):
 
     def set_parts(self, parts: Sequence[Part]) -> None:
         """Show these words; the last ones are shortened where there is no room."""
+        if tuple(parts) == self._parts:
+            # What asks for room has the whole window laid out.
+            return
         self._parts = tuple(parts)
         words = " ".join(part.text for part in parts)
         self.setText(words)

@@ -122,3 +122,18 @@ def test_what_is_typed_wrong_cannot_be_applied(bench: Bench) -> None:
     bench.key(form.editors["factors"].factors.fields[0], Qt.Key.Key_Escape)  # type: ignore[attr-defined]
     assert bench.scheduling.trying.draft is None
     assert bench.record.steps == ()
+
+
+def test_what_is_unsafe_is_applied_on_apply_anyway_alone(bench: Bench) -> None:
+    bench.open("te_matmul")
+    bench.select("matmul")
+    bench.apply("cache_write")
+    bench.select("matmul")
+    form = bench.view.form
+    bench.choose("unsafe_set_dtype")
+    bench.wait(lambda: form.state.text().startswith("⚠"))
+    assert not form.apply.isEnabled()
+    QTest.mouseClick(form.force, LEFT)
+    bench.steps(2)
+    assert bench.statuses() == ["✓ done"] * 2
+    assert bench.scheduling.primitives[-1].forced
