@@ -250,7 +250,9 @@ class Measurements(QObject):
             return None
         recipe, function, index = shown
         base = Scheduled(without_schedules(recipe), function, record.structure)
-        return base.after(scheduling.primitives[:index])
+        # A step that was not applied has no numbers of its own.
+        done = {each.id for each in record.steps if each.status == "done"}
+        return base.after(tuple(each for each in scheduling.primitives[:index] if each.id in done))
 
     def _next(self) -> list[_Job]:
         """Return what is to be done, in order."""

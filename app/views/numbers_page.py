@@ -22,6 +22,7 @@ from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.time_bars import Bar, TimeBars
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.schedules import Schedule
 
 UNSCHEDULED = "unscheduled"
 """The key of the row of the function as it was."""
@@ -104,7 +105,7 @@ class NumbersPage(QWidget):
         for place, share in enumerate((2, 4, 3)):
             split.setStretchFactor(place, share)
             split.setCollapsible(place, False)
-        split.setSizes([308, 248, 334])
+        split.setSizes([330, 222, 298])
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -169,8 +170,15 @@ class NumbersPage(QWidget):
         sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
         for each in self._workspace.variants.all:
             name = each.variant or self.tr("first")
-            sides.append((f"variant:{each.variant}", name, here.after(each.primitives)))
+            of = here if self._is_shown(each) else here.after(each.primitives)
+            sides.append((f"variant:{each.variant}", name, of))
         return sides
+
+    def _is_shown(self, schedule: Schedule) -> bool:
+        """Whether it is what is looked at, to its end."""
+        record = self._scheduling.record
+        is_on = schedule == self._scheduling.schedule
+        return is_on and record is not None and record.index == len(schedule.primitives)
 
     def _variants(self, here: Scheduled) -> tuple[Row, ...]:
         measurements = self._measurements
@@ -195,6 +203,8 @@ class NumbersPage(QWidget):
                 faster = faster_text(before.milliseconds, measured.milliseconds)
         role, word, figure, more = verdict_of(measurements, of)
         mark = {"right": "✓ ", "wrong": "✗ "}.get(role, "")
+        # What the others are compared with.
+        word = word if of.primitives else "–"
         ink = role if role in ("right", "wrong") else "quiet"
         marks = ("● " if on else "") + ("★ " if is_best else "")
         facts = [self._steps_text(of)]
