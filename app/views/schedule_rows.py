@@ -46,7 +46,7 @@ def _node_row(node: LoopNode, tree: Sequence[LoopNode]) -> TreeRow:
         cells = (Cell(node.name), Cell(node.extent), kind)
         said = f"loop {node.name}, {node.extent}, {node.loop_kind}"
         return TreeRow(node.id, cells, parent, tooltip=" · ".join(_some(said, annotations)))
-    axes = " ".join(kind for _, kind, _ in node.axes)
+    axes = "".join(kind for _, kind, _ in node.axes)
     cells = (Cell(node.name, bold=True), Cell(""), Cell(" · ".join(_some(axes, annotations))))
     facts = [f"{name} {kind} {extent}" for name, kind, extent in node.axes]
     tooltip = "\n".join(

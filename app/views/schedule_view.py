@@ -97,10 +97,10 @@ class ScheduleView(Pane):
         self.split = QSplitter(Qt.Orientation.Horizontal)
         for part in (self.tree, self.middle, self.history):
             self.split.addWidget(part)
-        for place, share in enumerate((5, 4, 5)):
+        for place, share in enumerate((6, 4, 5)):
             self.split.setStretchFactor(place, share)
             self.split.setCollapsible(place, False)
-        self.split.setSizes([315, 250, 315])
+        self.split.setSizes([340, 240, 300])
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
@@ -112,7 +112,7 @@ class ScheduleView(Pane):
         self.add_page("python", self.tr("Python"), self.code)
         self.setFocusProxy(self.tree)
         self.add_corner(self.verdict)
-        self.tree.setMinimumWidth(180)
+        self.tree.setMinimumWidth(230)
         self.middle.setMinimumWidth(180)
         self.history.setMinimumWidth(150)
 

@@ -45,7 +45,7 @@ from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 ROW = Qt.ItemDataRole.UserRole
 _PAD = 8.0
 _LEFT = 8.0
-_INDENT = 12
+_INDENT = 8
 
 
 @dataclass(frozen=True)
