@@ -155,6 +155,9 @@ class Panes(QMainWindow):
             return
         if not self._saved.isEmpty():
             self.restoreState(self._saved)
+            if not self._scheduling and not self.docks["schedule"].isHidden():
+                # It was closed at the workbench, and begins with the steps of the passes.
+                self._show_workbench(False)
         else:
             for row in (TOP, WORKBENCH if self._scheduling else BOTTOM):
                 docks = [self.docks[name] for name, _ in row]
