@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lowerscope.core.schedule_records import Field
-from lowerscope.core.scheduling import intrinsics
+from lowerscope.core.scheduling import block_guards, intrinsics
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site
 from lowerscope.core.scheduling.loops import PRESERVE_UNIT_ITERS
 from lowerscope.core.scheduling.picking import (
@@ -123,6 +123,7 @@ ENTRIES = (
         offer="compute under a loop of what it reads",
         parameters=(BLOCK, _UNDER, _UNIT_LOOPS, _PLACE),
         candidates=_reverse_compute_at,
+        guard=block_guards.reverse_compute_at,
     ),
     Entry(
         name="reorder_block_iter_var",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from tvm import tirx
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.merge_guard import depends
 from lowerscope.core.scheduling.references import Place, below, function_of, places
 from lowerscope.core.scheduling.sizes import known, mentions
 
@@ -59,6 +61,14 @@ def merge(call: Call) -> None:
             if parent in chosen:
                 raise StepFailed("loops inside of one another cannot be merged; fuse them")
             parent = found[parent].parent
+    if not call.forced and any(
+        depends(found, one, other) for one, other in itertools.pairwise(chosen)
+    ):
+        raise StepFailed(
+            "an iteration of one loop may need what later iterations of the other compute: "
+            "the result can be wrong; compute_at moves a block under a loop",
+            unsafe=True,
+        )
 
 
 def _index(found: list[Place], stmt: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, names_in, parse
+from lowerscope.core.scheduling.references import block_around
 from lowerscope.core.scheduling.sizes import known, mentions
 
 
@@ -58,6 +59,10 @@ def reindexed_copy(call: Call) -> None:
     """Refuse a map by which two elements of a buffer have one place in its copy."""
     region = _region(call)
     block = call.sch.get(call.values["block"])
+    outer = block_around(call.sch, block)
+    if outer:
+        # TVM dies where the indices hang on axes of the block around it.
+        raise StepFailed(f"{block.name_hint} stands in the block {outer}; cache_read copies there")
     index_map = parse(call.values["index_map"])
     sizes = [known(axis.dom.extent) for axis in block.iter_vars]
     if len(index_map.axes) != len(sizes):

@@ -97,6 +97,17 @@ def loops_around(found: list[Place], index: int) -> list[int]:
     return around[::-1]
 
 
+def block_around(sch: Schedule, block: Any) -> str:
+    """Return the name of the block that another stands in; empty where that is the outermost."""
+    found = places(function_of(sch))
+    parent = next(place.parent for place in found if place.stmt.same_as(block))
+    while parent > 0:
+        if found[parent].is_block:
+            return found[parent].name
+        parent = found[parent].parent
+    return ""
+
+
 def resolve(
     sch: Schedule, reference: Reference, outputs: Outputs, absent: Mapping[str, str] | None = None
 ) -> Output:

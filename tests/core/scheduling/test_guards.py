@@ -8,6 +8,7 @@ import pytest
 import tvm
 
 from lowerscope.core.schedules import At
+from lowerscope.core.scheduling import results
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import function_of
 from tests.core.scheduling.examples import in_place, total
@@ -20,6 +21,7 @@ from tests.core.scheduling.functions import (
     made,
     matmul,
     padded_conv,
+    schedule,
     symbolic,
 )
 from tests.core.scheduling.running import Runner
@@ -140,6 +142,16 @@ def test_nesting_by_moving_is_refused_as_well() -> None:
     assert "already" in str(_refused(steps, "parallel", loop=loop("add", 1)))
 
 
+def test_merge_of_loops_that_need_one_another_is_unsafe() -> None:
+    loops = (loop("pad", 0), loop("conv", 0))
+    Steps(padded_conv).step("merge", loops=loops)
+    steps = Steps(padded_conv)
+    steps.step("reorder", loops=(loop("relu", 3), loop("relu", 2)))
+    failed = _refused(steps, "merge", loops=(loop("conv", 2), loop("relu", 2)))
+    assert failed.error.unsafe
+    Steps(add_relu).step("merge", loops=(loop("add", 1), loop("relu", 1)))
+
+
 def test_bind_says_why_not() -> None:
     failed = _refused(Steps(matmul), "bind", loop=loop("matmul", 0))
     assert "has no threads of a GPU" in str(failed)
@@ -188,11 +200,25 @@ def test_epilogue_that_is_not_linear_is_unsafe() -> None:
     )
 
 
+def test_a_block_that_reads_nothing_computed() -> None:
+    for place in (loop("relu", 1), loop("conv", 6)):
+        failed = _refused(Steps(padded_conv), "reverse_compute_at", block=block("pad"), loop=place)
+        assert "pad reads nothing that another block computes" in str(failed)
+
+
 def test_a_block_that_what_reads_it_comes_before() -> None:
-    failed = _refused(
-        Steps(padded_conv), "reverse_compute_at", block=block("pad"), loop=loop("relu", 1)
-    )
-    assert "conv would read P before" in str(failed)
+    before, after = schedule(padded_conv), Steps(padded_conv).sch
+    after.reverse_compute_at(after.get_sblock("pad"), after.get_loops(after.get_sblock("relu"))[1])
+    with pytest.raises(StepFailed, match="conv would read P before"):
+        results.check(before, after)
+
+
+@pytest.mark.parametrize("name", ["reindex_cache_read", "reindex_cache_write"])
+def test_a_copy_with_other_indices_within_a_block(name: str) -> None:
+    steps = Steps(padded_conv)
+    steps.step("blockize", target=loop("conv", 2))
+    arguments = {"block": block("conv"), "index_map": "h, w, c, y, x -> h, w"}
+    assert "stands in the block conv_o" in str(_refused(steps, name, **arguments))
 
 
 def test_axes_outside_of_their_block() -> None:

@@ -1,0 +1,57 @@
+"""Loops that are merged: whether an iteration of one needs what later ones of the other make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lowerscope.core.scheduling.references import Place, below
+
+
+def depends(found: list[Place], first: int, second: int) -> bool:
+    """Return whether a merged loop could read what is not yet there, or write too early.
+
+    It could not if each buffer that both touch is indexed, in one of its dimensions, by each of the
+    merged loops alone and in the same way.
+    """
+    pairs: list[tuple[Any, Any]] = []
+    while first >= 0 and first != second and not found[first].is_block:
+        pairs.append((found[first].stmt, found[second].stmt))
+        first, second = found[first].parent, found[second].parent
+    one, other = pairs[0]
+    mine, theirs = _accesses(one), _accesses(other)
+    return any(
+        not all(_alike(left, left_loop, right, right_loop) for left_loop, right_loop in pairs)
+        for left in mine
+        for right in theirs
+        if left[0].same_as(right[0]) and (left[2] or right[2])
+    )
+
+
+Access = tuple[Any, list[Any], bool]
+"""A buffer, the loops that its dimensions are indexed by where it is a loop alone, and whether it
+is written."""
+
+
+def _accesses(loop: Any) -> list[Access]:
+    made: list[Access] = []
+    for place in below(loop):
+        if not place.is_block:
+            continue
+        bound = dict(
+            zip([axis.var for axis in place.stmt.iter_vars], place.realize.iter_values, strict=True)
+        )
+        for regions, written in ((place.stmt.reads, False), (place.stmt.writes, True)):
+            for region in regions:
+                indices = [bound.get(each.min) for each in region.region]
+                made.append((region.source, indices, written))
+    return made
+
+
+def _alike(left: Access, left_loop: Any, right: Access, right_loop: Any) -> bool:
+    return any(
+        mine is not None
+        and theirs is not None
+        and left_loop.loop_var.same_as(mine)
+        and right_loop.loop_var.same_as(theirs)
+        for mine, theirs in zip(left[1], right[1], strict=True)
+    )
