@@ -24,6 +24,7 @@ from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
 VARIANT_WIDTH = 170
+VERDICT_WIDTH = 150
 
 
 class ScheduleView(Pane):
@@ -62,6 +63,11 @@ class ScheduleView(Pane):
         )
         self.numbers = NumbersPage(workspace)
         self.verdict = VerdictPill(workspace)
+        # Of one size for all that it says, for the same reason as the button of the variants.
+        self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
+        stays = self.verdict.sizePolicy()
+        stays.setRetainSizeWhenHidden(True)
+        self.verdict.setSizePolicy(stays)
         self.middle = QStackedWidget()
         self.middle.addWidget(self.moves)
         self.middle.addWidget(self.form)
