@@ -56,7 +56,7 @@ Argument = Element | tuple[Element, ...]
 """The value of an argument of a primitive."""
 
 
-class Primitive(msgspec.Struct, frozen=True, kw_only=True):
+class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One step of a schedule.
 
     Attributes
@@ -80,9 +80,22 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True):
     on: bool = True
     forced: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        # True, 1 and 1.0 are equal in Python, and three different annotations to TVM.
+        return isinstance(other, Primitive) and self._exactly() == other._exactly()
+
     def __hash__(self) -> int:
         # A recipe is looked up in tables, and a dict has no hash of its own.
-        return hash((self.id, self.name, self.on, self.forced, frozenset(self.arguments.items())))
+        return hash(self._exactly())
+
+    def _exactly(self) -> tuple[object, ...]:
+        arguments = frozenset((name, _typed(each)) for name, each in self.arguments.items())
+        return self.id, self.name, self.on, self.forced, arguments
+
+
+def _typed(argument: Argument) -> tuple[object, ...]:
+    members = argument if isinstance(argument, tuple) else (argument,)
+    return isinstance(argument, tuple), *((type(each), each) for each in members)
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):

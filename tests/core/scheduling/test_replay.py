@@ -171,6 +171,19 @@ def test_only_what_comes_after_a_change_is_applied_again(pipeline: Pipeline) -> 
     assert again[6] is not states[6]
 
 
+def test_values_that_python_takes_for_equal_are_different_arguments(pipeline: Pipeline) -> None:
+    codes = []
+    for value in (1, True, 1.0, 1):
+        annotated = step("s1", "annotate", block_or_loop=loop(1), ann_key="x", ann_val=value)
+        (made,) = record_of(pipeline, scheduled(annotated)).steps
+        codes.append(made.title.removeprefix("annotate i1 with x = "))
+    assert codes == ["1", "True", "1.0", "1"]
+    wrong = step("s1", "split", loop=loop(1), factors=(True, 128))
+    right = step("s1", "split", loop=loop(1), factors=(1, 128))
+    for primitive, status in ((wrong, "failed"), (right, "done")):
+        assert record_of(pipeline, scheduled(primitive)).steps[0].status == status
+
+
 def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline) -> None:
     structure = record_of(pipeline, MLP).structure
     other = Schedule(function="elsewhere", structure=structure, primitives=WALK[:1])
