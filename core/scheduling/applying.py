@@ -90,11 +90,11 @@ def apply(
 
 def _called(entry: Entry, call: Call) -> tuple[Output, ...]:
     values = dict(call.values)
-    for name, convert in entry.converted.items():
-        values[name] = convert(call)
-    starred = values.pop(entry.starred) if entry.starred else ()
     method = getattr(call.sch, entry.name)
     try:
+        for name, convert in entry.converted.items():
+            values[name] = convert(call)
+        starred = values.pop(entry.starred) if entry.starred else ()
         made = method(*starred, **{name: each for name, each in values.items() if each is not None})
     except REFUSED as error:
         raise StepFailed.of(step_error(error)) from error

@@ -164,6 +164,8 @@ def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
 
 def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
     members = argument if isinstance(argument, tuple) else (argument,)
+    if not members:
+        raise StepFailed(f"{field.label} needs at least one value")
     for each in members:
         if isinstance(each, Made | At):
             output = resolve(each)

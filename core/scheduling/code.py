@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -90,14 +91,15 @@ class Code:
             The schedule after it.
         """
         code, names = self._named(outputs)
-        call = _call(_decided(primitive, sch), variables, names)
+        call = _call(_decided(primitive, sch), variables, names, sch.trace.insts[-1])
         return replace(
             code, lines=(*code.lines, call), last=call, made={**code.made, primitive.id: names}
         )
 
     def without(self, remark: str) -> Code:
         """Return the program with a remark on a primitive that was not applied."""
-        return replace(self, lines=(*self.lines, f"# {remark}"))
+        # What a file calls a block may have line breaks, and must not become code by that.
+        return replace(self, lines=(*self.lines, f"# {' '.join(remark.split())}"))
 
     def _holding(self, index: int, found: list[Place], sch: Schedule) -> tuple[Code, str]:
         """Return the variable that holds a loop or block, and the program that fetches it.
@@ -132,7 +134,7 @@ class Code:
         block = found[index]
         if sum(each.is_block and each.name == block.name for each in found) == 1:
             code, (name,) = self._named((sch.get_sblock(block.name),))
-            line = f'{name} = sch.get_sblock("{block.name}")'
+            line = f"{name} = sch.get_sblock({json.dumps(block.name)})"
         else:
             around = block.parent
             while not found[around].is_block:
@@ -174,8 +176,9 @@ def _place_of(found: list[Place], at: At) -> int | None:
 
 def program(function: str, code: Code) -> str:
     """Return a Python program with the function ``apply_trace``, which applies a schedule."""
+    types = any("tirx.const(" in line for line in code.lines)
     lines = [
-        "from tvm import s_tir",
+        "from tvm import s_tir" + (", tirx" if types else ""),
         "",
         "",
         "def apply_trace(sch: s_tir.Schedule) -> None:",
@@ -189,16 +192,19 @@ def program(function: str, code: Code) -> str:
 def call_of(primitive: Primitive) -> str:
     """Return a primitive that was not applied as a call, with what it names in words."""
     try:
-        return _call(primitive, {}, ())
+        return _call(primitive, {}, (), None)
     except StepFailed:
         return f"sch.{primitive.name}(…)"
 
 
-def _call(primitive: Primitive, variables: Variables, names: tuple[str, ...]) -> str:
+def _call(
+    primitive: Primitive, variables: Variables, names: tuple[str, ...], instruction: Any | None
+) -> str:
     return call_text(
         primitive,
         lambda reference: variables.get(reference) or unresolved(reference),
         names,
+        instruction,
     )
 
 

@@ -81,6 +81,9 @@ class Call:
 Candidates = Callable[[Site], Iterator[Arguments]]
 """Arguments to try for what is selected, the best first; none where it does not take that."""
 
+Text = Callable[[Argument, Any | None], str]
+"""Writes an argument, with the instruction that TVM noted; ``None`` where it was not applied."""
+
 Guard = Callable[[Call], None]
 """Raises `StepFailed` for what TVM would accept, or die of."""
 
@@ -110,7 +113,7 @@ class Entry:
     converted
         What makes a value of TVM of an argument whose meaning hangs on the others.
     texts
-        How arguments are written in Python, where that is not as they are.
+        How arguments are written in Python, where that is not as they are: see `Text`.
     many
         Whether it gives back a list; otherwise one result, or none.
     draws
@@ -126,7 +129,7 @@ class Entry:
     guard: Guard | None = None
     starred: str = ""
     converted: Mapping[str, Callable[[Call], Any]] = field(default_factory=dict)
-    texts: Mapping[str, Callable[[Argument], str]] = field(default_factory=dict)
+    texts: Mapping[str, Text] = field(default_factory=dict)
     many: bool = False
     draws: bool = False
     by_name: Mapping[str, Field] = field(init=False)

@@ -81,12 +81,17 @@ class IndexMap:
     def python(self) -> str:
         """Return the map as a lambda."""
         axes = ", ".join(self.axes)
-        indices = ", ".join(ast.unparse(index) for index in self.indices)
+        indices = ", ".join(self._python(index) for index in self.indices)
         return (
             f"lambda {axes}: ({indices},)"
             if len(self.indices) == 1
             else (f"lambda {axes}: ({indices})")
         )
+
+    def _python(self, index: ast.expr) -> str:
+        # TVM takes no number for an index, and this one has the dtype of the others.
+        constant = bool(self.axes) and not names_in(index)
+        return f"{self.axes[0]} * 0 + {ast.unparse(index)}" if constant else ast.unparse(index)
 
 
 def parse(text: str) -> IndexMap:
@@ -180,7 +185,7 @@ def names_in(index: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(index) if isinstance(node, ast.Name)}
 
 
-def python_of(argument: object) -> str:
+def python_of(argument: object, _instruction: object) -> str:
     """Return an index map of a recipe as a lambda; empty where it is none."""
     try:
         return parse(argument).python() if isinstance(argument, str) else ""

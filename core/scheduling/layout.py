@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lowerscope.core.schedule_records import Field
+from lowerscope.core.schedules import Argument
 from lowerscope.core.scheduling import index_maps, layout_guards
 from lowerscope.core.scheduling.blocks import BLOCK
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site
@@ -55,6 +57,14 @@ def _block_layout(site: Site) -> Iterator[Arguments]:
     yield {"block": site.named[block], "index_map": index_maps.identity(axes)}
 
 
+def _padding(argument: Argument, instruction: Any | None) -> str:
+    """Return what fills a new layout in the dtype of the buffer, which TVM insists on."""
+    if argument is None or instruction is None:
+        return ""
+    (value,) = instruction.attrs[2].final_indices
+    return f'tirx.const({value.value!r}, "{value.ty.dtype}")'
+
+
 ENTRIES = (
     Entry(
         name="transform_layout",
@@ -84,7 +94,7 @@ ENTRIES = (
             "index_map": index_maps.of_buffer,
             "pad_value": layout_guards.pad_value,
         },
-        texts={"index_map": index_maps.python_of},
+        texts={"index_map": index_maps.python_of, "pad_value": _padding},
     ),
     Entry(
         name="transform_block_layout",

@@ -135,6 +135,11 @@ def resolve(
     output = made[reference.output]
     if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
         what = "loop" if isinstance(output, LoopRV) else "block"
+        if _is_no_place(sch, output):
+            raise StepFailed(
+                f"step {reference.step} drew no loop: the block is to stay where it is, "
+                "or to be inlined"
+            )
         raise StepFailed(
             f"the {what} that step {reference.step} made is no more: a later step has changed it"
         )
@@ -148,6 +153,16 @@ def stmt_of(sch: Schedule, output: Output) -> Any | None:
     except REFUSED:
         return None
     return stmt if isinstance(stmt, tirx.For | SBlock) else None
+
+
+def _is_no_place(sch: Schedule, output: Output) -> bool:
+    """Return whether it is what sample_compute_location gives back instead of a loop."""
+    return any(
+        made.kind.name == "SampleComputeLocation"
+        and output.same_as(made.outputs[0])
+        and int(sch.trace.decisions[made]) < 0
+        for made in sch.trace.insts
+    )
 
 
 def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:

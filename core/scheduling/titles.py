@@ -117,7 +117,10 @@ def buffer_names(block: Any, argument: str) -> list[str]:
 
 
 def call_text(
-    primitive: Primitive, names: Callable[[Reference], str], outputs: tuple[str, ...]
+    primitive: Primitive,
+    names: Callable[[Reference], str],
+    outputs: tuple[str, ...],
+    instruction: Any | None = None,
 ) -> str:
     """Return a step as a line of Python: ``l4, l5 = sch.split(l2, factors=[4, 32])``.
 
@@ -127,6 +130,8 @@ def call_text(
         Gives the variable that holds a loop, a block or a number.
     outputs
         The variables for what the step gives back.
+    instruction
+        What TVM noted of it in its trace; ``None`` where it was not applied.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
@@ -138,16 +143,21 @@ def call_text(
         if field.name == entry.starred and isinstance(argument, tuple):
             parts.extend(_python(each, names) for each in argument)
             continue
-        text = entry.texts[field.name](argument) if field.name in entry.texts else ""
-        # What an annotation holds is a number for TVM where it is on or off: see `value`.
-        on_or_off = field.kind == "value" and isinstance(argument, bool)
-        text = text or _python(int(bool(argument)) if on_or_off else argument, names)
+        text = entry.texts[field.name](argument, instruction) if field.name in entry.texts else ""
+        text = text or _python(_annotated(argument) if field.kind == "value" else argument, names)
         parts.append(text if not index else f"{field.name}={text}")
     call = f"sch.{entry.name}({', '.join(parts)})"
     if not outputs:
         return call
     left = ", ".join(outputs) + ("," if entry.many and len(outputs) == 1 else "")
     return f"{left} = {call}"
+
+
+def _annotated(argument: Argument) -> Argument:
+    """Return what an annotation holds: a number for TVM where it is on or off, see `value`."""
+    if isinstance(argument, tuple):
+        return tuple(int(each) if isinstance(each, bool) else each for each in argument)
+    return int(argument) if isinstance(argument, bool) else argument
 
 
 def _python(argument: Argument, names: Callable[[Reference], str]) -> str:
