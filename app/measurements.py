@@ -364,7 +364,9 @@ class Measurements(QObject):
         """Show no work: that the function cannot be had is said where it is shown."""
 
     def _ask_peaks(self, of: Scheduled) -> None:
-        """Ask for what was measured before the function was, and may have been raised by it."""
+        """Ask for what the machine can do, which was measured before the function was."""
+        if _machine(of.recipe) in self._peaks:
+            return
 
         def take(peaks: Peaks) -> None:
             self._peaks[_machine(of.recipe)] = peaks

@@ -21,6 +21,10 @@ from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.workbench import Workbench
 
+BEYOND = 4.0
+"""So many times the peaks is neither noise nor the smallest cache, which is faster than the one
+that was measured: a function did less than was counted."""
+
 
 class Numbers:
     """Answers about the work and the speed of functions, from what the pipeline keeps.
@@ -76,7 +80,7 @@ class Numbers:
         torch = stages.keep(
             "torch", key, lambda: torch_ms(stages, nodes.names, recipe.seed, progress)
         )
-        measured = _measured(timing, work, peaks, peaks_key(recipe.target, peaks.threads))
+        measured = _measured(timing, work, peaks)
         return msgspec.structs.replace(
             measured,
             torch_ms=torch,
@@ -131,11 +135,8 @@ def _work(stages: Stages, function: str) -> Work:
     )
 
 
-def _measured(timing: Timing, work: Work, peaks: Peaks, key: str) -> Measured:
-    """Return the rates of a timing, and which share they are of what the machine allows.
-
-    A rate above a peak is the new peak.
-    """
+def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:
+    """Return the rates of a timing, and which share they are of what the machine allows."""
     moved = None if work.read is None else work.read + (work.written or 0)
     flops = work.flops
     per_second = timing.milliseconds * 1e6
@@ -143,8 +144,8 @@ def _measured(timing: Timing, work: Work, peaks: Peaks, key: str) -> Measured:
     gbytes = None if moved is None else moved / per_second
     share = None
     if flops is not None and moved:
-        peaks = _raised(peaks, gflops or 0.0, gbytes or 0.0, moved, key)
-        share = peaks.best_ms(flops, moved) / timing.milliseconds
+        found = peaks.best_ms(flops, moved) / timing.milliseconds
+        share = min(found, 1.0) if found < BEYOND else None
     return Measured(
         milliseconds=timing.milliseconds,
         low=timing.low,
@@ -155,15 +156,3 @@ def _measured(timing: Timing, work: Work, peaks: Peaks, key: str) -> Measured:
         gbytes_per_second=gbytes,
         share=share,
     )
-
-
-def _raised(peaks: Peaks, gflops: float, gbytes: float, moved: int, key: str) -> Peaks:
-    """Return peaks that are no lower than what a function has just done."""
-    in_cache = moved <= peaks.cache_bytes
-    raised = msgspec.structs.replace(
-        peaks,
-        gflops=max(peaks.gflops, gflops),
-        gbytes_per_second=max(peaks.gbytes_per_second, 0.0 if in_cache else gbytes),
-        cache_gbytes_per_second=max(peaks.cache_gbytes_per_second, gbytes),
-    )
-    return raised if raised == peaks else keep_peaks(key, raised)

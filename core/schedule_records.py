@@ -288,7 +288,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         Arithmetic operations on floating-point numbers of the unscheduled function; ``None`` where
         extents are symbolic.
     read, written
-        Bytes of its inputs and outputs: each buffer once.
+        Bytes of its inputs and outputs, as far as they are touched: each element once.
     intensity
         Operations per byte.
     """
@@ -310,7 +310,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     gflops, gbytes_per_second
         `Work` by that time.
     share
-        Of what the machine's peaks allow at its intensity, from 0 to 1.
+        Of what the machine's peaks allow at its intensity, from 0 to 1; ``None`` where it is far
+        beyond them, since the compiler has left out some of `Work`.
     torch_ms
         What torch takes for the same nodes; ``None`` where it has none of its own for them.
     torch_nodes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +30,9 @@ class Parameter:
         ``"both"`` is read before it is written.
     buffer
         The variable.
+    loads, stores
+        How often an element of it is read, and written, in one call; infinite where an extent is
+        symbolic, 0 where that cannot be seen.
     """
 
     name: str
@@ -35,15 +40,30 @@ class Parameter:
     shape: tuple[int, ...] | None
     role: Role
     buffer: Any
+    loads: float = 0
+    stores: float = 0
 
     @property
     def size(self) -> int | None:
         """Bytes; ``None`` where the shape is symbolic."""
-        if self.shape is None:
-            return None
-        elements = 1
-        for extent in self.shape:
-            elements *= extent
+        return None if self.shape is None else self._bytes(math.prod(self.shape))
+
+    @property
+    def read(self) -> int | None:
+        """Bytes that are read, at most: of a table, the rows that are looked up."""
+        return 0 if self.role == "output" else self._touched(self.loads)
+
+    @property
+    def written(self) -> int | None:
+        """Bytes that are written, at most."""
+        return 0 if self.role == "input" else self._touched(self.stores)
+
+    def _touched(self, times: float) -> int | None:
+        if self.size is None or not 0 < times < math.inf:
+            return self.size
+        return min(self.size, self._bytes(int(times)))
+
+    def _bytes(self, elements: int) -> int:
         kind = DataType(self.dtype)
         return (elements * int(kind.bits) * int(kind.lanes) + 7) // 8
 
@@ -53,7 +73,7 @@ def parameters_of(function: Any) -> tuple[Parameter, ...] | None:
     if not all(is_buffer_var(each) for each in function.params):
         return None
     accesses = _Accesses()
-    accesses.statement(function.body)
+    accesses.statement(function.body, 1)
     return tuple(_parameter(each, accesses) for each in function.params)
 
 
@@ -69,18 +89,28 @@ def _parameter(variable: Any, accesses: _Accesses) -> Parameter:
         shape=tuple(int(each.value) for each in extents) if static else None,
         role=role,
         buffer=variable,
+        loads=accesses.loads.get(variable, 0),
+        stores=accesses.stores.get(variable, 0),
     )
 
 
 class _Accesses:
-    """The buffers that are written, and those that are read before that, in the order of text."""
+    """The buffers that are written, and those that are read before that, in the order of text.
+
+    ``loads`` and ``stores`` count how often, for each.
+    """
 
     def __init__(self) -> None:
         self.read_first: set[Any] = set()
-        self.written: set[Any] = set()
+        self.loads: dict[Any, float] = defaultdict(float)
+        self.stores: dict[Any, float] = defaultdict(float)
         self._whole: dict[Any, Any] = {}
 
-    def statement(self, statement: Any) -> None:
+    @property
+    def written(self) -> Set[Any]:
+        return self.stores.keys()
+
+    def statement(self, statement: Any, times: float) -> None:
         kind = type(statement)
         if kind is s_tir.SBlockRealize:
             for match in statement.block.match_buffers:
@@ -88,18 +118,22 @@ class _Accesses:
                 self._whole[match.buffer] = self._whole.get(source, source)
             # Where a reduction begins, its block writes what it then reads.
             if statement.block.init is not None:
-                self.statement(statement.block.init)
-            self.statement(statement.block.body)
+                self.statement(statement.block.init, times)
+            self.statement(statement.block.body, times)
             return
         for expression in expressions_in(statement):
             for load in loads_in(expression):
                 source = self._whole.get(load.source, load.source)
+                self.loads[source] += times
                 if source not in self.written:
                     self.read_first.add(source)
         if kind is tirx.BufferStore:
-            self.written.add(self._whole.get(statement.buffer, statement.buffer))
+            self.stores[self._whole.get(statement.buffer, statement.buffer)] += times
+        if kind is tirx.For:
+            extent = statement.extent
+            times *= int(extent.value) if isinstance(extent, tirx.IntImm) else math.inf
         for inner in statements_in(statement):
-            self.statement(inner)
+            self.statement(inner, times)
 
 
 def statements_in(statement: Any) -> Iterator[Any]:

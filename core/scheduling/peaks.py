@@ -179,7 +179,7 @@ def cache_bytes() -> int:
 def peaks_key(text: str, threads: int) -> str:
     """Return what measured peaks are kept under."""
     versions = (torch.__version__, tvm.__version__)
-    return key_of("peaks", 1, _processor(), MACHINE, text, threads, *versions)
+    return key_of("peaks", 2, _processor(), MACHINE, text, threads, *versions)
 
 
 def kept_peaks(key: str) -> Peaks | None:

@@ -27,8 +27,8 @@ def work_of(function: tirx.PrimFunc, calls: int) -> Work:
     flops, read, written = flops_of(function), None, None
     parameters = parameters_of(function)
     if parameters is not None and all(each.size is not None for each in parameters):
-        read = sum(each.size or 0 for each in parameters if each.role != "output")
-        written = sum(each.size or 0 for each in parameters if each.role != "input")
+        read = sum(each.read or 0 for each in parameters)
+        written = sum(each.written or 0 for each in parameters)
     moved = (read or 0) + (written or 0)
     return Work(
         calls=calls,

@@ -51,7 +51,21 @@ def integers() -> tuple[tirx.PrimFunc, float, int, int]:
     return made_of(topi.add(x, x), x), 0, 8 * 64, 8 * 64
 
 
-@pytest.mark.parametrize("make", [matmul, conv2d, softmax, max_pool, half_relu, integers])
+def looked_up() -> tuple[tirx.PrimFunc, float, int, int]:
+    # Of a table, what is looked up is read, and not all of it.
+    table, rows = te.placeholder((5000, 8)), te.placeholder((3,), dtype="int64")
+    function = made_of(topi.take(table, rows, axis=0, mode="fast"), table, rows)
+    return function, 0, F32 * 3 * 8 + 8 * 3, F32 * 3 * 8
+
+
+def sliced() -> tuple[tirx.PrimFunc, float, int, int]:
+    x = te.placeholder((64, 8))
+    return made_of(topi.strided_slice(x, [10], [14], [1], [0]), x), 0, F32 * 32, F32 * 32
+
+
+@pytest.mark.parametrize(
+    "make", [matmul, conv2d, softmax, max_pool, half_relu, integers, looked_up, sliced]
+)
 def test_operations_and_bytes_are_those_of_the_formula(make) -> None:
     function, flops, read, written = make()
     work = work_of(function, 3)
