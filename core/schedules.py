@@ -28,7 +28,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
 
 
 class At(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
-    """A block by its name, or a loop around it by its place, as they are when the step is applied.
+    """A block by its name, or a loop around it by its place.
 
     Attributes
     ----------
@@ -39,11 +39,16 @@ class At(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
     loop
         Place among the loops around the block, from 0 for the outermost; ``None`` for the block
         itself.
+    first
+        Whether it is the one that was so before the first step, wherever the steps have moved it:
+        that holds when steps in the middle change. Otherwise the one that is so when the step is
+        applied.
     """
 
     block: str
     occurrence: int = 0
     loop: int | None = None
+    first: bool = False
 
 
 Reference = Made | At

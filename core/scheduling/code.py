@@ -16,10 +16,12 @@ from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import entry_of
 from lowerscope.core.scheduling.references import (
     Output,
+    Outputs,
     Place,
     function_of,
     loops_around,
     places,
+    resolve,
     stmt_of,
     unresolved,
 )
@@ -50,7 +52,9 @@ class Code:
     made: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     known: tuple[tuple[str, Output], ...] = ()
 
-    def fetching(self, primitive: Primitive, sch: Schedule) -> tuple[Code, Variables]:
+    def fetching(
+        self, primitive: Primitive, sch: Schedule, outputs: Outputs
+    ) -> tuple[Code, Variables]:
         """Return the program with the lines that fetch what a primitive names by its place.
 
         Parameters
@@ -58,6 +62,8 @@ class Code:
         sch
             The schedule that the primitive is going to be applied to; it knows the loops and blocks
             that are fetched from then on.
+        outputs
+            What was there before the first primitive, among others.
         """
         code, variables = self, dict[Reference, str]()
         found: list[Place] = []
@@ -68,7 +74,7 @@ class Code:
                     variables[reference] = names[reference.output]
                 continue
             found = found or places(function_of(sch))
-            index = _place_of(found, reference)
+            index = _place_of(found, reference, sch, outputs)
             # Without one, the primitive is about to fail of it.
             if index is not None:
                 code, variables[reference] = code._holding(index, found, sch)
@@ -162,8 +168,14 @@ class Code:
         return replace(self, known=(*self.known, *zip(names, outputs, strict=True))), names
 
 
-def _place_of(found: list[Place], at: At) -> int | None:
+def _place_of(found: list[Place], at: At, sch: Schedule, outputs: Outputs) -> int | None:
     """Return the place of a block or a loop around it; ``None`` if it is not there."""
+    if at.first:
+        try:
+            stmt = stmt_of(sch, resolve(sch, at, outputs))
+        except StepFailed:
+            return None
+        return next((place for place, each in enumerate(found) if each.stmt.same_as(stmt)), None)
     same = [place for place, each in enumerate(found) if each.is_block and each.name == at.block]
     if not 0 <= at.occurrence < len(same):
         return None

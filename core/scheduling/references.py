@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from tvm import tirx
 from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -16,8 +17,9 @@ from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 Output = Any
 """What a primitive gives back: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
 
-Outputs = Mapping[str, tuple[Output, ...]]
-"""What the primitives of a schedule gave back, by `Primitive.id`."""
+Outputs = Mapping[str | At, tuple[Output, ...]]
+"""What the primitives of a schedule gave back, by `Primitive.id`; and what was there before them:
+each block with the loops around it, from outside in, by an `At` that is ``first`` and names it."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def resolve(
         If there is no such loop or block any more.
     """
     if isinstance(reference, At):
-        return _at(sch, reference)
+        return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
     made = outputs.get(reference.step)
     if made is None:
         why = (absent or {}).get(reference.step, "is not among the steps before")
@@ -144,6 +146,17 @@ def resolve(
             f"the {what} that step {reference.step} made is no more: a later step has changed it"
         )
     return output
+
+
+def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
+    """Return the blocks and loops of a schedule that no primitive was applied to, as `Outputs`."""
+    found = places(function_of(sch))
+    outputs: dict[str | At, tuple[Output, ...]] = {}
+    for index, occurrence in _blocks(found):
+        block = _at(sch, At(block=found[index].name, occurrence=occurrence))
+        at = At(block=found[index].name, occurrence=occurrence, first=True)
+        outputs[at] = (block, *sch.get_loops(block))
+    return outputs
 
 
 def stmt_of(sch: Schedule, output: Output) -> Any | None:
@@ -168,8 +181,9 @@ def _is_no_place(sch: Schedule, output: Output) -> bool:
 def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
     """Return how the next primitive names each loop and block: by ``For`` and ``SBlock``.
 
-    What a step made is named after the step, the first that gave it back, since that holds when
-    other steps change; the rest by block and place.
+    What was there before the first step is named as it was then, and what a step made after the
+    step, the first that gave it back, since that holds when other steps change; the rest by block
+    and place.
     """
     func = function_of(sch)
     named: dict[Any, Reference] = {}
@@ -178,7 +192,7 @@ def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
             if isinstance(output, LoopRV | SBlockRV):
                 stmt = stmt_of(sch, output)
                 if stmt is not None:
-                    named.setdefault(stmt, Made(step=step, output=index))
+                    named.setdefault(stmt, _named(step, index))
     found = places(func)
     for index, occurrence in _blocks(found):
         block = found[index]
@@ -187,6 +201,13 @@ def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
             at = At(block=block.name, occurrence=occurrence, loop=place)
             named.setdefault(found[loop].stmt, at)
     return named
+
+
+def _named(step: str | At, index: int) -> Reference:
+    """Return the name of an output, by its key and place in `Outputs`."""
+    if isinstance(step, str):
+        return Made(step=step, output=index)
+    return msgspec.structs.replace(step, loop=index - 1) if index else step
 
 
 def unresolved(reference: Reference) -> str:
@@ -207,6 +228,17 @@ def _blocks(found: list[Place]) -> Iterator[tuple[int, int]]:
         if place.is_block:
             counts[place.name] = counts.get(place.name, 0) + 1
             yield index, counts[place.name] - 1
+
+
+def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
+    """Return what an `At` that is ``first`` names, wherever it is by now."""
+    found = outputs.get(msgspec.structs.replace(at, loop=None), ())
+    place = 0 if at.loop is None else at.loop + 1
+    if not 0 <= place < len(found):
+        raise StepFailed(f"there was no {unresolved(at)} before the first step")
+    if stmt_of(sch, found[place]) is None:
+        raise StepFailed(f"{unresolved(at)} is no more: a step before has changed it")
+    return found[place]
 
 
 def _at(sch: Schedule, at: At) -> Output:

@@ -26,7 +26,7 @@ from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.references import Outputs, references
+from lowerscope.core.scheduling.references import Outputs, first_outputs, references
 from lowerscope.core.scheduling.titles import title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 
@@ -50,7 +50,7 @@ class Replayed:
     number
         Its own among all that were made.
     outputs
-        What the primitives have given back, by their ids.
+        What was there before the primitives, and what they have given back.
     absent
         Why a primitive has given nothing back, by its id: ``"is off"``.
     steps
@@ -158,13 +158,14 @@ class Replays:
         try:
             sch = s_tir.Schedule(tvm.IRModule({name: function}))
             sch.work_on(name)
+            outputs = first_outputs(sch)
         except REFUSED as error:
             raise LowerscopeError(
                 f"TVM cannot schedule it: {last_line(error)}",
                 where=name,
                 todo="Choose a function with blocks, such as LegalizeOps makes",
             ) from error
-        return Replayed(name, function, sch, next(self._numbers), {}, {}, (), Code())
+        return Replayed(name, function, sch, next(self._numbers), outputs, {}, (), Code())
 
     def _after(self, state: Replayed, primitive: Primitive, target: tvm.target.Target) -> Replayed:
         began = time.perf_counter()
@@ -226,7 +227,7 @@ def _applied(
     state: Replayed, primitive: Primitive, target: tvm.target.Target
 ) -> tuple[s_tir.Schedule, Outputs, str, Code]:
     sch = state.sch.copy()
-    code, variables = state.code.fetching(primitive, sch)
+    code, variables = state.code.fetching(primitive, sch, state.outputs)
     applied = apply(sch, primitive, state.outputs, target, absent=state.absent)
     outputs = {**state.outputs, primitive.id: applied.outputs}
     code = code.after(primitive, variables, applied.sch, applied.outputs)

@@ -30,6 +30,10 @@ def loop(place: int, block: str = "matmul") -> At:
     return At(block=block, loop=place)
 
 
+def first(place: int) -> At:
+    return msgspec.structs.replace(loop(place), first=True)
+
+
 J_0, J_1 = Made(step="s2"), Made(step="s2", output=1)
 K_0, K_1 = Made(step="s1"), Made(step="s1", output=1)
 WALK = (
@@ -67,7 +71,7 @@ def test_a_function_has_a_loop_tree_and_buffers(pipeline: Pipeline) -> None:
     assert [node.name for node in (i, j, k, block)] == ["i0", "i1", "k", "matmul"]
     assert [node.size for node in (i, j, k)] == [1, 128, 784]
     assert [node.parent for node in (i, j, k, block)] == [-1, 0, 1, 2]
-    assert k.reference == loop(2)
+    assert k.reference == first(2)
     assert block.axes == (("v_i0", "S", "1"), ("v_i1", "S", "128"), ("v_k", "R", "784"))
     assert block.writes == ("matmul[v_i0, v_i1]",)
     assert [buffer.role for buffer in record.buffers] == ["input", "input", "output"]
@@ -161,6 +165,27 @@ def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pip
     assert unknown.script == record_of(pipeline, scheduled(*WALK)).script
     program: dict[str, Any] = {}
     exec(unknown.code, program)
+
+
+def test_a_loop_that_was_there_first_is_the_same_one_when_a_step_before_is_off(
+    pipeline: Pipeline,
+) -> None:
+    outer = step("s1", "split", loop=first(1), factors=(None, 16))
+    record = record_of(pipeline, scheduled(outer))
+    # Of the loops i0, i1_0, i1_1, k, as the tree names them.
+    *_, k, _ = record.tree
+    assert k.name == "k"
+    assert k.reference == first(2)
+    inner = step("s2", "split", loop=k.reference, factors=(None, 8))
+    off = msgspec.structs.replace(outer, on=False)
+    record = record_of(pipeline, scheduled(off, inner))
+    assert [each.status for each in record.steps] == ["off", "done"]
+    assert [each.name for each in record.tree] == ["i0", "i1", "k_0", "k_1", "matmul"]
+    split_again = step("s3", "split", loop=k.reference, factors=(None, 4))
+    record = record_of(pipeline, scheduled(outer, inner, split_again))
+    assert record.steps[2].status == "failed"
+    assert record.steps[2].error is not None
+    assert "loop 3 of matmul is no more" in record.steps[2].error.message
 
 
 def test_only_what_comes_after_a_change_is_applied_again(pipeline: Pipeline) -> None:
