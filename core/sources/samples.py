@@ -12,6 +12,7 @@ from lowerscope.resources import SAMPLES as FOLDER
 
 SAMPLES = (
     "matmul_relu",
+    "matmul",
     "fashion_mlp",
     "conv_net",
     "resnet18",

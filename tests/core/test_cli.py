@@ -15,6 +15,7 @@ from lowerscope.core.cli import main
 
 SAMPLES = (
     "matmul_relu",
+    "matmul",
     "fashion_mlp",
     "conv_net",
     "resnet18",

@@ -10,7 +10,8 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 @pytest.mark.parametrize(
-    "sample", ["matmul_relu", "conv_net", "resnet18", "transformer_block", "mlp_tvmscript"]
+    "sample",
+    ["matmul_relu", "matmul", "conv_net", "resnet18", "transformer_block", "mlp_tvmscript"],
 )
 def test_samples_open_and_run(
     qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str

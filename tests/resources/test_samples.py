@@ -19,6 +19,7 @@ from lowerscope.core.sources.samples import SAMPLES, sample_path, samples
 
 TORCH_SAMPLES = {
     "matmul_relu": ((1, 128), (1, 128)),
+    "matmul": ((512, 512), (512, 512)),
     "fashion_mlp": ((1, 784), (1, 10)),
     "conv_net": ((1, 1, 28, 28), (1, 10)),
     "resnet18": ((1, 3, 224, 224), (1, 1000)),
@@ -85,6 +86,13 @@ def test_matmul_relu_is_what_it_says() -> None:
     assert loaded.model is not None
     x, weight = loaded.inputs[0].value.numpy(), loaded.model.weight.detach().numpy()
     np.testing.assert_allclose(run(loaded).numpy(), np.maximum(x @ weight, 0), atol=1e-5)
+
+
+def test_matmul_is_what_it_says() -> None:
+    loaded = opened("matmul")
+    assert loaded.model is not None
+    x, weight = loaded.inputs[0].value.numpy(), loaded.model.weight.detach().numpy()
+    np.testing.assert_allclose(run(loaded).numpy(), x @ weight, atol=1e-4)
 
 
 def test_the_batch_norms_of_resnet18_are_not_the_defaults() -> None:

@@ -31,6 +31,7 @@ from tests.core.rendering.test_numpy_text import check, compiled
 
 SMALLER: Mapping[str, tuple[tuple[str, str], ...]] = {
     "matmul_relu": (("size: int = 128", "size: int = 6"), ("1, 128", "1, 6")),
+    "matmul": (("size: int = 512", "size: int = 6"), ("512, 512", "6, 6")),
     "fashion_mlp": (),
     "conv_net": (
         ("16 * 14 * 14, 64", "3 * 4 * 4, 5"),
@@ -168,7 +169,7 @@ def assert_built(
 
 KINDS = [
     (name, kind)
-    for name in ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block")
+    for name in ("matmul_relu", "matmul", "fashion_mlp", "conv_net", "transformer_block")
     for kind in ("library", "inputs", "bound", "fused")
 ]
 KINDS += [("resnet18", "library"), ("resnet18", "inputs")]
