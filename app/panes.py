@@ -24,10 +24,16 @@ from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.run_records import RunRecord
 
+Row = tuple[tuple[str, int], ...]
+"""Panes that stand side by side, from the left, each with its width."""
+
 TOP = (("model", 240), ("fx", 360), ("relax", 420), ("tensorir", 420))
 BOTTOM = (("pipeline", 440), ("outcome", 710), ("details", 290))
-WORKBENCH = (("schedule", 880), ("outcome", 360), ("details", 190))
-"""The row at the bottom while the steps are those of a schedule."""
+WORKBENCH = (("schedule", 1110), ("outcome", 330))
+"""The row at the bottom while the steps are those of a schedule; the details are put away."""
+
+BESIDE_SCRIPT = (("model", 180), ("fx", 250), ("relax", 330), ("tensorir", 680))
+"""The row at the top meanwhile: it is the script that is worked on."""
 STEADY = ("model", "pipeline", "details")
 """These get little more than that: more room is that of graphs, scripts and tables."""
 
@@ -39,7 +45,7 @@ NARROW = 1440
 
 BOTTOM_HEIGHT = 250
 
-NARROW = 320
+OUTCOME_WIDTH = 320
 """So narrow the outcome can be, beside the workbench."""
 
 DIFFERENCE_SHARE = 0.45
@@ -75,7 +81,7 @@ class Panes(QMainWindow):
         self.timeline_action.toggled.connect(self._show_timeline)
         self.outcome = Pane(self.tr("Outcome"))
         # The page with the difference would ask for more; it can be given that.
-        self.outcome.setMinimumWidth(NARROW)
+        self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self.outcome.add_page("result", self.tr("Result"), self.result)
         self.node_map = NodeMap(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
@@ -123,6 +129,8 @@ class Panes(QMainWindow):
     def arrange(self) -> None:
         """Put every dock where it stands by default."""
         self._saved = QByteArray()
+        self._details_before = True
+        self._top_before = self._widths(TOP)
         top, bottom = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
         for area, row in ((top, TOP), (bottom, (("schedule", 0), *BOTTOM))):
             previous: QDockWidget | None = None
@@ -158,16 +166,21 @@ class Panes(QMainWindow):
             if not self._scheduling and not self.docks["schedule"].isHidden():
                 # It was closed at the workbench, and begins with the steps of the passes.
                 self._show_workbench(False)
+                self._lay_out(BOTTOM, self._widths(BOTTOM))
+                self._lay_out(TOP, self._widths(TOP))
         else:
-            for row in (TOP, WORKBENCH if self._scheduling else BOTTOM):
-                docks = [self.docks[name] for name, _ in row]
-                self.resizeDocks(docks, self._widths(row), Qt.Orientation.Horizontal)
+            for row in (BESIDE_SCRIPT, WORKBENCH) if self._scheduling else (TOP, BOTTOM):
+                self._lay_out(row, self._widths(row))
             self._bottom = BOTTOM_HEIGHT
             self._keep_bottom()
         self._settled = True
         QTimer.singleShot(0, self, self._note_bottom)
 
-    def _widths(self, row: tuple[tuple[str, int], ...]) -> list[int]:
+    def _lay_out(self, row: Row, widths: list[int]) -> None:
+        docks = [self.docks[name] for name, _ in row]
+        self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
+
+    def _widths(self, row: Row) -> list[int]:
         wide = min(MOST_SHARE, max(1.0, self.width() / NARROW))
         steady = sum(wide * width for name, width in row if name in STEADY)
         others = sum(width for name, width in row if name not in STEADY)
@@ -189,18 +202,24 @@ class Panes(QMainWindow):
         if scheduling:
             self._bottom_before = self._bottom
             self._bottom = max(self._bottom, round(self.height() * DIFFERENCE_SHARE))
+            self._top_before = [self.docks[name].width() for name, _ in TOP]
+            self._details_before = not self.docks["details"].isHidden()
         else:
             self._bottom = self._bottom_before
         self._show_workbench(scheduling)
         if self._settled:
-            row = WORKBENCH if scheduling else BOTTOM
-            docks = [self.docks[name] for name, _ in row]
-            self.resizeDocks(docks, self._widths(row), Qt.Orientation.Horizontal)
+            if scheduling:
+                self._lay_out(WORKBENCH, self._widths(WORKBENCH))
+                self._lay_out(BESIDE_SCRIPT, self._widths(BESIDE_SCRIPT))
+            else:
+                self._lay_out(BOTTOM, self._widths(BOTTOM))
+                self._lay_out(TOP, self._top_before)
             self._keep_bottom()
 
     def _show_workbench(self, shown: bool) -> None:
         self.docks["schedule"].setVisible(shown)
         self.docks["pipeline"].setVisible(not shown)
+        self.docks["details"].setVisible(not shown and self._details_before)
 
     def _choose_workbench(self, shown: bool) -> None:
         self._workspace.stepping.set_clock("schedule" if shown else "passes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
 
 from lowerscope.app.views.schedule_rows import move_choices
 from lowerscope.app.widgets.choice_list import ChoiceList
@@ -31,15 +31,11 @@ class ScheduleMovesPage(QWidget):
         self.about = ElidedLabel()
         self.about.setProperty("role", "title")
         self.choices = ChoiceList(self.tr("Moves"), self.tr("Search primitives"))
-        self.hint = QLabel()
-        self.hint.setProperty("role", "quiet")
-        self.hint.setWordWrap(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 6, 8, 4)
         column.setSpacing(4)
         column.addWidget(self.about)
         column.addWidget(self.choices, 1)
-        column.addWidget(self.hint)
         self.choices.pointed.connect(self._point)
         self.choices.chosen.connect(self._choose)
         self.choices.escaped.connect(self._escape)
@@ -58,18 +54,25 @@ class ScheduleMovesPage(QWidget):
         moves = scheduling.moves.all if scheduling.record is not None else ()
         asking = [each.name for each in moves if scheduling.trying.asks(each)]
         self.choices.set_choices(move_choices(moves, asking))
-        if scheduling.record is None:
-            hint = ""
-        elif not chosen:
-            hint = self.tr("Select a loop or a block; with Ctrl or Shift, several.")
-        elif scheduling.moves.are_deadly:
-            hint = self.tr("The engine dies when it looks for moves of this; take other loops.")
-        elif not moves and not scheduling.moves.are_coming:
-            hint = self.tr("There is nothing that can be done with this.")
-        else:
-            hint = ""
-        self.hint.setText(hint)
-        self.hint.setVisible(bool(hint))
+        self.choices.set_hint(*self._hint())
+
+    def _hint(self) -> tuple[str, str]:
+        """Return what there is to be done first: a title, and a line."""
+        moves = self._scheduling.moves
+        if self._scheduling.record is None or moves.are_coming:
+            return "", ""
+        if not self._scheduling.chosen:
+            return (
+                self.tr("Select a loop or a block"),
+                self.tr("In the tree or in the script; with Ctrl or Shift, several."),
+            )
+        if moves.are_deadly:
+            return (
+                self.tr("No moves are known"),
+                self.tr("The engine dies when it looks for moves of this; take other loops."),
+            )
+        nothing = "" if moves.all else self.tr("There is nothing that can be done with this")
+        return nothing, ""
 
     def _move(self, key: str) -> Move | None:
         return next((each for each in self._scheduling.moves.all if each.name == key), None)

@@ -18,9 +18,9 @@ class ScheduleTree(TreeTable):
             self.tr("Loop tree"),
             (
                 Column(self.tr("loop or block"), stretch=True),
-                Column(self.tr("extent"), numeric=True, width=66),
+                Column(self.tr("extent"), numeric=True, width=78),
                 Column(
-                    self.tr("kind"), width=88, tooltip=self.tr("With annotations; of blocks: axes")
+                    self.tr("kind"), width=112, tooltip=self.tr("With annotations; of blocks: axes")
                 ),
             ),
             parent,

@@ -103,10 +103,10 @@ class ScheduleView(Pane):
         self.split = QSplitter(Qt.Orientation.Horizontal)
         for part in (self.tree, self.middle, self.history):
             self.split.addWidget(part)
-        for place, share in enumerate((6, 4, 5)):
+        for place, share in enumerate((4, 3, 4)):
             self.split.setStretchFactor(place, share)
             self.split.setCollapsible(place, False)
-        self.split.setSizes([340, 240, 300])
+        self.split.setSizes([390, 310, 410])
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)

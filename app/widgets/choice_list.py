@@ -28,12 +28,15 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 _ROW = 24
 _PAD = 8.0
+QWIDGETSIZE_MAX = 16_777_215
+"""Qt's own name for no limit."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +105,13 @@ class ChoiceList(QWidget):
         self.list.setItemDelegate(_ChoiceDelegate(self.list))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.empty = EmptyState()
+        self.list.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addWidget(self.line)
+        column.addWidget(self.empty, 1)
         column.addWidget(self.list, 1)
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
@@ -135,10 +141,18 @@ class ChoiceList(QWidget):
             if choice.key and choice.key == current:
                 self.list.setCurrentItem(item)
         self.list.blockSignals(False)
+        self.list.setVisible(bool(choices))
         self._filter(self.line.text())
         self.list.verticalScrollBar().setValue(top)
         if self._pointed and self._pointed not in [each.key for each in choices]:
             self._point("")
+
+    def set_hint(self, title: str, hint: str) -> None:
+        """Say what to do first, above the few choices that there are; ``""`` for nothing."""
+        self.empty.set_text(title, hint)
+        self.empty.setVisible(bool(title) or not self._choices)
+        few = title and self._choices
+        self.list.setMaximumHeight(_ROW * len(self._choices) if few else QWIDGETSIZE_MAX)
 
     def choices(self) -> tuple[Choice, ...]:
         """All choices and headings, from the top."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
@@ -41,11 +41,12 @@ class OrderList(QListWidget):
         for place, name in enumerate(names):
             item = QListWidgetItem(f"⋮⋮  {name}")
             item.setData(_KEY, place)
+            item.setSizeHint(QSize(0, _ROW))
             item.setData(Qt.ItemDataRole.AccessibleTextRole, name)
             self.addItem(item)
         if names:
             self.setCurrentRow(0)
-        self.setFixedHeight(max(1, min(len(names), 8)) * (_ROW + 2) + 4)
+        self.setFixedHeight(max(1, min(len(names), 8)) * _ROW + 4)
 
     def order(self) -> tuple[int, ...]:
         """The places that the names were given at, in the order that they have now."""

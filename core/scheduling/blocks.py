@@ -95,7 +95,7 @@ ENTRIES = (
     Entry(
         name="compute_inline",
         group="Where a block is computed",
-        title="inline {block} into what reads it",
+        title="inline {block} into its readers",
         offer="inline into what reads it",
         parameters=(BLOCK,),
         candidates=one_block,

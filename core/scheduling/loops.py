@@ -171,7 +171,7 @@ ENTRIES = (
     Entry(
         name="reorder",
         group="Loops",
-        title="order the loops {loops}",
+        title="order {loops}",
         offer="change the order of loops",
         parameters=(LOOPS,),
         candidates=_reorder,

@@ -138,7 +138,7 @@ ENTRIES = (
     Entry(
         name="cache_read",
         group="Memory",
-        title="read {read_buffer_index} in {block} from a copy in {storage_scope} memory",
+        title="read {read_buffer_index} in {block} from a {storage_scope} copy",
         offer="read from a copy",
         parameters=(BLOCK, READ, SCOPE),
         candidates=_reads,
@@ -147,7 +147,7 @@ ENTRIES = (
     Entry(
         name="cache_write",
         group="Memory",
-        title="write {write_buffer_index} in {block} to a buffer in {storage_scope} memory first",
+        title="write {write_buffer_index} through a {storage_scope} buffer",
         offer="write to a buffer of its own first",
         parameters=(BLOCK, WRITE, SCOPE),
         candidates=_writes,

@@ -185,6 +185,7 @@ def test_builder_programs_make_what_was_lowered(
     constants = assert_built(pipeline, recipe, tmp_path, fuse=kind == "fused")
     weight = {
         "matmul_relu": "weight",
+        "matmul": "weight",
         "fashion_mlp": "linear0_weight",
         "conv_net": "conv_weight",
         "resnet18": "layer2_0_shortcut_0_weight",

@@ -45,8 +45,8 @@ def test_matmul_step_by_step_is_titled_and_computes_what_numpy_does() -> None:
     assert titles == [
         "split j into 3 × 16",
         "split k into 16 × 4",
-        "order the loops j_0, i, k_0, k_1, j_1",
-        "write C in matmul to a buffer in global memory first",
+        "order j_0, i, k_0, k_1, j_1",
+        "write C through a global buffer",
         "compute C_global under j_0, after what it reads",
         "vectorize j_1",
         "run j_0 in parallel",
