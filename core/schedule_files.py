@@ -70,13 +70,15 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
                 else "Save it again",
             )
         schedules = msgspec.json.decode(content, type=_File).schedules
+        # The window and its children exchange no numbers of more than 64 bits.
+        msgspec.msgpack.encode(schedules)
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be read ({error.strerror})",
             where=str(path),
             todo="Choose another file",
         ) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError) as error:
         raise LowerscopeError(
             f"it holds no schedules: {error}",
             where=str(path),

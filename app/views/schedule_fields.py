@@ -22,6 +22,9 @@ from lowerscope.app.widgets.order_list import OrderList
 from lowerscope.core.schedule_records import Field
 from lowerscope.core.schedules import Argument, Element, Reference
 
+_LARGEST = 2**31 - 1
+"""TVM takes no larger numbers, and a request holds none that are much larger."""
+
 
 class Editor(QWidget):
     """A field of the form.
@@ -254,8 +257,15 @@ class _Typed(Editor):
         self.edited.emit()
 
 
+def _integer(text: str) -> int:
+    number = int(text)
+    if abs(number) > _LARGEST:
+        raise ValueError(text)
+    return number
+
+
 def _several(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.strip("()[] ").split(",") if part.strip())
+    return tuple(_integer(part) for part in text.strip("()[] ").split(",") if part.strip())
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -272,7 +282,7 @@ def _anything(text: str) -> Argument:
 
 
 def _one(text: str) -> int | float | str:
-    for read in (int, float):
+    for read in (_integer, float):
         try:
             return read(text)
         except ValueError:
@@ -281,14 +291,14 @@ def _one(text: str) -> int | float | str:
 
 
 _READERS: dict[str, Callable[[str], Argument]] = {
-    "integer": int,
+    "integer": _integer,
     "number": float,
     "integers": _several,
     "numbers": _numbers,
     "value": _anything,
 }
 _WORDS = {
-    "integer": "a whole number",
+    "integer": f"a whole number up to {_LARGEST}",
     "number": "a number",
     "integers": "whole numbers with commas between",
     "numbers": "numbers with commas between",

@@ -25,7 +25,6 @@ _ANY_METADATA = re.compile(r"^!(\d+) = ", re.MULTILINE)
 _LOC = re.compile(r"\t\.loc\t\d+ (\d+)")
 _NOISE = re.compile(r"\.(cfi_\w+|loc|file|size|type|globl|p2align|section|text|hidden|weak)\b|#|$")
 _LABEL = re.compile(r"([\w.$]+):")
-_DATA = re.compile(r"\t\.(long|quad|short|byte|zero|ascii|word|xword)")
 _PLACE = re.compile(r"\.L(?:BB|CPI|JTI)\d+_\d+")
 
 

@@ -124,6 +124,10 @@ def _type(data: dict[str, Any]) -> None:
     _primitive(data)["arguments"]["factors"] = "many"
 
 
+def _number(data: dict[str, Any]) -> None:
+    _primitive(data)["arguments"]["factors"] = [None, 2**70]
+
+
 def _field(data: dict[str, Any]) -> None:
     data["schedules"][0]["primitives"] = {"a": 1}
 
@@ -155,6 +159,7 @@ def _none(data: dict[str, Any]) -> None:
         (_name, "there is no primitive 'splitt'; did you mean split?"),
         (_argument, "split does not take 'factor'"),
         (_type, "Factors takes several values, and not 'many'"),
+        (_number, "it holds no schedules: can't serialize ints"),
         (_field, "it holds no schedules"),
         (_function, "the schedule is for nothing, and there is no such function"),
         (_structure, "the schedule was made for another structure of matmul"),

@@ -124,6 +124,19 @@ def test_what_is_typed_wrong_cannot_be_applied(bench: Bench) -> None:
     assert bench.record.steps == ()
 
 
+def test_numbers_that_are_too_large_are_not_sent(bench: Bench) -> None:
+    bench.open("te_matmul")
+    bench.select("matmul")
+    bench.choose("storage_align")
+    form = bench.view.form
+    line = form.editors["axis"].line  # type: ignore[attr-defined]
+    line.selectAll()
+    QTest.keyClicks(line, "9" * 30)
+    assert "is not a whole number up to 2147483647" in form.state.text()
+    assert not form.apply.isEnabled()
+    bench.key(line, Qt.Key.Key_Escape)
+
+
 def test_what_is_unsafe_is_applied_on_apply_anyway_alone(bench: Bench) -> None:
     bench.open("te_matmul")
     bench.select("matmul")
