@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PREVIEW_MS = 60
 """So long the mouse rests, or the keyboard, before what it is on is tried."""
 
-SETTLED = ("loop", "loops", "block", "flag")
+SETTLED = ("loop", "loops", "block", "loop or block", "flag")
 """Kinds of fields that no form is shown for: what is selected settles them, or a default."""
 
 ORDERED = ("reorder", "reorder_block_iter_var")

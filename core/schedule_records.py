@@ -18,6 +18,7 @@ FieldKind = Literal[
     "loop",
     "loops",
     "block",
+    "loop or block",
     "buffer",
     "factors",
     "order",
@@ -31,9 +32,9 @@ FieldKind = Literal[
     "integers",
     "numbers",
 ]
-"""What a field of a primitive's form takes. ``loop``, ``loops`` and ``block`` are chosen in the
-tree or in the script; ``buffer`` is a buffer of the block by its place among what it reads or
-writes; ``factors`` are extents, one of them ``None`` for TVM to find; ``order`` is a permutation;
+"""What a field of a primitive's form takes. Loops and blocks are chosen in the tree or in the
+script; ``buffer`` is a buffer of the block by its place among what it reads or writes; ``factors``
+are extents, one of them ``None`` for TVM to find; ``order`` is a permutation;
 ``value`` is what an annotation holds: a number, a text or several."""
 
 

@@ -100,7 +100,7 @@ class _Picked(Editor):
     def problem(self) -> str:
         if self._references or self.field.optional:
             return ""
-        what = self.tr("a block") if self.field.kind == "block" else self.tr("a loop")
+        what = self.tr("a loop") if "loop" in self.field.kind else self.tr("a block")
         return self.tr("{0}: select {1} in the tree").format(self.field.label, what)
 
     def follow_selection(self) -> None:
@@ -108,9 +108,7 @@ class _Picked(Editor):
         self.take.setEnabled(bool(self._offered()) and self._offered() != self._references)
 
     def _offered(self) -> tuple[Reference, ...]:
-        kinds: tuple[str, ...] = ("block",) if self.field.kind == "block" else ("loop",)
-        if "block" in self.field.name and "loop" in self.field.name:
-            kinds = ("loop", "block")
+        kinds = self.field.kind.removesuffix("s").split(" or ")
         chosen = [each.reference for each in self._scheduling.chosen if each.kind in kinds]
         return tuple(chosen) if self._several else tuple(chosen[-1:])
 
@@ -332,7 +330,7 @@ def _text_of(value: Argument) -> str:
 
 def editor_of(field: Field, scheduling: Scheduling) -> Editor:
     """Return an editor for a field."""
-    if field.kind in ("loop", "loops", "block"):
+    if field.kind in ("loop", "loops", "block", "loop or block"):
         return _Picked(field, scheduling)
     if field.kind == "factors":
         return _Factors(field)

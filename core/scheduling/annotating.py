@@ -8,7 +8,7 @@ from lowerscope.core.schedule_records import Field
 from lowerscope.core.scheduling import annotation_guards
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site
 
-_ON = Field(name="block_or_loop", label="On", kind="loop", help="A loop or a block.")
+_ON = Field(name="block_or_loop", label="On", kind="loop or block", help="A loop or a block.")
 _KEY = Field(
     name="ann_key",
     label="Name",

@@ -61,10 +61,15 @@ def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
 
 def _loop(field: Field, argument: Argument, resolve: Resolve) -> Output:
     output = _rv(field, argument, resolve)
-    # What is called a loop and takes a block as well says so in its name.
-    takes = (LoopRV, SBlockRV) if "block_or" in field.name else (LoopRV,)
-    if not isinstance(output, takes):
+    if not isinstance(output, LoopRV):
         raise StepFailed(f"{field.label} takes a loop")
+    return output
+
+
+def _loop_or_block(field: Field, argument: Argument, resolve: Resolve) -> Output:
+    output = _rv(field, argument, resolve)
+    if not isinstance(output, LoopRV | SBlockRV):
+        raise StepFailed(f"{field.label} takes a loop or a block")
     return output
 
 
@@ -194,6 +199,7 @@ _KINDS: Mapping[str, Callable[[Field, Argument, Resolve], Any]] = {
     "loop": _loop,
     "loops": _loops,
     "block": _block,
+    "loop or block": _loop_or_block,
     "buffer": _integer,
     "factors": _factors,
     "order": _order,

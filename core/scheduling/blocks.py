@@ -161,7 +161,7 @@ ENTRIES = (
             Field(
                 name="block_or_loop",
                 label="What",
-                kind="loop",
+                kind="loop or block",
                 help="The outermost of the loops that the instruction takes the place of.",
             ),
             Field(

@@ -204,7 +204,12 @@ ENTRIES = (
         title="add a loop of extent 1 around {block_or_loop}",
         offer="add a loop of extent 1 around it",
         parameters=(
-            Field(name="block_or_loop", label="Around", kind="loop", help="A loop or a block."),
+            Field(
+                name="block_or_loop",
+                label="Around",
+                kind="loop or block",
+                help="A loop or a block.",
+            ),
         ),
         candidates=_unit,
     ),

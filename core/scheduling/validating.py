@@ -84,7 +84,7 @@ def _standing_for(field: Field) -> Resolve:
     """Return what gives a loop, a block or a number of no schedule, as the field takes one."""
 
     def resolve(reference: Reference) -> Output:
-        if field.kind in ("loop", "loops"):
+        if field.kind in ("loop", "loops", "loop or block"):
             return LoopRV()
         return SBlockRV() if field.kind == "block" else tirx.IntImm("int32", 1)
 

@@ -227,7 +227,7 @@ def _maps(axes: tuple[str, ...]) -> st.SearchStrategy[str]:
 def _argument(entry: Any, parameter: Any, named: list[Any], steps: list[str], axes: Any) -> Any:
     reference = _references(named, steps)
     match parameter.kind:
-        case "loop" | "block":
+        case "loop" | "block" | "loop or block":
             usual: Any = reference
         case "loops":
             usual = st.lists(reference, max_size=4).map(tuple)
