@@ -55,6 +55,7 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
         ("--params", source.params, ""),
         ("--seed", recipe.seed, plain.seed),
         ("--tracer", recipe.tracer, plain.tracer),
+        ("--importer", recipe.translator, plain.translator),
         ("--lowering", recipe.lowering, plain.lowering),
         ("--target", recipe.target, plain.target),
         ("--threads", recipe.threads, plain.threads),

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.comparing import comparing
+from lowerscope.app.first_difference import finding_differences
+from lowerscope.app.importers import importing
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.views.about import show_about
@@ -173,6 +175,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             change(tracer="export"),
             group="tracer",
         ),
+        *importing(window),
         Command(
             "params-as-inputs",
             lowering,
@@ -196,6 +199,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *NumberCommands(window).commands(),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
+        *finding_differences(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),

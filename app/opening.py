@@ -111,6 +111,12 @@ class Opening(QObject):
         if refused is not None:
             self._workspace.retry(msgspec.structs.replace(refused, tracer=tracer))
 
+    def translate_by_own(self) -> None:
+        """Try what TVM's importer refused with Lowerscope's translator."""
+        refused = self._workspace.refused
+        if refused is not None:
+            self._workspace.retry(msgspec.structs.replace(refused, translator="lowerscope"))
+
     def trust(self) -> None:
         """Open what was refused although it can run code."""
         refused = self._workspace.refused

@@ -194,6 +194,7 @@ class MainWindow(QMainWindow):
 
             self._panes = Panes(self.workspace)
             self._panes.problems.tracer_wanted.connect(self.opening.trace_by)
+            self._panes.problems.own_translator_wanted.connect(self.opening.translate_by_own)
             self._panes.problems.trust_wanted.connect(self.opening.trust)
             self._panes.problems.retry_wanted.connect(self.workspace.reload)
             self._panes.problems.question_wanted.connect(self.opening.ask)
@@ -341,6 +342,8 @@ class MainWindow(QMainWindow):
 
     def _show_recipe(self) -> None:
         from lowerscope.app.comparing import enable_comparing
+        from lowerscope.app.first_difference import enable_finding
+        from lowerscope.app.importers import show_translator
 
         workspace, commands = self.workspace, self.commands
         recipe, snapshot = workspace.wanted, workspace.snapshot
@@ -362,6 +365,8 @@ class MainWindow(QMainWindow):
         commands.enable("undo", workspace.can_undo)
         commands.enable("redo", workspace.can_redo)
         enable_comparing(commands, workspace)
+        enable_finding(commands, workspace)
+        show_translator(commands, workspace)
         self.graphs.enable_figures()
         if recipe is not None:
             commands.check(recipe.lowering)

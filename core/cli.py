@@ -21,7 +21,6 @@ from lowerscope.core.cli_passes import (
     recipe_of_catalogue,
 )
 from lowerscope.core.cli_schedule import add_schedule_options, schedule
-from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
@@ -304,13 +303,10 @@ def _check_shown(options: argparse.Namespace) -> None:
 
 
 def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.showing import describe_run
+    from lowerscope.core.cli_run import run
 
-    record = pipeline.run(recipe, Silent())
-    code = DIFFER if record.verdict == "differ" else MATCH
-    if options.json:
-        return code, to_json(record)
-    return code, describe_run(record)
+    done, text = run(pipeline, recipe, options)
+    return MATCH if done else DIFFER, text
 
 
 def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:

@@ -20,7 +20,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         What a window can react to with more than text: ``"choose-entry"`` (``choices`` are the
         entries to offer), ``"give-inputs"`` (``choices`` are the names of the inputs),
         ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
-        ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"trust"`` (the file runs
+        ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
+        importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs
         code when it is opened), ``"missing-function"`` (``choices`` are the names
         of functions that no file registers), ``"not-kept"`` (it would have to be derived first),
         ``"cancelled"``, ``"crashed"``, ``"internal"`` (a mistake of our own); otherwise empty.

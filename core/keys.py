@@ -71,8 +71,9 @@ class Keys:
 
     @cached_property
     def trace_key(self) -> str:
-        """Of the tracer, and of what it traces."""
-        return key_of("trace", self.load_key, self._recipe.tracer, sorted(self.ranges.items()))
+        """Of the tracer, of what it traces, and of the importer that it may trace for."""
+        recipe, ranges = self._recipe, sorted(self.ranges.items())
+        return key_of("trace", self.load_key, recipe.tracer, recipe.translator, ranges)
 
     @cached_property
     def lower_key(self) -> str:

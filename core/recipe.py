@@ -19,11 +19,13 @@ SEEDS = 2**32
 
 Strategy = Literal["high-level", "te", "library"]
 TracerName = Literal["auto", "fx", "export"]
+Translator = Literal["lowerscope", "tvm-fx", "tvm-export"]
 
 ExtensionKind = Literal["rules", "library", "passes"]
 
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
+TRANSLATORS: tuple[Translator, ...] = ("lowerscope", "tvm-fx", "tvm-export")
 
 
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +187,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     tracer
         ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
         and export for what fx cannot trace.
+    translator
+        What makes a Relax module of the graph: ``"lowerscope"``, our rules; ``"tvm-fx"`` and
+        ``"tvm-export"``, TVM's own ``from_fx`` and ``from_exported_program``, which are wrong in
+        places and shown as they are.
     lowering
         The strategy of nodes that have no choice of their own.
     overrides
@@ -214,6 +220,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[InputSpec, ...] = ()
     dimensions: tuple[Dimension, ...] = ()
     tracer: TracerName = "auto"
+    translator: Translator = "lowerscope"
     lowering: Strategy = "high-level"
     overrides: tuple[Override, ...] = ()
     extensions: tuple[Extension, ...] = ()

@@ -16,6 +16,7 @@ from lowerscope.core.recipe import (
     SEEDS,
     STRATEGIES,
     TRACERS,
+    TRANSLATORS,
     Extension,
     ExtensionKind,
     Override,
@@ -96,6 +97,14 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         choices=TRACERS,
         default="auto",
         help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
+    )
+    parser.add_argument(
+        "--importer",
+        dest="translator",
+        choices=TRANSLATORS,
+        default="lowerscope",
+        help="what translates the graph: lowerscope (default), or TVM's own from_fx or "
+        "from_exported_program, as they are",
     )
     parser.add_argument(
         "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"
@@ -194,6 +203,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         inputs=tuple(parse_input(text) for text in options.input),
         dimensions=with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes)),
         tracer=options.tracer,
+        translator=options.translator,
         lowering=options.lowering,
         overrides=tuple(parse_override(text) for text in options.override),
         extensions=options.extensions,

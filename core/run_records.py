@@ -5,6 +5,8 @@ This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 
@@ -108,7 +110,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``nodes`` has what is known of each FX node and of each binding before the passes, and ``calls``
     the calls of the virtual machine in their order, both from runs of their own, which were watched
-    after the others were measured; with named dimensions, at the first size.
+    after the others were measured; with named dimensions, at the first size. ``first_difference``
+    is the id of the first node, in the order of the graph, whose value differs; empty for none.
     """
 
     verdict: str
@@ -129,3 +132,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[SizeRecord, ...] = ()
     nodes: tuple[NodeRun, ...] = ()
     calls: tuple[CallRun, ...] = ()
+    first_difference: str = ""
+
+
+def first_difference(nodes: Sequence[NodeRun]) -> str:
+    """Return the id of the first FX node whose value differs; empty for none."""
+    differing = (each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
+    return next(differing, "")

@@ -26,7 +26,7 @@ from lowerscope.core.execution.running import (
 from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord
+from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord, first_difference
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.loading import LoadedModel
@@ -69,7 +69,12 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
         inputs = _inputs_at(sizes[0], stages, recipe)
         watched = node_runs(stages, recipe, tuple(each.value for each in inputs), progress)
     record = _record(runs, stages, built)
-    return msgspec.structs.replace(record, nodes=watched.nodes, calls=watched.calls)
+    return msgspec.structs.replace(
+        record,
+        nodes=watched.nodes,
+        calls=watched.calls,
+        first_difference=first_difference(watched.nodes),
+    )
 
 
 def _run_at(

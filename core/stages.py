@@ -22,6 +22,7 @@ from lowerscope.core.kept_sizes import SMALL, copied_bytes, weight_bytes
 from lowerscope.core.keys import Keys
 from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.lowering.parameters import with_parameters_as_inputs
+from lowerscope.core.lowering.stock_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.translator import LoweredModel, lower
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.passes.bindings import Matches, match_bindings
@@ -94,8 +95,8 @@ class Stages(Keys):
 
     @cached_property
     def tracer(self) -> TracerName:
-        """The recipe's tracer; an exported program is traced already."""
-        return "export" if self.loaded.exported is not None else self._recipe.tracer
+        """The recipe's tracer, or its importer's; an exported program is traced already."""
+        return tracer_of(self._recipe, exported=self.loaded.exported is not None)
 
     @cached_property
     def extensions(self) -> tuple[tuple[Extension, LoadedExtension], ...]:
@@ -144,7 +145,15 @@ class Stages(Keys):
             values = tuple(each.value for each in loaded.inputs)
             with loaded.environment():
                 named = self._named_inputs()
-                return trace(model, values, self.tracer, loaded.exported, loaded.calling, named)
+                return trace(
+                    model,
+                    values,
+                    self.tracer,
+                    loaded.exported,
+                    loaded.calling,
+                    named,
+                    decomposed=self._recipe.translator == "tvm-export",
+                )
 
         return self.keep("trace", self.trace_key, make)
 
@@ -168,7 +177,10 @@ class Stages(Keys):
                 for rule in each.rules
             ]
             recipe = self._recipe
-            made = lower(traced, inputs, recipe.lowering, recipe.overrides, rules, self.ranges)
+            if recipe.translator == "lowerscope":
+                made = lower(traced, inputs, recipe.lowering, recipe.overrides, rules, self.ranges)
+            else:
+                made = lower_by_importer(traced, inputs, recipe, self.ranges)
             if self._recipe.params_as_inputs:
                 made = with_parameters_as_inputs(made, traced.graph_module)
             return made

@@ -8,6 +8,11 @@ from collections.abc import Sequence
 STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
 STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+TRANSLATOR_NAMES = {
+    "lowerscope": "Lowerscope's rules",
+    "tvm-fx": "TVM from_fx",
+    "tvm-export": "TVM from_exported_program",
+}
 
 
 def shape_text(shape: Sequence[int | str] | None) -> str:

@@ -31,6 +31,8 @@ class ProblemsView(QWidget):
     -------
     tracer_wanted
         The user wants to trace with another tracer, ``"fx"`` or ``"export"``, instead.
+    own_translator_wanted
+        The user wants Lowerscope's rules to translate, and not an importer of TVM's.
     trust_wanted
         The user wants to open the file although it can run code.
     retry_wanted
@@ -44,6 +46,7 @@ class ProblemsView(QWidget):
     """
 
     tracer_wanted = Signal(str)
+    own_translator_wanted = Signal()
     trust_wanted = Signal()
     retry_wanted = Signal()
     question_wanted = Signal()
@@ -133,6 +136,9 @@ class ProblemsView(QWidget):
             if problem.code == f"try-{tracer}":
                 label = self.tr("Trace with torch.{0}").format(tracer)
                 remedies.append((label, partial(self.tracer_wanted.emit, tracer)))
+        if problem.code == "own-translator":
+            label = self.tr("Translate with Lowerscope's rules")
+            remedies.append((label, self.own_translator_wanted.emit))
         if problem.code == "trust":
             remedies.append((self.tr("Open anyway"), self.trust_wanted.emit))
         if problem.code == "choose-entry":

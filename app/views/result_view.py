@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.views.first_difference_line import FirstDifferenceLine
 from lowerscope.app.views.formats import (
     count_text,
     error_text,
@@ -77,6 +78,8 @@ class ResultView(QWidget):
         right.setSpacing(0)
         right.addWidget(self.sizes, 3)
         right.addWidget(self.outputs, 2)
+        self.first_difference = FirstDifferenceLine(workspace)
+        right.addWidget(self.first_difference, alignment=Qt.AlignmentFlag.AlignLeft)
         self.summary.setContentsMargins(12, 6, 12, 8)
         right.addWidget(self.summary)
         row = QHBoxLayout(self)

@@ -13,6 +13,7 @@ from lowerscope.app.views.formats import (
     milliseconds_text,
     shape_text,
 )
+from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -62,6 +63,7 @@ class ToolBar(QWidget):
             ],
         )
         self.lowering.changed.connect(self._change_lowering)
+        self.importer = ImporterField(workspace)
         self.overrides = QPushButton()
         self.overrides.setProperty("quiet", True)
         self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
@@ -78,7 +80,9 @@ class ToolBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 8)
         row.setSpacing(12)
-        for choice in (self.model, self.lowering, self.overrides, self.pipeline, self.target):
+        for choice in (self.model, self.importer, self.lowering, self.overrides):
+            row.addWidget(choice)
+        for choice in (self.pipeline, self.target):
             row.addWidget(choice)
         row.addStretch(1)
         for outcome in (self.verdict, self.times, self.run):
@@ -121,7 +125,10 @@ class ToolBar(QWidget):
             hint = STRATEGY_HINTS[strategy]
             if not has_torch:
                 hint = self.tr("This source is a Relax module already.")
-            self.lowering.set_segment_enabled(strategy, has_torch, hint)
+            elif strategy == "library" and recipe.translator != "lowerscope":
+                hint = self.tr("TVM's importers know no library functions.")
+            enabled = has_torch and (strategy != "library" or recipe.translator == "lowerscope")
+            self.lowering.set_segment_enabled(strategy, enabled, hint)
         self.lowering.set_current(recipe.lowering)
         self._show_overrides(recipe)
         self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(pipeline_title(recipe))])

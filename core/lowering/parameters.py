@@ -105,8 +105,22 @@ def with_parameters_as_inputs(lowered: LoweredModel, graph_module: fx.GraphModul
     return replace(lowered, module=module, arguments=arguments)
 
 
-def _replaced(module: tvm.IRModule, main: Any, variables: Mapping[Any, Any]) -> Any:
-    mutator = _Replacing(module, variables)
+def with_constants(module: tvm.IRModule, constants: Mapping[Any, Any]) -> tvm.IRModule:
+    """Return `module` with constants in place of the free variables of ``main`` that they are."""
+    if not constants:
+        return module
+    made = tvm.IRModule(module.functions, attrs=module.attrs)
+    made["main"] = _replaced(module, module["main"], {}, constants)
+    return made
+
+
+def _replaced(
+    module: tvm.IRModule,
+    main: Any,
+    variables: Mapping[Any, Any],
+    constants: Mapping[Any, Any] | None = None,
+) -> Any:
+    mutator = _Replacing(module, variables, constants or {})
     body = mutator.visit_expr(main.body)
     params = [*main.params, *variables.values()]
     return relax.Function(params, body, main.ret_ty, main.is_pure, main.attrs)
@@ -114,11 +128,17 @@ def _replaced(module: tvm.IRModule, main: Any, variables: Mapping[Any, Any]) -> 
 
 @relax.expr_functor.mutator
 class _Replacing(relax.PyExprMutator):  # type: ignore[misc]
-    """Puts variables in place of constants; bindings keep their variables."""
+    """Puts variables in place of constants, or the reverse; bindings keep their variables."""
 
-    def __init__(self, module: tvm.IRModule, variables: Mapping[Any, Any]) -> None:
+    def __init__(
+        self, module: tvm.IRModule, variables: Mapping[Any, Any], constants: Mapping[Any, Any]
+    ) -> None:
         super().__init__(module)
         self._variables = variables
+        self._constants = constants
 
     def visit_generic_const_(self, op: Any) -> Any:
         return self._variables.get(op, op)
+
+    def visit_var_(self, op: Any) -> Any:
+        return self._constants.get(op, op)

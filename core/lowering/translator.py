@@ -94,6 +94,24 @@ def lower(
         return _Translation(traced, strategy, overrides, rules, ranges or {}).run(inputs)
 
 
+def input_variable(
+    dimensions: Dimensions, name: str, shape: tuple[int | str, ...], dtype: str
+) -> Value:
+    """Return the argument of ``main`` that an input is.
+
+    Raises
+    ------
+    LowerscopeError
+        If TVM does not have its dtype.
+    """
+    if not is_dtype(dtype):
+        raise LowerscopeError(
+            f"input {name} is {dtype}, which TVM does not have",
+            todo="give it another dtype, for example --input NAME=1,784:float32",
+        )
+    return relax.Var(name, relax.TensorType(dimensions.shape(shape), dtype))
+
+
 class _Translation:
     """One run of the translator: the node map, and what has been bound so far."""
 
@@ -133,7 +151,7 @@ class _Translation:
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
         builder = self._builder
-        variables = [self._input_variable(*spec) for spec in inputs]
+        variables = [input_variable(self._dimensions, *spec) for spec in inputs]
         nodes: dict[str, NodeLowering] = {}
         bindings: list[Any] = []
         output: Value = None
@@ -165,14 +183,6 @@ class _Translation:
         random = self._random_outputs()
         made, te_calls = builder.constants.made, builder.te_calls_of(bindings)
         return LoweredModel(module, nodes, notes, library, random, made, te_calls=te_calls)
-
-    def _input_variable(self, name: str, shape: tuple[int | str, ...], dtype: str) -> Value:
-        if not is_dtype(dtype):
-            raise LowerscopeError(
-                f"input {name} is {dtype}, which TVM does not have",
-                todo="give it another dtype, for example --input NAME=1,784:float32",
-            )
-        return relax.Var(name, relax.TensorType(self._dimensions.shape(shape), dtype))
 
     def _start(self, node: fx.Node) -> None:
         called = node.op.startswith("call")

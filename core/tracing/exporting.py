@@ -150,6 +150,12 @@ def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
         return _module_of(program.run_decompositions({}))
 
 
+def decomposed_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
+    """Return the graph of `program` in operators of core ATen, none of them in-place."""
+    with torch.no_grad():
+        return _module_of(program.run_decompositions())
+
+
 def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
     graph_module = program.module(check_guards=False)
     assert isinstance(graph_module, fx.GraphModule)

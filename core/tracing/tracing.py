@@ -69,6 +69,8 @@ def trace(
     exported: torch.export.ExportedProgram | None = None,
     calling: Calling | None = None,
     named: NamedInputs | None = None,
+    *,
+    decomposed: bool = False,
 ) -> TracedModel:
     """Trace `model` on example `inputs`.
 
@@ -88,6 +90,9 @@ def trace(
     named
         The dimensions that take any size of a range, beyond the one of `inputs`; the values of
         nodes are then said with their names. ``None`` for none.
+    decomposed
+        Whether the export tracer breaks operators up into those of core ATen, as TVM's own
+        importer of exported programs does.
 
     Raises
     ------
@@ -104,7 +109,7 @@ def trace(
             return _trace_fx(model, inputs, calling, named, own)
         if tracer == "auto" and exported is None:
             return _trace_by_either(model, inputs, calling, named, own)
-        return _trace_export(model, inputs, calling, exported, named)
+        return _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
 
 
 def _trace_by_either(
@@ -164,6 +169,8 @@ def _trace_export(
     calling: Calling,
     exported: torch.export.ExportedProgram | None,
     named: NamedInputs | None,
+    *,
+    decomposed: bool = False,
 ) -> TracedModel:
     # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
     with unchanged(model):
@@ -176,6 +183,8 @@ def _trace_export(
     if named is not None:
         placeholders = exporting.whole_graph(program)
         exporting.check_ranges(program, exporting.names_of_symbols(placeholders, named), named)
+    if decomposed:
+        return _described(exporting.decomposed_graph(program), inputs, named)
     try:
         return _described(exporting.whole_graph(program), inputs, named)
     except LowerscopeError as error:

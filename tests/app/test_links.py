@@ -29,6 +29,7 @@ RECIPES = (
         ),
         dimensions=(Dimension(name="batch", low=2, high=64, sizes=(2, 7)),),
         tracer="export",
+        translator="tvm-export",
         lowering="te",
         overrides=(Override(pattern="layer1.*", strategy="library"),),
         steps=(

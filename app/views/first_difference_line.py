@@ -1,0 +1,47 @@
+"""The line below the outputs that names the first node whose value differs from torch's."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from lowerscope.app.views.formats import error_text
+from lowerscope.app.workspace import Workspace
+
+
+class FirstDifferenceLine(QPushButton):
+    """A button that is there while a run has shown such a node; it selects the node."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._node = ""
+        self.setProperty("quiet", True)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setToolTip(self.tr("Select the node in all panes (F9)"))
+        self.clicked.connect(self._select)
+        workspace.run_changed.connect(self._show_run)
+        self._show_run()
+
+    def _show_run(self) -> None:
+        record, snapshot = self._workspace.run_record, self._workspace.snapshot
+        self._node = "" if record is None else record.first_difference
+        self.setVisible(bool(self._node))
+        if record is None or not self._node:
+            return
+        run = next(each for each in record.nodes if each.id == self._node)
+        nodes = () if snapshot is None else snapshot.fx
+        rule = next((each.rule for each in nodes if each.id == self._node), "")
+        parts = [
+            self.tr("✕ First difference: {0}").format(self._node.removeprefix("fx:")),
+            rule,
+            self.tr("{0} absolute").format(error_text(run.max_abs_error)),
+            run.reason,
+        ]
+        text = "   ·   ".join(part for part in parts if part)
+        self.setText(text.replace("&", "&&"))
+        self.setAccessibleName(text)
+
+    def _select(self) -> None:
+        if self._node:
+            self._workspace.select((self._node,))

@@ -1,0 +1,79 @@
+"""TVM's importers as the translator, in the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_problem, wait_for_records
+
+NORMED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.linear = nn.Linear(4 * 6 * 6, 3)
+        with torch.no_grad():
+            self.norm.running_mean.uniform_(-1, 1)
+            self.norm.running_var.uniform_(0.5, 2)
+        self.eval()
+
+    def forward(self, x):
+        return self.linear(torch.relu(self.norm(self.conv(x))).flatten(1))
+
+
+def example_inputs():
+    return (torch.randn(2, 1, 8, 8),)
+"""
+
+
+def test_an_importer_is_chosen_and_its_batch_norm_found(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(NORMED)
+    window = open_window(str(path))
+    workspace, bar = window.workspace, window.tool_bar
+    line = window.panes.result.first_difference
+    assert window.commands.action("lowerscope").isChecked()
+    assert bar.importer.isHidden()
+    run_and_wait(qtbot, window)
+    assert bar.verdict.role() == "right"
+    assert line.isHidden()
+    assert not window.commands.action("first-difference").isEnabled()
+
+    window.commands.action("tvm-fx").trigger()
+    wait_for_records(qtbot, window)
+    assert not bar.importer.isHidden()
+    assert "TVM from_fx" in bar.importer.accessibleName()
+    assert "from_fx torch.nn.BatchNorm2d" in next(
+        node.rule for node in workspace.snapshot.fx if node.name == "norm"
+    )
+    run_and_wait(qtbot, window)
+    assert bar.verdict.role() == "wrong"
+    assert "First difference: norm" in line.text()
+    assert "from_fx torch.nn.BatchNorm2d" in line.text()
+    window.commands.action("first-difference").trigger()
+    assert workspace.selection.of_kind("fx") == ("fx:norm",)
+    assert len(workspace.selection.of_kind("relax")) == 2
+    workspace.select(())
+    qtbot.mouseClick(line, Qt.MouseButton.LeftButton)
+    assert workspace.selection.of_kind("fx") == ("fx:norm",)
+
+    # A library function is nothing that an importer makes; the rules do.
+    window.commands.action("library").trigger()
+    assert "from_fx knows no library functions" in wait_for_problem(qtbot, window)
+    window.panes.outcome.set_current("problems")
+    buttons = window.panes.problems.findChildren(QPushButton)
+    next(each for each in buttons if each.text().startswith("Translate with")).click()
+    wait_for_records(qtbot, window)
+    assert (workspace.recipe.translator, workspace.recipe.lowering) == ("lowerscope", "library")
+    assert bar.importer.isHidden()
