@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from lowerscope.app.views.formats import error_text
 from lowerscope.app.workspace import Workspace
@@ -18,7 +18,10 @@ class FirstDifferenceLine(QPushButton):
         self._node = ""
         self.setProperty("quiet", True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setToolTip(self.tr("Select the node in all panes (F9)"))
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        # Where there is no room, the end is cut off, and not the name.
+        self.setStyleSheet("text-align: left")
+        self.setMinimumWidth(120)
         self.clicked.connect(self._select)
         workspace.run_changed.connect(self._show_run)
         self._show_run()
@@ -32,15 +35,17 @@ class FirstDifferenceLine(QPushButton):
         run = next(each for each in record.nodes if each.id == self._node)
         nodes = () if snapshot is None else snapshot.fx
         rule = next((each.rule for each in nodes if each.id == self._node), "")
+        far = self.tr("{0} absolute").format(error_text(run.max_abs_error))
         parts = [
             self.tr("✕ First difference: {0}").format(self._node.removeprefix("fx:")),
             rule,
-            self.tr("{0} absolute").format(error_text(run.max_abs_error)),
-            run.reason,
+            far,
         ]
-        text = "   ·   ".join(part for part in parts if part)
+        text = "  ·  ".join(part for part in parts if part)
         self.setText(text.replace("&", "&&"))
         self.setAccessibleName(text)
+        select = self.tr("Select the node in all panes (F9)")
+        self.setToolTip("\n".join(each for each in (*parts, run.reason, select) if each))
 
     def _select(self) -> None:
         if self._node:

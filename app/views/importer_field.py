@@ -16,7 +16,7 @@ class ImporterField(Field):
     """A field that is there while an importer of TVM's is chosen as the translator."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
-        super().__init__("", parent)
+        super().__init__(self.tr("Importer"), parent)
         self._workspace = workspace
         menu = QMenu(self)
         self._choices = QActionGroup(menu)
@@ -37,9 +37,8 @@ class ImporterField(Field):
         self.setVisible(recipe is not None and recipe.translator != "lowerscope")
         if recipe is None:
             return
-        self.set_parts(
-            [Part(self.tr("Importer"), "quiet"), Part(TRANSLATOR_NAMES[recipe.translator])]
-        )
+        maker, _, name = TRANSLATOR_NAMES[recipe.translator].partition(" ")
+        self.set_parts([Part(maker, "quiet"), Part(name)])
         for action in self._choices.actions():
             action.setChecked(action.data() == recipe.translator)
 

@@ -79,7 +79,7 @@ class ResultView(QWidget):
         right.addWidget(self.sizes, 3)
         right.addWidget(self.outputs, 2)
         self.first_difference = FirstDifferenceLine(workspace)
-        right.addWidget(self.first_difference, alignment=Qt.AlignmentFlag.AlignLeft)
+        right.addWidget(self.first_difference)
         self.summary.setContentsMargins(12, 6, 12, 8)
         right.addWidget(self.summary)
         row = QHBoxLayout(self)
