@@ -46,6 +46,16 @@ class Command:
     key_there: str = ""
 
 
+def keys_of(command: Command) -> str:
+    """Return the keys of a command as they are said."""
+    native = QKeySequence.SequenceFormat.NativeText
+    return ", ".join(
+        each
+        for each in (QKeySequence(command.shortcut).toString(native), command.key_there)
+        if each
+    )
+
+
 class Commands(QObject):
     """The registry: each command with its action, in the order of the menus."""
 
@@ -58,7 +68,7 @@ class Commands(QObject):
     def add(self, command: Command) -> QAction:
         """Register a command and return its action."""
         assert command.key not in self._commands, command.key
-        said = f"\t{command.key_there}" if command.key_there else ""
+        said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.text + said, self)
         action.setObjectName(command.key)
         if command.shortcut:

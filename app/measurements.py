@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.requests import REPLACED_MS, UNSEEN_MS
 from lowerscope.app.schedule_order import Primitives
+from lowerscope.app.scheduled import Scheduled, done
 from lowerscope.core.engine.schedule_params import (
     CheckParams,
     MeasureParams,
@@ -19,8 +20,7 @@ from lowerscope.core.engine.schedule_params import (
 )
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, without_schedules
-from lowerscope.core.schedule_records import Checked, Measured, Peaks, Work
-from lowerscope.core.schedules import Schedule
+from lowerscope.core.schedule_records import Checked, Measured, Peaks, Verdict, Work
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
@@ -36,37 +36,6 @@ MEASURE_MS = 60_000
 
 KEPT = 512
 """So many functions after some steps are remembered."""
-
-
-@dataclass(frozen=True)
-class Scheduled:
-    """A function after some primitives: what its numbers are of.
-
-    ``recipe`` has no schedules.
-    """
-
-    recipe: Recipe
-    function: str
-    structure: str
-    primitives: Primitives = ()
-
-    @property
-    def with_schedule(self) -> Recipe:
-        """The recipe that has these primitives as the schedule of the function."""
-        schedule = Schedule(
-            function=self.function, structure=self.structure, primitives=self.primitives
-        )
-        return msgspec.structs.replace(self.recipe, schedules=(schedule,))
-
-    def after(self, primitives: Primitives) -> Scheduled:
-        """Return the same function after other primitives; those that are off do nothing."""
-        applied = tuple(each for each in primitives if each.on)
-        return Scheduled(self.recipe, self.function, self.structure, applied)
-
-    @property
-    def unscheduled(self) -> Scheduled:
-        """The function before all of them."""
-        return self.after(())
 
 
 Kind = Literal["check", "measure", "peaks"]
@@ -160,6 +129,18 @@ class Measurements(QObject):
         """Return whether a function computes the same, if that was checked."""
         return self._checked.get(of) if of.primitives else Checked(verdict="same")
 
+    def verdicts(self) -> dict[str, Verdict]:
+        """Return what is known of the function after each step that was applied, by their ids."""
+        here, scheduling = self._here, self._workspace.scheduling
+        if here is None or scheduling.record is None:
+            return {}
+        applied = done(scheduling.record, scheduling.primitives)
+        found = {
+            step.id: self._checked.get(here.after(applied[:count]))
+            for count, step in enumerate(applied, start=1)
+        }
+        return {step: checked.verdict for step, checked in found.items() if checked is not None}
+
     def problem(self, kind: Kind, of: Scheduled) -> Problem | None:
         """Return why something could not be measured or checked."""
         return self._problems.get(_Job(kind, of))
@@ -250,9 +231,7 @@ class Measurements(QObject):
             return None
         recipe, function, index = shown
         base = Scheduled(without_schedules(recipe), function, record.structure)
-        # A step that was not applied has no numbers of its own.
-        done = {each.id for each in record.steps if each.status == "done"}
-        return base.after(tuple(each for each in scheduling.primitives[:index] if each.id in done))
+        return base.after(done(record, scheduling.primitives[:index]))
 
     def _next(self) -> list[_Job]:
         """Return what is to be done, in order."""

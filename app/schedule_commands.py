@@ -50,7 +50,9 @@ class ScheduleCommands(QObject):
         rename = partial(self._ask_name, tr("Rename the variant"), self._variants.rename)
         return (
             Command("workbench", menu, tr("&Workbench"), self.show, "Ctrl+Shift+S"),
-            Command("schedule-moves", menu, tr("&Moves…"), self.open_moves, "Ctrl+."),
+            Command(
+                "schedule-moves", menu, tr("&Moves…"), self.open_moves, "Ctrl+.", key_there="S"
+            ),
             Command(
                 "edit-primitive",
                 menu,

@@ -169,7 +169,7 @@ class Trying(QObject):
         else:
             index = scheduling.index_after
             after = order.placed(before, scheduling.place, primitive)
-        return scheduling.recipe_with(after), scheduling.function, index
+        return scheduling.editing.recipe_with(after), scheduling.function, index
 
     def _ask(self) -> None:
         preview = self.preview
@@ -221,7 +221,7 @@ class Trying(QObject):
         """Apply a move that leaves nothing to choose; otherwise show its form."""
         primitive = move.primitive
         if move.legal and not self.asks(move) and _plain(primitive) not in self._deadly:
-            self._scheduling.apply(primitive)
+            self._scheduling.editing.apply(primitive)
         else:
             self.open(move)
 
@@ -277,9 +277,9 @@ class Trying(QObject):
         self.cancel_draft()
         primitive = msgspec.structs.replace(draft.primitive, forced=forced)
         if draft.edits:
-            self._scheduling.replace(primitive)
+            self._scheduling.editing.replace(primitive)
         else:
-            self._scheduling.apply(primitive)
+            self._scheduling.editing.apply(primitive)
 
     def _set_draft(self, draft: Draft | None) -> None:
         self.draft = draft

@@ -1,14 +1,14 @@
-"""The function that is scheduled: its record, and the history that can be changed."""
+"""The function that is scheduled: its record after the steps that are looked at."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app import schedule_order as order
 from lowerscope.app.requests import Requests
+from lowerscope.app.schedule_editing import Editing
 from lowerscope.app.schedule_moves import Moves
 from lowerscope.app.schedule_order import Place, params_of
 from lowerscope.app.schedule_trying import Trying
@@ -16,7 +16,7 @@ from lowerscope.app.step_lines import schedule_lines
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, without_schedules
 from lowerscope.core.schedule_records import LoopNode, ScheduleRecord, ScheduleStep
-from lowerscope.core.schedules import Made, Primitive, Reference, Schedule, schedule_for
+from lowerscope.core.schedules import Made, Reference, Schedule, references_of, schedule_for
 from lowerscope.core.step_records import Moment
 
 if TYPE_CHECKING:
@@ -43,12 +43,16 @@ class Scheduling(QObject):
     ----------
     function
         Its name; empty for none.
+    index
+        After how many of its steps it is looked at; ``None`` for all.
     record
         It, after the steps that are looked at; ``None`` before it has come.
     problem
         Why it does not come.
     busy
         Whether it takes long.
+    editing
+        Changes the history.
     moves
         What could come next.
     trying
@@ -67,12 +71,12 @@ class Scheduling(QObject):
         self._known: dict[Place, ScheduleRecord] = {}
         self._asked: Place | None = None
         self.shown: Place | None = None
-        self._index: int | None = None
-        self._edited = ""
+        self.index: int | None = None
         self.function = ""
         self.record: ScheduleRecord | None = None
         self.problem: Problem | None = None
         self.busy = False
+        self.editing = Editing(workspace, self)
         self.moves = Moves(workspace, self)
         self.trying = Trying(workspace, self)
         self._slow = QTimer(self)
@@ -102,7 +106,7 @@ class Scheduling(QObject):
     @property
     def is_settled(self) -> bool:
         """Whether what is shown is what is wanted, with the moves that there are."""
-        wanted = (self.recipe, self.function, self._index)
+        wanted = (self.recipe, self.function, self.index)
         return self.shown == wanted and self._asked is None and not self.moves.are_coming
 
     @property
@@ -130,12 +134,12 @@ class Scheduling(QObject):
     def place(self) -> int:
         """Where the next primitive goes, from 0: behind the step that is looked at."""
         count = len(self.primitives)
-        return count if self._index is None else min(self._index, count)
+        return count if self.index is None else min(self.index, count)
 
     @property
     def index_after(self) -> int | None:
         """After how many steps is looked at, once one more is applied there."""
-        at_end = self._index is None or self._index >= len(self.primitives)
+        at_end = self.index is None or self.index >= len(self.primitives)
         return None if at_end else self.place + 1
 
     def index_at(self, place: int) -> int | None:
@@ -150,9 +154,9 @@ class Scheduling(QObject):
     @property
     def step(self) -> ScheduleStep | None:
         """The step that is looked at; ``None`` before the first, and where all are looked at."""
-        if self.record is None or not self._index:
+        if self.record is None or not self.index:
             return None
-        return self.record.steps[self._index - 1] if self._index <= len(self.record.steps) else None
+        return self.record.steps[self.index - 1] if self.index <= len(self.record.steps) else None
 
     @property
     def chosen(self) -> tuple[LoopNode, ...]:
@@ -163,7 +167,13 @@ class Scheduling(QObject):
         return tuple(nodes[each] for each in self._workspace.selection.chosen if each in nodes)
 
     def name_of(self, reference: Reference) -> str:
-        """Return what a loop or block is called in the tree, or how a step names it."""
+        """Return what a loop or block is called in the tree, or how a step names it.
+
+        What the step that is edited works on has the name that it had there.
+        """
+        edited = self._edited_names()
+        if edited.get(reference):
+            return edited[reference]
         nodes = () if self.record is None else self.record.tree
         known = next((each.name for each in nodes if each.reference == reference), "")
         if known:
@@ -173,6 +183,17 @@ class Scheduling(QObject):
         if reference.loop is None:
             return reference.block
         return self.tr("loop {0} around {1}").format(reference.loop, reference.block)
+
+    def _edited_names(self) -> dict[Reference, str]:
+        """Return the names of what the step that is edited works on."""
+        draft = self.trying.draft
+        if draft is None or not draft.edits or self.record is None:
+            return {}
+        step = next((each for each in self.record.steps if each.id == draft.primitive.id), None)
+        primitive = next((each for each in self.primitives if each.id == draft.primitive.id), None)
+        if step is None or primitive is None:
+            return {}
+        return dict(zip(references_of(primitive), step.names, strict=False))
 
     # Which function
 
@@ -186,8 +207,8 @@ class Scheduling(QObject):
     def _forget(self) -> None:
         self._drop()
         self._asked = self.shown = None
-        self._index = None
-        self._edited = ""
+        self.index = None
+        self.editing.edited = ""
         self.record, self.problem = None, None
         self.trying.cancel_draft()
         self.moves.forget()
@@ -203,8 +224,8 @@ class Scheduling(QObject):
 
     def _follow_step(self) -> None:
         index = self._stepping.schedule_index
-        if self.active and index != self._index:
-            self._index = index
+        if self.active and index != self.index:
+            self.index = index
             self.trying.cancel_draft()
             self._follow()
 
@@ -215,9 +236,9 @@ class Scheduling(QObject):
             self.trying.cancel_draft()
             self.trying.clear()
             return
-        if self._index is not None and self._index > len(self.primitives):
-            self._index = None
-        wanted = (recipe, self.function, self._index)
+        if self.index is not None and self.index > len(self.primitives):
+            self.index = None
+        wanted = (recipe, self.function, self.index)
         if wanted == (self._asked or self.shown):
             return
         if self.shown is not None and recipe != self.shown[0]:
@@ -262,62 +283,31 @@ class Scheduling(QObject):
         self._end_slow()
         self._look_at_failed(record)
         self._stepping.take_schedule(self.function, schedule_lines(self.function, record.steps))
-        if self._index is None:
+        if self.index is None:
             self._stepping.leave()
         else:
-            self._stepping.go(Moment(clock="schedule", index=self._index, function=self.function))
+            self._stepping.go(Moment(clock="schedule", index=self.index, function=self.function))
         if self.trying.draft is None:
             self.trying.clear()
         self.changed.emit()
-        self._choose_made(record)
+        self.editing.choose_made(record)
         self.moves.follow()
 
     def _look_at_failed(self, record: ScheduleRecord) -> None:
         """Look at the step that was applied or changed, if it failed."""
         for number, step in enumerate(record.steps, start=1):
-            if step.id == self._edited and step.status == "failed":
-                self._index = number
-
-    def _choose_made(self, record: ScheduleRecord) -> None:
-        """Select what the step has made in place of what is gone."""
-        edited, self._edited = self._edited, ""
-        chosen = self._workspace.selection.chosen
-        inside = f"tir:{self.function}/"
-        ids = {each.id for each in record.tree}
-        if any(each in ids for each in chosen) or not any(
-            each.startswith(inside) for each in chosen
-        ):
-            return
-        made = [each.id for each in record.tree if _is_of(each.reference, edited)]
-        self._workspace.select((made[-1] if made else f"tir:{self.function}",))
+            if step.id == self.editing.edited and step.status == "failed":
+                self.index = number
 
     def _take_problem(self, problem: Problem) -> None:
         self._request = None
         place, self._asked = self._asked, None
         self._end_slow()
         if problem.code == "crashed" and place is not None:
-            self._leave_deadly_out()
+            self.editing.leave_deadly_out()
         self.shown = place
         self.problem = problem
         self.changed.emit()
-
-    def _leave_deadly_out(self) -> None:
-        """Switch the step off that the engine seems to have died of: it is kept as a draft."""
-        tried = self.primitives[: self._index]
-        deadly = next((each for each in tried if each.id == self._edited), None)
-        if deadly is None:
-            deadly = next((each for each in reversed(tried) if each.on), None)
-        if deadly is None or not deadly.on:
-            return
-        self._edited = ""
-        self._workspace.announced.emit(
-            self.tr(
-                "The engine died while it applied {0}. It is started anew; the step is kept,"
-                " switched off."
-            ).format(deadly.name),
-            "wrong",
-        )
-        self._write(order.switched(self.primitives, deadly.id), amend=True)
 
     def _note_slow(self) -> None:
         self.busy = True
@@ -337,48 +327,7 @@ class Scheduling(QObject):
         self.moves.cancel()
         self.trying.cancel()
 
-    # The history
-
-    def apply(self, primitive: Primitive) -> None:
-        """Add a primitive behind the step that is looked at."""
-        primitive = msgspec.structs.replace(primitive, id=order.new_id(self.primitives))
-        after = order.placed(self.primitives, self.place, primitive)
-        self._index = self.index_after
-        self._edited = primitive.id
-        self._write(after)
-
-    def replace(self, primitive: Primitive) -> None:
-        """Have a step with other arguments."""
-        self._edited = primitive.id
-        self._index = self.index_at(order.place_of(self.primitives, primitive.id))
-        self._write(order.replaced(self.primitives, primitive))
-
-    def switch(self, step: str) -> None:
-        """Switch a step off, or on."""
-        self._edited = step
-        self._write(order.switched(self.primitives, step))
-
-    def force(self, step: str) -> None:
-        """Apply a step although it can make the function compute something else."""
-        place = order.place_of(self.primitives, step)
-        if place >= 0:
-            forced = msgspec.structs.replace(self.primitives[place], forced=True)
-            self._edited = step
-            self._write(order.replaced(self.primitives, forced))
-
-    def remove(self, step: str) -> None:
-        """Take a step out; the rest is applied again."""
-        place = order.place_of(self.primitives, step)
-        if place >= 0:
-            if self._index is not None and self._index > place:
-                self._index -= 1
-            self._write(order.without(self.primitives, step))
-
-    def move(self, place: int, to: int) -> None:
-        """Apply the step at `place` at `to`, both from 0."""
-        if 0 <= place < len(self.primitives) and 0 <= to < len(self.primitives) and place != to:
-            self._edited = self.primitives[place].id
-            self._write(order.moved(self.primitives, place, to))
+    # Where in the history
 
     def go(self, index: int) -> None:
         """Look at the function after so many steps."""
@@ -388,33 +337,6 @@ class Scheduling(QObject):
         """Look at the function after all steps."""
         self._stepping.leave()
 
-    def recipe_with(self, primitives: order.Primitives) -> Recipe:
-        """Return the recipe with these steps for the function."""
-        recipe = self.recipe
-        assert recipe is not None
-        schedule = schedule_for(recipe.schedules, self.function, self.structure)
-        if schedule is not None:
-            after = msgspec.structs.replace(schedule, primitives=primitives)
-            return order.with_schedule(recipe, schedule, after)
-        names = [each.variant for each in order.variants(recipe, self.function, self.structure)]
-        name = order.free_name(names, "variant") if "" in names else ""
-        after = Schedule(
-            function=self.function,
-            structure=self.structure,
-            variant=name,
-            primitives=primitives,
-        )
-        return order.with_schedule(recipe, None, after)
-
-    def _write(self, primitives: order.Primitives, *, amend: bool = False) -> None:
-        if self.recipe is None or self.record is None:
-            return
-        after = self.recipe_with(primitives)
-        if amend:
-            self._workspace.amend(after)
-        else:
-            self._workspace.change(after)
-
-
-def _is_of(reference: Reference, step: str) -> bool:
-    return isinstance(reference, Made) and reference.step == step
+    def stop_at(self, index: int | None) -> None:
+        """Look at the function after so many steps of the recipe that comes next."""
+        self.index = index

@@ -128,6 +128,9 @@ class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
         ``"done"``; ``"failed"``, with the ``error``: the others stand; ``"off"``.
     comment
         Why it is there, where a rule made it.
+    names
+        What the loops and blocks that it names were called when it was reached, in the order of
+        `references_of`; empty for those that were not there.
     """
 
     id: str
@@ -137,6 +140,7 @@ class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
     error: StepError | None = None
     milliseconds: float = 0.0
     comment: str = ""
+    names: tuple[str, ...] = ()
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,6 +340,10 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     torch_does_more: bool = False
 
 
+Verdict = Literal["same", "differs", "unknown"]
+"""Of a check."""
+
+
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a function still computes what it did before it was scheduled.
 
@@ -352,7 +360,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         Whether what took too long is still running: nothing stops it but the end of the process.
     """
 
-    verdict: Literal["same", "differs", "unknown"]
+    verdict: Verdict
     reason: str = ""
     max_abs_error: float | None = None
     tolerance: float | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.measurements import Measurements, Scheduled
+from lowerscope.app.measurements import Measurements
+from lowerscope.app.scheduled import Scheduled
 from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.core.schedule_records import Checked, Measured
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.measurements import Scheduled
+from lowerscope.app.scheduled import Scheduled
 from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.number_rows import measured_rows, work_rows
 from lowerscope.app.views.number_words import faster_text, verdict_of

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QDialog, QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout
+
+from lowerscope.app.actions import keys_of
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
@@ -39,9 +41,7 @@ class Palette(QDialog):
         self.list.setRootIsDecorated(False)
         for command, action in window.commands:
             words = (_plain(action.text()), _plain(command.menu))
-            shortcut = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            shortcut = shortcut or command.key_there
-            item = QTreeWidgetItem(self.list, [*words, shortcut])
+            item = QTreeWidgetItem(self.list, [*words, keys_of(command)])
             item.setData(0, ACTION, action)
             item.setDisabled(not action.isEnabled())
         for column in range(3):

@@ -11,7 +11,7 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.workspace import Workspace
 
-_WIDTHS = {0: 50, 2: 74}
+_WIDTHS = {0: 50, 2: 74, 3: 50}
 
 
 class ScheduleHistory(QWidget):
@@ -21,9 +21,12 @@ class ScheduleHistory(QWidget):
         super().__init__(parent)
         self._scheduling = workspace.scheduling
         self._stepping = workspace.stepping
-        titles = (self.tr("#"), self.tr("step"), self.tr("status"), "")
+        self._measurements = workspace.measurements
+        titles = (self.tr("#"), self.tr("step"), self.tr("status"), self.tr("same"))
         self.list = StepList(self.tr("Steps of the schedule"), titles)
-        self.list.setColumnHidden(3, True)
+        self.list.headerItem().setToolTip(
+            3, self.tr("Whether the function computes the same after the step, as far as checked")
+        )
         for column, width in _WIDTHS.items():
             self.list.header().resizeSection(column, width)
         self.list.installEventFilter(self)
@@ -66,18 +69,22 @@ class ScheduleHistory(QWidget):
         queued = Qt.ConnectionType.QueuedConnection
         self.list.currentItemChanged.connect(self._go, queued)
         self.list.activated_key.connect(self._edit, queued)
-        self.list.switched.connect(self._scheduling.switch)
-        self.list.moved.connect(self._scheduling.move, queued)
-        self.list.removed.connect(self._scheduling.remove)
+        self.list.switched.connect(self._scheduling.editing.switch)
+        self.list.moved.connect(self._scheduling.editing.move, queued)
+        self.list.removed.connect(self._scheduling.editing.remove)
         self.list.menu_wanted.connect(self._open_menu)
         self._scheduling.changed.connect(self._show)
+        self._measurements.changed.connect(self._show_verdicts)
         self._stepping.schedule_moved.connect(self._show_place)
         self._show()
 
     def _show(self) -> None:
-        record = self._scheduling.record
-        self.list.set_rows(() if record is None else history_rows(record))
+        self._show_verdicts()
         self._show_place()
+
+    def _show_verdicts(self) -> None:
+        record, verdicts = self._scheduling.record, self._measurements.verdicts()
+        self.list.set_rows(() if record is None else history_rows(record, verdicts))
 
     def _show_place(self) -> None:
         scheduling = self._scheduling
@@ -140,18 +147,18 @@ class ScheduleHistory(QWidget):
     def switch_step(self) -> None:
         """Switch the selected step off, or on."""
         if self.current():
-            self._scheduling.switch(self.current())
+            self._scheduling.editing.switch(self.current())
 
     def remove_step(self) -> None:
         """Take the selected step out."""
         if self.current():
-            self._scheduling.remove(self.current())
+            self._scheduling.editing.remove(self.current())
 
     def move_step(self, by: int) -> None:
         """Apply the selected step earlier or later."""
         row = self.list.row(self.list.current_key())
         if row is not None and row.place >= 0:
-            self._scheduling.move(row.place, row.place + by)
+            self._scheduling.editing.move(row.place, row.place + by)
 
     def insert_before(self) -> None:
         """Have what is applied next go in before the selected step."""
@@ -162,7 +169,7 @@ class ScheduleHistory(QWidget):
     def _force(self) -> None:
         step = self._scheduling.step
         if step is not None:
-            self._scheduling.force(step.id)
+            self._scheduling.editing.force(step.id)
 
     def _open_menu(self, key: str, place: QPoint) -> None:
         if key == START:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lowerscope.app.views.formats import bytes_text, milliseconds_text
 from lowerscope.app.widgets.choice_list import Choice
@@ -16,6 +16,7 @@ from lowerscope.core.schedule_records import (
     ScheduleRecord,
     ScheduleStep,
     StepError,
+    Verdict,
 )
 
 BUFFERS = "section:buffers"
@@ -105,15 +106,33 @@ def _choice(move: Move, asks: bool) -> Choice:
     return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
 
 
-def history_rows(record: ScheduleRecord) -> list[StepRow]:
-    """Return the function as it was, and the steps of its schedule."""
+SAME: dict[Verdict | None, tuple[str, str]] = {
+    None: ("", ""),
+    "same": ("✓", "checked: it computes the same after this step"),
+    "differs": ("✗", "checked: it computes something else after this step"),
+    "unknown": ("?", "the check found out nothing after this step"),
+}
+"""Mark of a step by the verdict on the function after it, and words for it."""
+
+
+def history_rows(record: ScheduleRecord, verdicts: Mapping[str, Verdict]) -> list[StepRow]:
+    """Return the function as it was, and the steps of its schedule.
+
+    Parameters
+    ----------
+    verdicts
+        Of the checks of the function after steps, by their ids.
+    """
     rows = [StepRow(START, "", "as it was", state="quiet", tooltip="Before the first step")]
-    rows += [_step_row(place, step) for place, step in enumerate(record.steps)]
+    rows += [
+        _step_row(place, step, verdicts.get(step.id)) for place, step in enumerate(record.steps)
+    ]
     return rows
 
 
-def _step_row(place: int, step: ScheduleStep) -> StepRow:
+def _step_row(place: int, step: ScheduleStep, verdict: Verdict | None) -> StepRow:
     note = error_line(step.error) if step.error is not None else step.comment
+    mark, checked = SAME[verdict]
     time = milliseconds_text(step.milliseconds) if step.status == "done" else ""
     return StepRow(
         step.id,
@@ -121,11 +140,14 @@ def _step_row(place: int, step: ScheduleStep) -> StepRow:
         step.title,
         note=note,
         changed=STATUS[step.status],
+        time=mark,
         on=step.status != "off",
         value=place + 1,
         place=place,
         state={"failed": "wrong", "off": "quiet"}.get(step.status, ""),
-        tooltip="\n".join(_some(step.title, step.code, note, f"applied in {time}" if time else "")),
+        tooltip="\n".join(
+            _some(step.title, step.code, note, f"applied in {time}" if time else "", checked)
+        ),
     )
 
 

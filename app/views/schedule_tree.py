@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.schedule_rows import tree_rows
@@ -26,6 +28,7 @@ class ScheduleTree(TreeTable):
             parent,
         )
         self._workspace = workspace
+        self.setToolTip(self.tr("S opens the moves of what is selected, Return goes to their list"))
         self.rows_selected.connect(self._select)
         workspace.scheduling.changed.connect(self._show)
         workspace.selection_changed.connect(self._show_selection)
@@ -55,3 +58,12 @@ class ScheduleTree(TreeTable):
         function = f"tir:{self._workspace.scheduling.function}"
         chosen = [key for key in keys if key.startswith(f"{function}/")]
         self._workspace.select(chosen or (function,))
+
+    # Qt's own
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
+        if plain and event.key() == Qt.Key.Key_S:
+            self.open_menu()
+        else:
+            super().keyPressEvent(event)

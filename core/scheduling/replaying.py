@@ -5,6 +5,7 @@ What a function is after each of them is kept: one primitive more costs a copy a
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -16,18 +17,19 @@ from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.records import TextRecord
 from lowerscope.core.rendering.script import tensorir_text
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
 from lowerscope.core.schedule_records import BufferNode, LoopNode, ScheduleStep
-from lowerscope.core.schedules import Primitive
+from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.references import Outputs, first_outputs, references
-from lowerscope.core.scheduling.titles import title_unresolved
+from lowerscope.core.scheduling.references import Outputs, first_outputs, references, resolve
+from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 
 KEPT = 1024
@@ -171,9 +173,10 @@ class Replays:
         began = time.perf_counter()
         outputs, absent, code = state.outputs, dict(state.absent), state.code
         sch, error = state.sch, None
+        names = _names(state, primitive)
         if not primitive.on:
             absent[primitive.id] = "is off"
-            title, call = _title(primitive), call_of(primitive)
+            title, call = _title(primitive, names), call_of(primitive)
             code = code.without(f"off: {call}")
         else:
             try:
@@ -182,7 +185,7 @@ class Replays:
             except StepFailed as failed:
                 error = failed.error
                 absent[primitive.id] = "could not be applied"
-                title, call = _title(primitive), call_of(primitive)
+                title, call = _title(primitive, names), call_of(primitive)
                 code = code.without(f"could not be applied: {call}")
         step = ScheduleStep(
             id=primitive.id,
@@ -191,6 +194,7 @@ class Replays:
             status="off" if not primitive.on else "done" if error is None else "failed",
             error=error,
             milliseconds=(time.perf_counter() - began) * 1000,
+            names=tuple(names.get(each, "") for each in references_of(primitive)),
         )
         return Replayed(
             state.name,
@@ -234,8 +238,21 @@ def _applied(
     return applied.sch, outputs, applied.title, code
 
 
-def _title(primitive: Primitive) -> str:
+def _names(state: Replayed, primitive: Primitive) -> dict[Reference, str]:
+    """Return the names of the loops and blocks that a primitive names, of those that are there."""
+    # To look one up is a step of its own to TVM.
+    sch = state.sch.copy()
+    names = {}
+    for reference in references_of(primitive):
+        with contextlib.suppress(StepFailed):
+            output = resolve(sch, reference, state.outputs, state.absent)
+            if isinstance(output, LoopRV | SBlockRV):
+                names[reference] = name_of(sch, output)
+    return names
+
+
+def _title(primitive: Primitive, names: Mapping[Reference, str]) -> str:
     try:
-        return title_unresolved(primitive)
+        return title_unresolved(primitive, names)
     except StepFailed:
         return primitive.name

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from tvm import tirx
@@ -39,20 +40,26 @@ def title_of(
     )
 
 
-def title_unresolved(primitive: Primitive) -> str:
-    """Return what a step does, where what it works on is not there."""
+def title_unresolved(primitive: Primitive, names: Mapping[Reference, str]) -> str:
+    """Return what a step does, where it was not applied.
+
+    Parameters
+    ----------
+    names
+        Of the loops and blocks that it works on, as far as they are there.
+    """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
     return entry.title.format(
-        **{field.name: _plain(arguments[field.name]) for field in entry.parameters}
+        **{field.name: _plain(arguments[field.name], names) for field in entry.parameters}
     )
 
 
-def _plain(argument: Argument) -> str:
+def _plain(argument: Argument, names: Mapping[Reference, str] = MappingProxyType({})) -> str:
     if isinstance(argument, Made | At):
-        return unresolved(argument)
+        return names.get(argument) or unresolved(argument)
     if isinstance(argument, tuple):
-        return ", ".join(_plain(each) for each in argument)
+        return ", ".join(_plain(each, names) for each in argument)
     return "…" if argument is None else str(argument)
 
 

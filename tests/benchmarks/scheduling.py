@@ -51,7 +51,7 @@ def _applied(window: MainWindow, primitive: Primitive) -> float:
     history, tree = window.panes.schedule.history, window.panes.schedule.tree
     before = tree.rows()
     start = time.perf_counter()
-    scheduling.apply(primitive)
+    scheduling.editing.apply(primitive)
     _wait(window, lambda: tree.rows() != before and len(history.list.rows()) == 2)
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000

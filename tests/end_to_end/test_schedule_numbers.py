@@ -107,7 +107,7 @@ def test_the_fastest_is_had_back_as_a_variant(bench: Bench) -> None:
         ("reorder", {"loops": order}),
         ("vectorize", {"loop": At(block="matmul", loop=2)}),
     ):
-        bench.scheduling.apply(Primitive(id="", name=name, arguments=arguments))
+        bench.scheduling.editing.apply(Primitive(id="", name=name, arguments=arguments))
         bench.settle()
     measured(bench)
     for count in (1, 0):
@@ -132,12 +132,12 @@ def test_a_step_that_changes_the_values_is_marked_and_is_never_the_best(bench: B
     assert reduction[-1][1] == "R"
     loops = [each for each in bench.record.tree if each.kind == "loop"]
     place = At(block=bench.record.tree[-1].name, loop=len(loops) - 1)
-    bench.scheduling.apply(
+    bench.scheduling.editing.apply(
         Primitive(id="", name="loop_partition", arguments={"loop": place, "factors": (8, None)})
     )
     bench.steps(1)
     assert bench.record.steps[0].status == "failed"
-    bench.scheduling.force(bench.record.steps[0].id)
+    bench.scheduling.editing.force(bench.record.steps[0].id)
     bench.wait(lambda: bench.record.steps[0].status == "done")
     measured(bench)
     assert bench.view.verdict.text().startswith("✗ differs · by ")
@@ -178,7 +178,7 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
             os.kill(workspace.worker.pid, signal.SIGSEGV)
 
     found.changed.connect(die)
-    bench.scheduling.apply(
+    bench.scheduling.editing.apply(
         Primitive(id="", name="vectorize", arguments={"loop": At(block="matmul", loop=1)})
     )
     bench.wait(lambda: bench.view.verdict.text().startswith("not known"))
