@@ -262,6 +262,18 @@ class Scheduling(QObject):
             self._follow()
         self.moves.ask_again()
 
+    def take(self, recipe: Recipe) -> None:
+        """Ask for the record anew if a recipe that was shown is derived once more."""
+        if recipe != self._workspace.recipe:
+            return
+        # The files behind it may be others, and the function with them.
+        self._known.clear()
+        self.trying.cancel_draft()
+        self.trying.clear()
+        self.moves.forget()
+        self._drop()
+        self._asked = self.shown = None
+
     def known(self, place: Place) -> ScheduleRecord | None:
         """Return the record of a place, if it is remembered."""
         return self._known.get(place)

@@ -324,6 +324,7 @@ class Workspace(QObject):
         change, self._change = self._change, None
         assert change is not None
         another_run = self.runs.take(change.recipe, snapshot)
+        self.scheduling.take(change.recipe)
         self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
         self.fetches.replace()
         if another_run:

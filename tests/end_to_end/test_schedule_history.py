@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFileDialog
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedule_files import load_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
+from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -33,6 +34,28 @@ def split(bench: Bench, loop: str, *factors: int | None) -> None:
     bench.type_factors(*factors)
     bench.press_apply()
     bench.steps(count + 1)
+
+
+def test_a_reload_shows_the_function_that_the_file_makes_by_now(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "net.py"
+    net = NET.format(name="Net") + EXAMPLES
+    write(file, net)
+    bench.begin(Recipe(source=Source(spec=str(file)), lowering="te"))
+    bench.open("dense")
+    extents = [each.extent for each in bench.record.tree if each.kind == "loop"]
+    assert extents == ["1", "3", "4"]
+    bench.select("i1")
+    bench.apply("parallel")
+    write(file, net.replace("nn.Linear(4, 3)", "nn.Linear(4, 24)"))
+    bench.window.commands.action("reload").trigger()
+    bench.wait(lambda: bench.record.tree[1].extent == "24")
+    bench.settle()
+    # The schedule was made for another structure.
+    assert bench.record.steps == ()
+    bench.select("i1")
+    assert bench.moves()["parallel"]
 
 
 def test_steps_are_undone_and_done_again_at_once(bench: Bench) -> None:
