@@ -1,7 +1,7 @@
 """Pictures of the real window: ``python -m tests.screenshots FOLDER``.
 
-The README shows two of them. Run it on a display, or under
-``xvfb-run -s "-screen 0 1600x1000x24"``.
+The README shows them; those of a schedule are taken on the walk of `tests.schedule_walk`. Run it
+on a display, or under ``xvfb-run -s "-screen 0 1600x1000x24"``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from PIL import Image
 from PySide6.QtCore import QEventLoop, QSettings, QTimer
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app import theme
 from lowerscope.app.start import make_window
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source, Strategy
+from tests import schedule_walk
 
 SIZE = (1440, 900)
 PATIENCE = 120.0
@@ -45,6 +48,8 @@ def main() -> None:
         wait(application, SETTLE)
         for shot in SHOTS:
             take(application, window, shot, folder)
+        theme.set_scheme("light")
+        take_schedule(application, window, folder)
         window.close()
 
 
@@ -62,6 +67,32 @@ def take(application: QApplication, window: MainWindow, shot: Shot, folder: Path
     workspace.select((selected,))
     wait(application, SETTLE)
     window.grab().save(str(folder / file))
+
+
+def take_schedule(application: QApplication, window: MainWindow, folder: Path) -> None:
+    """Schedule a matmul by mouse, and save pictures of that."""
+
+    def look(name: str) -> None:
+        wait(application, SETTLE)
+        picture = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+        # Few colours are needed, and a quarter of the bytes.
+        shown = Image.frombytes(
+            "RGB",
+            (picture.width(), picture.height()),
+            bytes(picture.constBits()),
+            "raw",
+            "RGB",
+            picture.bytesPerLine(),
+        )
+        file = folder / f"schedule-{name}.png"
+        shown.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+
+    bench = schedule_walk.begin(window, "native")
+    for _ in schedule_walk.walk(bench, look):
+        schedule_walk.measured(bench)
+    window.commands.action("numbers").trigger()
+    wait_until(application, lambda: window.workspace.measurements.peaks is not None)
+    look("numbers")
 
 
 def wait_until(application: QApplication, condition: Callable[[], bool]) -> None:
