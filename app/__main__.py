@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given and given[0] in COMMANDS:
         from lowerscope.core import cli
 
-        return cli.main(given)
+        return cli.leave(cli.main(given))
     from lowerscope.app.start import open_window
 
     return open_window(given)

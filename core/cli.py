@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,6 +32,7 @@ from lowerscope.core.recipe_options import (
     add_recipe_options,
     recipe_from,
 )
+from lowerscope.core.schedule_records import CHECK_THREAD
 from lowerscope.core.sources.samples import samples
 from lowerscope.core.sources.spec import check_readable, source_path, user_path
 
@@ -123,6 +126,16 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; Python would complain again at exit.
         sys.stdout = None
+    return code
+
+
+def leave(code: int) -> int:
+    """Return an exit code; end the process with it now if a check has left code running.
+
+    That would abort the process at its end, with a code of its own.
+    """
+    if any(each.name == CHECK_THREAD for each in threading.enumerate()):
+        os._exit(code)
     return code
 
 

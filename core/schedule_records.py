@@ -344,6 +344,10 @@ Verdict = Literal["same", "differs", "unknown"]
 """Of a check."""
 
 
+CHECK_THREAD = "schedule check"
+"""Name of the threads of a check; they are left running where they take too long."""
+
+
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a function still computes what it did before it was scheduled.
 

@@ -17,7 +17,7 @@ from tvm import s_tir, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.progress import Progress
-from lowerscope.core.schedule_records import Checked
+from lowerscope.core.schedule_records import CHECK_THREAD, Checked
 from lowerscope.core.scheduling.alone import Guarded, compile_alone
 from lowerscope.core.scheduling.parameters import Parameter, statements_in
 from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, static_parameters
@@ -282,7 +282,7 @@ class Limit:
             except BaseException as error:  # it is raised where it was asked for
                 done.put((None, error))
 
-        threading.Thread(target=work, name="check", daemon=True).start()
+        threading.Thread(target=work, name=CHECK_THREAD, daemon=True).start()
         try:
             value, error = done.get(timeout=max(self._until - time.monotonic(), 0.01))
         except queue.Empty:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,22 @@ def test_a_schedule_is_applied_shown_and_checked(
     record = json.loads(capsys.readouterr().out)
     assert [each["status"] for each in record["schedule"]["steps"]] == ["done"] * 3
     assert record["check"] is None
+
+
+def test_a_check_that_takes_too_long_ends_with_its_exit_code() -> None:
+    command = ["schedule", "sample:matmul", "--function", "matmul", "--check"]
+    program = f"""
+import sys
+from lowerscope.app.__main__ import main
+from lowerscope.core import cli_schedule
+cli_schedule._SECONDS = 0.2
+sys.exit(main({command!r}))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "the unscheduled function took longer than 0.2 s by itself" in ended.stdout
 
 
 def test_a_step_that_does_not_fit_is_an_error_and_the_others_are_shown(
