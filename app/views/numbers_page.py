@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -75,9 +76,9 @@ class NumbersPage(QWidget):
         self.all.clicked.connect(self.measure_all)
         self.stop.clicked.connect(self._measurements.cancel)
         self.variants.row_activated.connect(self._choose)
-        self._measurements.changed.connect(self._show)
-        self._scheduling.changed.connect(self._show)
-        workspace.run_changed.connect(self._show)
+        self._measurements.changed.connect(self._show_if_seen)
+        self._scheduling.changed.connect(self._show_if_seen)
+        workspace.run_changed.connect(self._show_if_seen)
         self._show()
 
     def _lay_out(self) -> None:
@@ -127,6 +128,11 @@ class NumbersPage(QWidget):
             self._workspace.variants.add_with(self.tr("best"), best.primitives)
 
     # What is shown
+
+    def _show_if_seen(self) -> None:
+        # Loops are what is looked at most: each step of theirs would pay for this page.
+        if self.isVisible():
+            self._show()
 
     def _show(self) -> None:
         measurements = self._measurements
@@ -286,6 +292,12 @@ class NumbersPage(QWidget):
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
         return tuple(marks)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show()
 
 
 class VerdictPill(Pill):
