@@ -27,9 +27,6 @@ T = TypeVar("T")
 _UNITS, _UNITS_A_ROOT = 8.0, 2.0
 """Units in the last place that a value may be off, and that more by the root of the terms."""
 
-_REDUCED = 2
-"""``IterVar.CommReduce``."""
-
 
 @dataclass(frozen=True)
 class Reference:
@@ -234,7 +231,7 @@ def terms_of(function: Any) -> int:
             extents = [
                 int(getattr(axis.dom.extent, "value", 1))
                 for axis in statement.iter_vars
-                if int(axis.iter_type) == _REDUCED
+                if axis.iter_type == tirx.IterVar.CommReduce
             ]
             total += math.prod(extents) if extents else 0
         for inner in statements_in(statement):

@@ -170,20 +170,11 @@ class Code:
 
 def _place_of(found: list[Place], at: At, sch: Schedule, outputs: Outputs) -> int | None:
     """Return the place of a block or a loop around it; ``None`` if it is not there."""
-    if at.first:
-        try:
-            stmt = stmt_of(sch, resolve(sch, at, outputs))
-        except StepFailed:
-            return None
-        return next((place for place, each in enumerate(found) if each.stmt.same_as(stmt)), None)
-    same = [place for place, each in enumerate(found) if each.is_block and each.name == at.block]
-    if not 0 <= at.occurrence < len(same):
+    try:
+        stmt = stmt_of(sch, resolve(sch, at, outputs))
+    except StepFailed:
         return None
-    block = same[at.occurrence]
-    if at.loop is None:
-        return block
-    loops = loops_around(found, block)
-    return loops[at.loop] if 0 <= at.loop < len(loops) else None
+    return next((place for place, each in enumerate(found) if each.stmt.same_as(stmt)), None)
 
 
 def program(function: str, code: Code) -> str:

@@ -30,9 +30,6 @@ _CODE_OUTSIDE = frozenset(
 )
 """Calls of what is not in the function: nobody knows how much these do."""
 
-_REDUCED = 2
-"""``IterVar.CommReduce``."""
-
 
 class _Unknown(Exception):
     """The number of operations depends on what is known at run time alone."""
@@ -76,7 +73,7 @@ def _in_realize(realize: Any) -> float:
     if block.init is not None:
         reductions = 1.0
         for axis in block.iter_vars:
-            if int(axis.iter_type) == _REDUCED:
+            if axis.iter_type == tirx.IterVar.CommReduce:
                 reductions *= _constant(axis.dom.extent)
         start = _in_statement(block.init)
         total += start / reductions if start else 0.0
