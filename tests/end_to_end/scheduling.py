@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QLabel, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QApplication,
+    QLabel,
+    QMenu,
+    QWidget,
+)
 
+from lowerscope.app.views.schedule_moves_page import ScheduleMovesPage
 from lowerscope.app.views.schedule_view import ScheduleView
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe
@@ -157,6 +166,51 @@ class Bench:
             QTest.keyClick(field, Qt.Key.Key_Delete)
             if factor is not None:
                 QTest.keyClicks(field, str(factor))
+
+    def point_at(self, view: ScheduleMovesPage, move: str) -> None:
+        """Let the mouse rest on a move."""
+        choices = view.choices
+        item = choices.item_of(move)
+        assert item is not None, (move, self.moves())
+        choices.list.scrollToItem(item)
+        QTest.mouseMove(choices.list.viewport(), choices.list.visualItemRect(item).center())
+
+    def code_line(self, part: str) -> int:
+        """Return the first line of the script with a text in it, from 0."""
+        lines = self.window.panes.tensorir.scheduled.script.code.text().split("\n")
+        return next(at for at, line in enumerate(lines) if part in line)
+
+    def line_place(self, part: str) -> QPoint:
+        """Return where that line stands in the viewport of the script."""
+        editor = self.window.panes.tensorir.scheduled.script.code.editor
+        at = self.code_line(part)
+        rect = next(rect for line, rect in editor.visible_lines(editor.rect()) if line == at)
+        return QPoint(120, round(rect.center().y()))
+
+    def click_code(self, part: str, keys: Qt.KeyboardModifier = NONE) -> None:
+        """Click the first line of the script with a text in it."""
+        editor = self.window.panes.tensorir.scheduled.script.code.editor
+        QTest.mouseClick(editor.viewport(), LEFT, keys, self.line_place(part))
+        self.settle()
+
+    def choose_in_menu(self, view: QAbstractScrollArea, place: QPoint, text: str) -> None:
+        """Open the menu of a place with the mouse, and choose an entry."""
+
+        def choose() -> None:
+            menu = QApplication.activePopupWidget()
+            assert isinstance(menu, QMenu)
+            action = next(each for each in menu.actions() if each.text() == text)
+            menu.setActiveAction(action)
+            # By keyboard: what the mouse does in menus depends on the window manager.
+            QTest.keyClick(menu, Qt.Key.Key_Return)
+
+        QTimer.singleShot(0, choose)
+        viewport = view.viewport()
+        event = QContextMenuEvent(
+            QContextMenuEvent.Reason.Mouse, place, viewport.mapToGlobal(place)
+        )
+        QApplication.sendEvent(viewport, event)
+        self.wait(lambda: QApplication.activePopupWidget() is None)
 
     def click_step(self, number: int) -> None:
         """Click a step of the history, from 1; 0 for the function as it was."""
