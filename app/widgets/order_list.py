@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QDropEvent, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
@@ -63,9 +63,16 @@ class OrderList(QListWidget):
 
     # Qt's own
 
+    def event(self, event: QEvent) -> bool:
+        # The window has these keys for something else.
+        override = event.type() == QEvent.Type.ShortcutOverride
+        if override and isinstance(event, QKeyEvent) and _is_move(event):
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        alt = event.modifiers() & Qt.KeyboardModifier.AltModifier
-        if alt and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+        if _is_move(event):
             self.move_current(-1 if event.key() == Qt.Key.Key_Up else 1)
         else:
             super().keyPressEvent(event)
@@ -75,3 +82,8 @@ class OrderList(QListWidget):
         super().dropEvent(event)
         if self.order() != before:
             self.edited.emit()
+
+
+def _is_move(event: QKeyEvent) -> bool:
+    alt = event.modifiers() & Qt.KeyboardModifier.AltModifier
+    return bool(alt) and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down)
