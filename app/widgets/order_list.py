@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QDropEvent, QKeyEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
 _ROW = 24
@@ -30,8 +30,9 @@ class OrderList(QListWidget):
         super().__init__(parent)
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
-        self.setDefaultDropAction(Qt.DropAction.MoveAction)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        # Whether a row is being dragged, and has moved since it was pressed.
+        self._dragging = self._dragged = False
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setToolTip(self.tr("Drag, or press Alt with ↑ or ↓, to change the order"))
 
@@ -77,10 +78,31 @@ class OrderList(QListWidget):
         else:
             super().keyPressEvent(event)
 
-    def dropEvent(self, event: QDropEvent) -> None:
-        before = self.order()
-        super().dropEvent(event)
-        if self.order() != before:
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        left = event.button() == Qt.MouseButton.LeftButton
+        self._dragging = left and self.itemAt(event.position().toPoint()) is not None
+        self._dragged = False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not self._dragging:
+            super().mouseMoveEvent(event)
+            return
+        # The row goes along with the mouse, so that there is always an order to see.
+        self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+        to = max(0, min(int(event.position().y()) // _ROW, self.count() - 1))
+        row = self.currentRow()
+        if to != row:
+            self.insertItem(to, self.takeItem(row))
+            self.setCurrentRow(to)
+            self._dragged = True
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        self.viewport().unsetCursor()
+        dragged, self._dragging = self._dragged, False
+        if dragged:
+            self._dragged = False
             self.edited.emit()
 
 

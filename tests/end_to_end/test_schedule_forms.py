@@ -1,4 +1,4 @@
-"""The forms of primitives, filled in by mouse and keyboard: wrong, unsafe, kept as drafts, right."""
+"""The forms of primitives by mouse and keyboard: wrong, unsafe, kept as drafts, and right."""
 
 from __future__ import annotations
 
@@ -82,9 +82,11 @@ def test_loops_and_axes_are_put_in_order(bench: Bench) -> None:
     bench.choose("reorder")
     names = bench.view.form.editors["loops"].names  # type: ignore[attr-defined]
     before = [names.item(row).text().split()[-1] for row in range(3)]
-    names.setCurrentRow(0)
-    bench.key(names, Qt.Key.Key_Down, ALT)
-    bench.key(names, Qt.Key.Key_Down, ALT)
+    places = [names.visualItemRect(names.item(row)).center() for row in range(3)]
+    QTest.mousePress(names.viewport(), LEFT, pos=places[0])
+    for place in places[1:]:
+        QTest.mouseMove(names.viewport(), place)
+    QTest.mouseRelease(names.viewport(), LEFT, pos=places[2])
     wanted = [*before[1:], before[0]]
     assert [names.item(row).text().split()[-1] for row in range(3)] == wanted
     bench.press_apply()
