@@ -59,6 +59,8 @@ class ScheduleForm(QWidget):
         self._form.setHorizontalSpacing(10)
         self._form.setVerticalSpacing(6)
         self._lay_out()
+        for button in (self.apply, self.force, self.keep):
+            button.installEventFilter(self)
         self.back.clicked.connect(self._trying.cancel_draft)
         self.apply.clicked.connect(self._apply)
         self.keep.clicked.connect(self._apply)
@@ -198,6 +200,9 @@ class ScheduleForm(QWidget):
             super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.MouseButtonDblClick and isinstance(watched, QPushButton):
+            # The second click on what the form has come up in place of.
+            return True
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             if event.key() in ENTER and self.apply.isEnabled():
                 self._apply()

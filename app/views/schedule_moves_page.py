@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
 
 from lowerscope.app.views.schedule_rows import move_choices
@@ -42,9 +43,11 @@ class ScheduleMovesPage(QWidget):
         workspace.scheduling.moves.changed.connect(self._show)
         workspace.scheduling.changed.connect(self._show)
         workspace.selection_changed.connect(self._show)
-        self._show()
 
     def _show(self) -> None:
+        if not self.isVisible():
+            # It is filled once it comes into view: an applied primitive has enough to redraw.
+            return
         scheduling = self._scheduling
         chosen = scheduling.chosen
         self.about.set_whole(" ".join(f"{each.kind} {each.name}" for each in chosen[:1]) or "")
@@ -91,6 +94,12 @@ class ScheduleMovesPage(QWidget):
     def _escape(self) -> None:
         self._scheduling.trying.show(None)
         self.done.emit()
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show()
 
 
 class ScheduleMenu(QFrame):

@@ -93,6 +93,8 @@ class ChoiceList(QWidget):
         super().__init__(parent)
         self._choices: tuple[Choice, ...] = ()
         self._pointed = ""
+        self._second = False
+        self._said = ("", "", -1)
         self.line = QLineEdit()
         self.line.setPlaceholderText(placeholder)
         self.line.setAccessibleName(placeholder)
@@ -149,6 +151,10 @@ class ChoiceList(QWidget):
 
     def set_hint(self, title: str, hint: str) -> None:
         """Say what to do first, above the few choices that there are; ``""`` for nothing."""
+        said = (title, hint, len(self._choices))
+        if said == self._said:
+            return
+        self._said = said
         self.empty.set_text(title, hint)
         self.empty.setVisible(bool(title) or not self._choices)
         few = title and self._choices
@@ -217,6 +223,13 @@ class ChoiceList(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         kind = event.type()
         if watched is self.list.viewport():
+            if kind == QEvent.Type.MouseButtonDblClick:
+                # The first click has chosen, and other choices can stand there by now.
+                self._second = True
+                return True
+            if kind == QEvent.Type.MouseButtonRelease and self._second:
+                self._second = False
+                return True
             if kind == QEvent.Type.MouseMove and isinstance(event, QMouseEvent):
                 item = self.list.itemAt(event.position().toPoint())
                 self._point("" if item is None else item.data(CHOICE).key)

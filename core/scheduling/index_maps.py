@@ -114,6 +114,8 @@ def parse(text: str) -> IndexMap:
             raise StepFailed(f"{axis!r} is not the name of an axis")
     if len(set(axes)) < len(axes):
         raise StepFailed("each axis has a name of its own")
+    if not right.strip():
+        raise StepFailed("nothing stands behind ->")
     try:
         tree = ast.parse(right.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
