@@ -75,10 +75,17 @@ def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
 
 
 class CallsOf:
-    """The calls of a Relax function, and which of them compute the bindings of the built module."""
+    """The calls of a Relax function, and which of them compute the bindings of the built module.
+
+    Attributes
+    ----------
+    before
+        The module just before calls are made of its bindings.
+    """
 
     def __init__(self, build: RecordedBuild, name: str) -> None:
         run = next(each for each in build.runs if each.name == BEFORE_CALLS)
+        self.before = run.before
         function = dict(relax_functions(run.before)).get(name)
         self._bounds = () if function is None else bound_in(name, function)
         self._matches: Matches = match_bindings(build.module, run.before)
@@ -122,6 +129,24 @@ class CallsOf:
         found = self._matches.get(binding, ())[-1:]
         bound = next((each for each in self._bounds if each.id in found), None)
         return None if bound is None else self._source(bound.binding.var, 0)
+
+    def argument_of(self, variable: Any) -> Any:
+        """Return the constant, or the argument of the function, that a variable is a name of."""
+        while hash(variable) in self._values:
+            variable = self._values[hash(variable)]
+        return variable
+
+    def arguments(self, index: int) -> tuple[Any, ...] | None:
+        """Return what a call reads; ``None`` where that is more than tensors, one by one."""
+        value = self._values[hash(self.calls[index].variable)]
+        if _operator(value) == "relax.reshape":
+            return (value.args[0],)
+        plain = _operator(value) in _WRITES and self.calls[index].event != _WITH_SIZES
+        return tuple(value.args[1].fields) if plain else None
+
+    def source_of_variable(self, variable: Any) -> tuple[int, int] | None:
+        """Return call and tensor that are the value of a variable; ``None`` where none gives it."""
+        return self._source(variable, 0)
 
     def _source(self, variable: Any, item: int) -> tuple[int, int] | None:
         index = self._giving.get(hash(variable))
@@ -182,6 +207,7 @@ class _Watch:
     """What the virtual machine tells of the calls of one run."""
 
     def __init__(self, calls: Sequence[BoundCall], took: Took | None) -> None:
+        self.functions: dict[str, Any] = {}
         self.seconds: list[float] = []
         self.failure: BaseException | None = None
         self._calls = calls
@@ -190,7 +216,7 @@ class _Watch:
         self._depth = 0
         self._start = 0.0
 
-    def tell(self, _function: Any, name: str, before: bool, returned: Any, *args: Any) -> int:
+    def tell(self, function: Any, name: str, before: bool, returned: Any, *args: Any) -> int:
         now = time.perf_counter()
         if before:
             self._depth += 1
@@ -204,6 +230,7 @@ class _Watch:
             return 0
         if place < len(self._calls) and self._calls[place].event == name:
             self.seconds.append(now - self._start)
+            self.functions[name] = function
             if self._took is not None:
                 self._take(place, returned, args)
         elif not name.startswith(BUILTIN):
@@ -221,7 +248,16 @@ class _Watch:
 def watch(
     execution: Execution, calls: Sequence[BoundCall], took: Took | None = None
 ) -> list[float]:
-    """Run once and return the time of each call, in seconds, with some microseconds of watching.
+    """Run once and return the time of each call: see `watched`."""
+    return watched(execution, calls, took)[0]
+
+
+def watched(
+    execution: Execution, calls: Sequence[BoundCall], took: Took | None = None
+) -> tuple[list[float], dict[str, Any]]:
+    """Run once and return the time of each call, and what was called, by its event.
+
+    Times are in seconds, with some microseconds of watching.
 
     Parameters
     ----------
@@ -244,7 +280,7 @@ def watch(
         raise seen.failure
     if len(seen.seconds) != len(calls):
         raise _out_of_order()
-    return seen.seconds
+    return seen.seconds, seen.functions
 
 
 def _out_of_order() -> LowerscopeError:

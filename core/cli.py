@@ -189,6 +189,12 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="compile, run, and compare with torch")
     run.add_argument("source", help=SOURCE_HELP)
     run.add_argument("--json", action="store_true", help="print the record as JSON")
+    run.add_argument(
+        "--per-node",
+        action="store_true",
+        help="a table of the FX nodes: error in the run, error alone on torch's inputs, and the "
+        "times of both sides; with --json as nodes",
+    )
     add_recipe_options(run)
 
     export = commands.add_parser(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from lowerscope.core.encoding import to_json
+from lowerscope.core.per_node import per_node
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_records import NodeReport, RunRecord
 from lowerscope.core.showing import describe_run
 
 if TYPE_CHECKING:
@@ -21,9 +25,15 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     """Return whether nothing differs, and what the command prints."""
     record = pipeline.run(recipe, Silent())
     done = record.verdict != "differ"
+    nodes = per_node(pipeline.stages(recipe), recipe, record) if options.per_node else ()
     if options.json:
-        return done, to_json(record)
+        fields = {"nodes": nodes} if options.per_node else {}
+        return done, to_json(msgspec.structs.asdict(record) | fields)
     lines = [describe_run(record)]
+    if nodes:
+        lines += _table(nodes)
+    if options.per_node and not nodes:
+        lines.append("There are no FX nodes: the source is not of torch")
     if record.first_difference:
         lines.append(_first_difference(record, pipeline.stages(recipe)))
     return done, "\n".join(lines)
@@ -40,3 +50,48 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     about = "; ".join(each for each in (node.rule, place) if each)
     far = f"largest error {found.max_abs_error:.2g} absolute"
     return f"First difference: {name} ({about}): {found.reason}, {far}"
+
+
+_HEADINGS = ("node", "how", "abs error", "alone", "TVM ms", "torch ms", "status")
+
+
+def _table(nodes: Sequence[NodeReport]) -> list[str]:
+    """Return a line for each node that computes something, figures right-aligned."""
+    rows = [
+        _HEADINGS,
+        *(_row(each) for each in nodes if each.strategy or each.torch_ms is not None),
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    return [
+        "  ".join(
+            text.rjust(width) if 2 <= column < 6 else text.ljust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _row(node: NodeReport) -> tuple[str, ...]:
+    status = f"{node.status}: {node.reason}" if node.reason else node.status
+    if node.own_status != node.status:
+        more = f": {node.own_reason}" if node.own_reason else ""
+        status += f"; alone {node.own_status}{more}"
+    if node.own_with:
+        status += f"; run with {', '.join(each.removeprefix('fx:') for each in node.own_with)}"
+    return (
+        node.fx.removeprefix("fx:"),
+        node.strategy,
+        _error(node.max_abs_error),
+        _error(node.own_abs_error),
+        _ms(node.tvm_ms),
+        _ms(node.torch_ms),
+        status,
+    )
+
+
+def _error(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1e}"
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

@@ -59,9 +59,9 @@ def node_runs(
         return NodeRuns()
     progress.report("Comparing node by node")
     calls = CallsOf(stages.recorded, "main")
-    owners = _Owners(stages, lowered, calls)
+    owners = Owners(stages, lowered, calls)
     execution = Execution(stages.built.executable, "main", stages.arguments(inputs))
-    comparison = _Comparison(stages, lowered, traced, recipe, inputs, owners)
+    comparison = Comparison(stages, lowered, traced, recipe, inputs, owners)
     times: list[list[float]] = []
     try:
         times.append(watch(execution, calls.calls, comparison.take))
@@ -84,7 +84,7 @@ def node_runs(
     )
 
 
-class _Owners:
+class Owners:
     """Which calls compute which FX nodes and bindings, and which call gives which value."""
 
     def __init__(self, stages: Stages, lowered: LoweredModel, calls: CallsOf) -> None:
@@ -203,7 +203,7 @@ def _readers(
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """A tensor of a node's value that is compared: ``path`` leads to it in torch's value."""
 
     node: str
@@ -211,7 +211,7 @@ class _Part:
     type: Any
 
 
-class _Comparison:
+class Comparison:
     """Compares values as soon as they are computed, and keeps the differences alone."""
 
     def __init__(
@@ -221,20 +221,20 @@ class _Comparison:
         traced: TracedModel,
         recipe: Recipe,
         inputs: Sequence[torch.Tensor],
-        owners: _Owners,
+        owners: Owners,
     ) -> None:
         self.found: dict[str, list[Difference]] = {}
         self.reasons: dict[str, str] = {}
         self._tolerances: Tolerances = recipe.tolerances
-        self._parts: dict[int, list[tuple[int, _Part]]] = {}
+        self.parts: dict[int, list[tuple[int, Part]]] = {}
         self._left: dict[str, int] = {}
         self._values: dict[str, Any] = {}
         random = _random_nodes(lowered, traced)
         for node in traced.graph_module.graph.nodes:
             self._plan(lowered.nodes[node.name], node.op, random.get(node.name, ""), owners)
-        self._walk = Walk(traced.graph_module, inputs, recipe.seed, self._left)
+        self.walk = Walk(traced.graph_module, inputs, recipe.seed, self._left)
 
-    def _plan(self, node: NodeLowering, opcode: str, random: str, owners: _Owners) -> None:
+    def _plan(self, node: NodeLowering, opcode: str, random: str, owners: Owners) -> None:
         """Say which call gives each tensor of a node's value, or why nothing is compared."""
         reason = {
             "placeholder": "an input: it is given",
@@ -243,7 +243,7 @@ class _Comparison:
         }.get(opcode, "")
         if random:
             reason = f"depends on {random}, which draws random numbers"
-        parts: list[tuple[int, int, _Part]] = []
+        parts: list[tuple[int, int, Part]] = []
         for path, value, member in () if reason else _tensors(node.value, ()):
             binding = owners.binding_of(value)
             if binding is None:
@@ -255,28 +255,28 @@ class _Comparison:
                 break
             index, item = source
             kind = value.ty if member is None else value.ty.fields[member]
-            parts.append((index, item + (member or 0), _Part(node.node, path, kind)))
+            parts.append((index, item + (member or 0), Part(node.node, path, kind)))
         if reason or not parts:
             self.reasons[node.node] = reason or "its value is no tensor"
             return
         self._left[node.node] = len(parts)
         for index, item, part in parts:
-            self._parts.setdefault(index, []).append((item, part))
+            self.parts.setdefault(index, []).append((item, part))
 
     def take(self, index: int, tensors: tuple[Any, ...]) -> None:
         """Compare what a call has just computed."""
-        for item, part in self._parts.get(index, ()):
+        for item, part in self.parts.get(index, ()):
             if part.node not in self.reasons:
                 self._compare(part, to_torch(tensors[item]))
 
-    def _compare(self, part: _Part, actual: torch.Tensor) -> None:
+    def _compare(self, part: Part, actual: torch.Tensor) -> None:
         name = part.node
         if not _has_type(actual, part.type):
             self.reasons[name] = "its value has another shape or dtype after the passes"
             return
         try:
             if name not in self._values:
-                self._values[name] = self._walk.take(name)
+                self._values[name] = self.walk.take(name)
             expected = self._values[name]
             for step in part.path:
                 expected = expected[step]
@@ -352,7 +352,7 @@ def _has_type(actual: torch.Tensor, kind: Any) -> bool:
 
 
 def _records(
-    lowered: LoweredModel, owners: _Owners, comparison: _Comparison, medians: Sequence[float]
+    lowered: LoweredModel, owners: Owners, comparison: Comparison, medians: Sequence[float]
 ) -> Iterator[NodeRun]:
     """Yield the records: nodes first. A binding has the error of the node whose value it is."""
     values: dict[str, str] = {}

@@ -94,6 +94,46 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     shared_with: tuple[str, ...] = ()
 
 
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one FX node from a run; see `core.per_node`.
+
+    Attributes
+    ----------
+    fx
+        Its id.
+    bindings, functions
+        Ids of its bindings before the passes, and names of what the run calls for it after them.
+    strategy
+        How it was lowered; empty for nodes that make no code.
+    max_abs_error, max_rel_error, status, reason
+        Of its value in the run, on what the run itself has computed: ``"matches"``, ``"differs"``
+        or ``"not compared"``, with what differs or why there is nothing to compare.
+    own_abs_error, own_status, own_reason
+        Of the node alone, on torch's values at its inputs, in the same words.
+    own_with
+        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
+    tvm_ms
+        Of its calls; of a call that computes other nodes too, all of it.
+    torch_ms
+        The node in torch, median; ``None`` for nodes that call nothing.
+    """
+
+    fx: str
+    bindings: tuple[str, ...]
+    functions: tuple[str, ...]
+    strategy: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    own_abs_error: float | None
+    status: str
+    own_status: str
+    reason: str
+    own_reason: str
+    own_with: tuple[str, ...]
+    tvm_ms: float | None
+    torch_ms: float | None
+
+
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
@@ -111,7 +151,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``nodes`` has what is known of each FX node and of each binding before the passes, and ``calls``
     the calls of the virtual machine in their order, both from runs of their own, which were watched
     after the others were measured; with named dimensions, at the first size. ``first_difference``
-    is the id of the first node, in the order of the graph, whose value differs; empty for none.
+    is the id of the first node, in the order of the graph, whose value differs; empty for none, and
+    where the outputs do not differ.
     """
 
     verdict: str

@@ -73,7 +73,8 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
         record,
         nodes=watched.nodes,
         calls=watched.calls,
-        first_difference=first_difference(watched.nodes),
+        # What a run only passes by, such as a state that nothing reads, is no difference of it.
+        first_difference=first_difference(watched.nodes) if record.verdict == "differ" else "",
     )
 
 

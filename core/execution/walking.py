@@ -83,6 +83,8 @@ class Walk:
                     found.append(partial(call, node.target, tuple(_cloned(args)), _cloned(kwargs)))
                 left.discard(node.name)
                 interpreter.env[node] = interpreter.run_node(node)
+                for dead in interpreter.user_to_last_uses.get(node, ()):
+                    del interpreter.env[dead]
         return tuple(found)
 
 
