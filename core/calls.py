@@ -138,10 +138,14 @@ class CallsOf:
 
     def arguments(self, index: int) -> tuple[Any, ...] | None:
         """Return what a call reads; ``None`` where that is more than tensors, one by one."""
-        value = self._values[hash(self.calls[index].variable)]
-        if _operator(value) == "relax.reshape":
+        call = self.calls[index]
+        value = self._values[hash(call.variable)]
+        if call.event == _RESHAPE:
             return (value.args[0],)
-        plain = _operator(value) in _WRITES and self.calls[index].event != _WITH_SIZES
+        if isinstance(value.op, tvm.ir.GlobalVar) and call.gives == "written":
+            # A pass has made the call already: what it writes into comes last.
+            return tuple(value.args[:-1])
+        plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
     def source_of_variable(self, variable: Any) -> tuple[int, int] | None:

@@ -64,13 +64,15 @@ def test_an_error_that_starts_at_a_node_is_told_from_one_from_above(
     assert nodes["fx:x"]["own_reason"] == "an input: it is given"
 
 
-def test_fused_nodes_are_run_together(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:conv_net", "--pipeline", "fuse", "--per-node"]) == 0
+@pytest.mark.parametrize("pipeline", ["fuse", "cpu"])
+def test_fused_nodes_are_run_together(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sample:conv_net", "--pipeline", pipeline, "--per-node"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert "alone" in lines["node"]
     assert "fused into fused_conv2d_add_relu by FuseOps" in lines["conv"]
     assert lines["relu"].endswith("matches; run with conv")
     assert lines["linear1"].endswith("matches")
+    assert float(lines["linear1"].split()[3]) < 1e-5
     assert "First" not in lines
 
 
