@@ -60,7 +60,7 @@ class Measurements(QObject):
     Attributes
     ----------
     automatic
-        Whether each step is checked and measured by itself.
+        Whether each step is checked and measured by itself; one that is unsafe is checked anyway.
     """
 
     changed = Signal()
@@ -223,6 +223,9 @@ class Measurements(QObject):
                 self._stop(UNSEEN_MS)
             self._soon.start()
             self.changed.emit()
+            if here is not None and any(each.forced for each in here.primitives):
+                # What is unsafe is checked at once, also where nothing is measured by itself.
+                self._ask(_Job("check", here))
 
     def _looked_at(self) -> Scheduled | None:
         scheduling = self._workspace.scheduling

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -16,6 +17,9 @@ from lowerscope.core.schedules import (
     fits,
     references_of,
 )
+
+_NUMBERED = re.compile(r"s([0-9]{1,9})")
+"""The ids that steps are given here; a file may have any others."""
 
 Primitives = tuple[Primitive, ...]
 
@@ -74,8 +78,8 @@ def new_id(primitives: Primitives) -> str:
     known = [each.id for each in primitives]
     references = (each for step in primitives for each in references_of(step))
     known += [each.step for each in references if isinstance(each, Made)]
-    numbers = [int(each[1:]) for each in known if each[:1] == "s" and each[1:].isdigit()]
-    return f"s{max(numbers, default=0) + 1}"
+    found = (_NUMBERED.fullmatch(each) for each in known)
+    return f"s{max((int(each[1]) for each in found if each is not None), default=0) + 1}"
 
 
 def placed(primitives: Primitives, place: int, primitive: Primitive) -> Primitives:

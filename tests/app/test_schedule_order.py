@@ -38,6 +38,9 @@ def test_steps_are_placed_moved_switched_and_taken_out() -> None:
     # What was taken out may come back with undo, and what it made is not what another one makes.
     assert order.new_id(order.without(steps, "s1")) == "s5"
     assert rest == (SPLIT,)
+    # Files may have any ids.
+    odd = tuple(Primitive(id=each, name="unroll") for each in ("s²", "s" + "9" * 5000, "", "x7"))
+    assert order.new_id((*odd, SPLIT)) == "s2"
     assert references_of(FUSE) == (Made(step="s1"), Made(step="s1", output=1))
 
 

@@ -191,3 +191,21 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     bench.window.commands.action("measure-function").trigger()
     measured(bench)
     assert bench.view.verdict.text().startswith("✓ same")
+
+
+def test_what_is_unsafe_is_checked_at_once_even_where_nothing_is_measured(bench: Bench) -> None:
+    numbers(bench)
+    measured(bench)
+    found = measurements(bench)
+    found.set_automatic(False)
+    bench.scheduling.editing.apply(
+        Primitive(
+            id="",
+            name="loop_partition",
+            arguments={"loop": At(block="matmul", loop=2), "factors": (100, None)},
+            forced=True,
+        )
+    )
+    bench.wait(lambda: bench.view.verdict.text().startswith("✗ differs"))
+    assert found.here is not None
+    assert found.measured(found.here) is None
