@@ -99,9 +99,14 @@ class Bench:
 
     def open(self, function: str) -> None:
         """Schedule a function, with nothing done to it."""
-        workspace = self.window.workspace
-        workspace.select((f"tir:{function}",))
+        self.window.workspace.select((f"tir:{function}",))
         self.window.commands.action("workbench").trigger()
+        self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
+        self.settle()
+
+    def open_other(self, function: str) -> None:
+        """Go over to another function, which may have a schedule."""
+        self.window.workspace.select((f"tir:{function}",))
         self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
         self.settle()
 

@@ -1,0 +1,220 @@
+"""A schedule is kept: as Python, in files, for all functions alike, in variants, in the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tvm
+import tvm_ffi
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QPushButton
+
+from lowerscope.core.recipe import Recipe, Source, applies_schedules
+from tests.end_to_end.scheduling import LEFT, Bench
+
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
+
+TWINS = """
+import numpy as np
+from tvm.script import ir as I, relax as R, tirx as T
+
+@I.ir_module(s_tir=True)
+class Module:
+    @T.prim_func(s_tir=True)
+    def double(X: T.Buffer((8, 16), "float32"), Y: T.Buffer((8, 16), "float32")):
+        for i, j in T.grid(8, 16):
+            with T.sblock("scale"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+    @T.prim_func(s_tir=True)
+    def twofold(X: T.Buffer((8, 16), "float32"), Y: T.Buffer((8, 16), "float32")):
+        for i, j in T.grid(8, 16):
+            with T.sblock("scale"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+    @R.function
+    def main(x: R.Tensor((8, 16), "float32")) -> R.Tensor((8, 16), "float32"):
+        cls = Module
+        with R.dataflow():
+            a = R.call_tir(cls.double, (x,), out_ty=R.Tensor((8, 16), "float32"))
+            b = R.call_tir(cls.twofold, (a,), out_ty=R.Tensor((8, 16), "float32"))
+            R.output(b)
+        return b
+
+def example_inputs():
+    return (np.random.rand(8, 16).astype("float32"),)
+
+def reference(x):
+    return x * 4
+"""
+
+
+def keep(bench: Bench, button: QPushButton, text: str) -> None:
+    """Open the menu of a button with the keyboard, and choose an entry."""
+    menu = button.menu()
+    assert menu is not None
+    QTest.mouseClick(button, LEFT)
+    bench.wait(menu.isVisible)
+    action = next(each for each in menu.actions() if text in each.text().replace("&", ""))
+    menu.setActiveAction(action)
+    bench.key(menu, Qt.Key.Key_Return)
+
+
+def function(script: str) -> Any:
+    """Return the function that the window shows the script of."""
+    return tvm.script.from_source(script, check_well_formed=False)
+
+
+def test_what_is_copied_makes_the_function_that_is_shown(bench: Bench) -> None:
+    bench.begin(RECIPE)
+    bench.open("te_matmul")
+    base = function(bench.script)
+    bench.select("j")
+    bench.choose("split")
+    bench.type_factors(None, 16)
+    bench.press_apply()
+    bench.steps(1)
+    for rows, move in (
+        (("k", "j_1"), "reorder"),
+        (("matmul",), "cache_write"),
+        (("j_1",), "vectorize"),
+        (("j_0",), "parallel"),
+        (("matmul", "k"), "decompose_reduction"),
+    ):
+        bench.select(*rows)
+        bench.apply(move)
+    keep(bench, bench.view.keep, "Copy as Python")
+    program: dict[str, Any] = {}
+    exec(QGuiApplication.clipboard().text(), program)
+    sch = tvm.s_tir.Schedule(tvm.IRModule({"te_matmul": base}))
+    sch.work_on("te_matmul")
+    program["apply_trace"](sch)
+    assert tvm_ffi.structural_equal(sch.mod["te_matmul"], function(bench.script))
+
+
+def test_a_file_brings_the_steps_back_and_a_wrong_one_says_so(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.begin(RECIPE)
+    bench.open("te_relu")
+    bench.select("i1")
+    bench.apply("vectorize")
+    path = tmp_path / "mine"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    keep(bench, bench.view.keep, "Save as JSON…")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (f"{path}.json", ""))
+    bench.open("te_matmul")
+    # The steps of another function are tried, and those that do not fit say why.
+    keep(bench, bench.view.keep, "Load JSON…")
+    bench.steps(1)
+    assert bench.statuses() == ["✕ failed"]
+    bench.window.commands.action("undo").trigger()
+    bench.steps(0)
+
+    path.with_suffix(".json").write_text("{]")
+    keep(bench, bench.view.keep, "Load JSON…")
+    bench.wait(lambda: "mine.json" in bench.window.banner.message())
+    assert bench.record.steps == ()
+
+
+def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "twins.py"
+    file.write_text(TWINS)
+    bench.begin(Recipe(source=Source(spec=str(file)), steps=()))
+    workspace, everywhere = bench.window.workspace, bench.view.everywhere
+    bench.open("double")
+    assert everywhere.text() == "all 2 alike"
+    assert not everywhere.isEnabled()
+    bench.select("j")
+    bench.apply("vectorize")
+    assert everywhere.isChecked()
+    bench.open_other("twofold")
+    assert "T.vectorized(" in bench.script
+
+    QTest.mouseClick(everywhere, LEFT)
+    bench.settle()
+    assert "T.vectorized(" not in bench.script
+    bench.open_other("double")
+    assert "T.vectorized(" in bench.script
+    assert not everywhere.isChecked()
+
+    before = workspace.recipe
+    QTest.mouseClick(bench.view.in_model, LEFT)
+    bench.wait(lambda: workspace.recipe is not None and applies_schedules(workspace.recipe))
+    bench.settle()
+    QTest.mouseClick(bench.view.run, LEFT)
+    bench.wait(lambda: workspace.run_record is not None)
+    assert workspace.run_record is not None
+    assert workspace.run_record.verdict == "match"
+    assert workspace.snapshot is not None
+    assert workspace.snapshot.passes[-1].changed == ("double",)
+    bench.window.commands.action("undo").trigger()
+    bench.wait(lambda: workspace.recipe == before and not workspace.activity.text)
+    assert not bench.view.in_model.isChecked()
+    assert bench.statuses() == ["✓ done"]
+
+
+def test_variants_stand_side_by_side_with_their_times(bench: Bench) -> None:
+    bench.begin(RECIPE)
+    bench.open("te_matmul")
+    measurements, page = bench.window.workspace.measurements, bench.view.numbers
+    bench.select("k", "j")
+    bench.apply("reorder")
+    keep(bench, bench.view.variant, "Duplicate the variant")
+    bench.settle()
+    bench.select("j")
+    bench.apply("vectorize")
+    bench.window.commands.action("numbers").trigger()
+    QTest.mouseClick(page.all, LEFT)
+
+    def rows() -> dict[str, tuple[str, ...]]:
+        return {
+            row.key: tuple(row.cell(place).text for place in range(4))
+            for row in page.variants.rows()
+        }
+
+    names = {"unscheduled", "variant:", "variant:copy of first"}
+    bench.wait(lambda: set(rows()) == names and all(row[1] for row in rows().values()))
+    bench.wait(lambda: measurements.doing is None)
+    assert rows()["variant:"][3] == rows()["variant:copy of first"][3] == "✓ same"
+    assert rows()["variant:copy of first"][0].startswith("● ")
+    assert sum("★" in row[0] for row in rows().values()) == 1
+    # Both steps were checked on the way, and the history has it.
+    bench.view.set_current("loops")
+    bench.wait(lambda: [row.time for row in bench.view.history.list.rows()] == ["", "✓", "✓"])
+
+
+def test_a_check_is_stopped(bench: Bench) -> None:
+    bench.begin(RECIPE)
+    bench.open("te_matmul")
+    page, found = bench.view.numbers, bench.window.workspace.measurements
+    bench.window.commands.action("numbers").trigger()
+    engine, stopped = bench.window.workspace.engine.pid, []
+
+    def stop() -> None:
+        if found.doing == "check" and not stopped:
+            stopped.append(found.doing)
+            QTest.mouseClick(page.stop, LEFT)
+
+    found.changed.connect(stop)
+    bench.view.set_current("loops")
+    bench.select("i")
+    bench.apply("parallel")
+    bench.window.commands.action("numbers").trigger()
+    bench.wait(lambda: stopped and found.doing is None)
+    found.changed.disconnect(stop)
+    assert found.here is not None
+    assert found.checked(found.here) is None
+    assert bench.view.verdict.text().startswith("not checked")
+    assert [row.time for row in bench.view.history.list.rows()] == ["", ""]
+    assert bench.window.workspace.engine.pid == engine
+    QTest.mouseClick(page.measure, LEFT)
+    bench.wait(lambda: bench.view.verdict.text().startswith("✓ same"))
+    found.set_automatic(True)
