@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.scheduling import Scheduling
-from lowerscope.app.widgets.factors_field import FactorsField
+from lowerscope.app.widgets.factors_field import Factor, FactorsField
 from lowerscope.app.widgets.order_list import OrderList
 from lowerscope.core.schedule_records import Field
-from lowerscope.core.schedules import Argument, Element, Reference
+from lowerscope.core.schedules import Argument, Element, Made, Reference
 
 _LARGEST = 2**31 - 1
 """TVM takes no larger numbers, and a request holds none that are much larger."""
@@ -135,6 +135,7 @@ class _Picked(Editor):
 class _Factors(Editor):
     def __init__(self, field: Field) -> None:
         super().__init__(field)
+        self._drawn: dict[str, Made] = {}
         self.factors = FactorsField(field.label, field.product)
         self.factors.setToolTip(field.help)
         self.column.addWidget(self.factors)
@@ -142,13 +143,26 @@ class _Factors(Editor):
 
     def set_value(self, value: Argument) -> None:
         values = value if isinstance(value, tuple) else (value,)
-        self.factors.set_values([each if isinstance(each, int) else None for each in values])
+        # A step before gives some, such as sample_perfect_tile.
+        self._drawn = {_result(each): each for each in values if isinstance(each, Made)}
+        self.factors.set_values([_factor(each) for each in values])
 
     def value(self) -> Argument:
-        return self.factors.values()
+        values = self.factors.values()
+        return tuple(self._drawn[each] if isinstance(each, str) else each for each in values)
 
     def problem(self) -> str:
         return self.factors.problem()
+
+
+def _factor(value: Element) -> Factor:
+    if isinstance(value, Made):
+        return _result(value)
+    return value if isinstance(value, int) else None
+
+
+def _result(made: Made) -> str:
+    return f"{made.step}[{made.output}]"
 
 
 class _Order(Editor):

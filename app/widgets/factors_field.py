@@ -11,6 +11,9 @@ MOST = 8
 _WIDTH = 52
 _LARGEST = 2**31 - 1
 
+Factor = int | str | None
+"""A number; words for one that is not known before it is applied; ``None`` for one left open."""
+
 
 class FactorsField(QWidget):
     """A row of numbers with what they come to below.
@@ -50,8 +53,8 @@ class FactorsField(QWidget):
         column.addWidget(self.check)
         self.set_values((None, None))
 
-    def set_values(self, values: Sequence[int | None]) -> None:
-        """Show these factors; ``None`` for one that is left open."""
+    def set_values(self, values: Sequence[Factor]) -> None:
+        """Show these factors."""
         while self._row.count():
             item = self._row.takeAt(0)
             widget = None if item is None else item.widget()
@@ -62,7 +65,11 @@ class FactorsField(QWidget):
             if place:
                 self._row.addWidget(QLabel("×"))
             field = QLineEdit("" if value is None else str(value))
-            field.setValidator(QIntValidator(1, _LARGEST, field))
+            if isinstance(value, str):
+                field.setReadOnly(True)
+                field.setToolTip(self.tr("known once it is applied: {0}").format(value))
+            else:
+                field.setValidator(QIntValidator(1, _LARGEST, field))
             field.setPlaceholderText(self.tr("open"))
             field.setFixedWidth(_WIDTH)
             field.setAccessibleName(
@@ -78,16 +85,15 @@ class FactorsField(QWidget):
         self.fewer.setEnabled(len(values) > 1)
         self._say()
 
-    def values(self) -> tuple[int | None, ...]:
-        """The factors, ``None`` for one that is left open."""
-        texts = (field.text().strip() for field in self.fields)
-        return tuple(int(text) if text.isdigit() else None for text in texts)
+    def values(self) -> tuple[Factor, ...]:
+        """The factors as they are shown."""
+        return tuple(_factor(field) for field in self.fields)
 
     def problem(self) -> str:
         """What is wrong with the factors, in one line; ``""`` for nothing."""
         values = self.values()
-        given = [value for value in values if value is not None]
-        if len(values) - len(given) > 1:
+        given = [value for value in values if isinstance(value, int)]
+        if values.count(None) > 1:
             return self.tr("only one factor can be left open")
         if 0 in given:
             return self.tr("a factor is at least 1")
@@ -108,15 +114,15 @@ class FactorsField(QWidget):
 
     def _sum(self) -> str:
         values, extent = self.values(), self._extent
-        given = [value for value in values if value is not None]
-        if extent is None:
+        given = [value for value in values if isinstance(value, int)]
+        if extent is None or any(isinstance(value, str) for value in values):
             return ""
         if len(given) < len(values):
             part = prod(given)
             rest = -(-extent // part)
-            values = tuple(rest if value is None else value for value in values)
-        product = prod(value for value in values if value is not None)
-        words = " × ".join(str(value) for value in values)
+            given = [rest if value is None else int(value) for value in values]
+        product = prod(given)
+        words = " × ".join(map(str, given))
         if product == extent:
             return self.tr("✓ {0} = {1}").format(words, extent)
         return self.tr("{0} = {1} covers {2}, with a guard").format(words, product, extent)
@@ -141,3 +147,10 @@ class FactorsField(QWidget):
     def _remove(self) -> None:
         self.set_values(self.values()[:-1])
         self.edited.emit()
+
+
+def _factor(field: QLineEdit) -> Factor:
+    text = field.text().strip()
+    if field.isReadOnly():
+        return text
+    return int(text) if text.isdigit() else None

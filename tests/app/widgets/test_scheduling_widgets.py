@@ -124,6 +124,10 @@ def test_factors_say_whether_they_cover_the_extent(qtbot: QtBot) -> None:
     assert "130 covers 128" in factors.check.text()
     factors.fields[1].clear()
     assert factors.problem() == "only one factor can be left open"
+    factors.set_values((None, "s1[1]"))
+    assert factors.fields[1].isReadOnly()
+    assert factors.values() == (None, "s1[1]")
+    assert factors.problem() == ""
     factors.set_values((4, 16))
     assert factors.check.text() == "✕ 4 × 16 = 64 does not cover 128"
     qtbot.mouseClick(factors.more, LEFT)
