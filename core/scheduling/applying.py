@@ -57,7 +57,8 @@ def apply(
     outputs
         What the steps before gave back, by their ids.
     absent
-        Why a step that is not in `outputs` is not, such as ``"is off"``, by its id.
+        Why a step that is not in `outputs` is not, such as ``"step 2, which made this, is
+        off"``, by its id.
 
     Raises
     ------

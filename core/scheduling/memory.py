@@ -147,7 +147,7 @@ ENTRIES = (
     Entry(
         name="cache_write",
         group="Memory",
-        title="write {write_buffer_index} through a {storage_scope} buffer",
+        title="write {write_buffer_index} to a {storage_scope} copy",
         offer="write to a buffer of its own first",
         parameters=(BLOCK, WRITE, SCOPE),
         candidates=_writes,

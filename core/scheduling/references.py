@@ -118,7 +118,8 @@ def resolve(
     Parameters
     ----------
     absent
-        Why steps that are not in `outputs` are not there, such as ``"is off"``, by their ids.
+        Why steps that are not in `outputs` are not there, such as ``"step 2, which made this, is
+        off"``, by their ids.
 
     Raises
     ------
@@ -129,8 +130,8 @@ def resolve(
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
     made = outputs.get(reference.step)
     if made is None:
-        why = (absent or {}).get(reference.step, "is not among the steps before")
-        raise StepFailed(f"step {reference.step}, which made this, {why}")
+        before = "the step that made this is not among those before it"
+        raise StepFailed((absent or {}).get(reference.step, before))
     if not 0 <= reference.output < len(made):
         count = f"{len(made)} result" + ("" if len(made) == 1 else "s")
         raise StepFailed(f"step {reference.step} has {count}, and not one {reference.output + 1}")

@@ -54,7 +54,7 @@ class Replayed:
     outputs
         What was there before the primitives, and what they have given back.
     absent
-        Why a primitive has given nothing back, by its id: ``"is off"``.
+        Why a primitive has given nothing back, by its id: ``"step 2, which made this, is off"``.
     steps
         A record of each primitive.
     code
@@ -174,8 +174,10 @@ class Replays:
         outputs, absent, code = state.outputs, dict(state.absent), state.code
         sch, error = state.sch, None
         names = _names(state, primitive)
+        # The number is what stands before the step in the history.
+        this = f"step {len(state.steps) + 1}, which made this,"
         if not primitive.on:
-            absent[primitive.id] = "is off"
+            absent[primitive.id] = f"{this} is off"
             title, call = _title(primitive, names), call_of(primitive)
             code = code.without(f"off: {call}")
         else:
@@ -184,7 +186,7 @@ class Replays:
                 call = code.last
             except StepFailed as failed:
                 error = failed.error
-                absent[primitive.id] = "could not be applied"
+                absent[primitive.id] = f"{this} could not be applied"
                 title, call = _title(primitive, names), call_of(primitive)
                 code = code.without(f"could not be applied: {call}")
         step = ScheduleStep(

@@ -88,7 +88,7 @@ def test_a_step_that_is_off_takes_those_along_that_need_it(bench: Bench) -> None
     bench.settle()
     assert bench.statuses() == ["✓ done", "○ off", "✕ failed"]
     assert bench.record.steps[2].error is not None
-    assert "s2" in bench.record.steps[2].error.message
+    assert "step 2, which made" in bench.record.steps[2].error.message
     bench.click_step(3)
     assert bench.view.history.why.isVisible()
     assert bench.window.panes.tensorir.scheduled.line.whole().startswith("✕ ")

@@ -137,7 +137,7 @@ def test_a_step_that_others_need_is_moved_and_taken_out(bench: Bench) -> None:
     bench.wait(lambda: [each.id for each in bench.record.steps] == ["s2", "s1", "s3"])
     bench.settle()
     assert bench.statuses()[0].startswith("✕")
-    assert "s1" in bench.view.history.why.text() or "step" in bench.view.history.why.text()
+    assert "the step that made this is not among those before it" in bench.view.history.why.text()
     bench.window.commands.action("undo").trigger()
     bench.wait(lambda: [each.id for each in bench.record.steps] == ["s1", "s2", "s3"])
     bench.settle()
@@ -168,6 +168,8 @@ def test_a_broken_file_leaves_the_schedule_alone(
     bench.apply("parallel")
 
 
+# The mouse rests on the move until its tooltip comes, which that platform cannot raise.
+@pytest.mark.qt_log_ignore("This plugin does not support raise")
 def test_the_engine_is_killed_while_a_move_is_tried(bench: Bench) -> None:
     split(bench, "j", 32)
     bench.select("j_0")

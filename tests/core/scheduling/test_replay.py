@@ -158,8 +158,8 @@ def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pip
     status = {each.id: each.status for each in record.steps}
     assert [status[each] for each in ("s1", "s2", "s7")] == ["done", "off", "done"]
     errors = {each.id: each.error.message for each in record.steps if each.error}
-    assert errors["s3"] == errors["s4"] == errors["s6"] == "step s2, which made this, is off"
-    assert errors["s5"] == "step s4, which made this, could not be applied"
+    assert errors["s3"] == errors["s4"] == errors["s6"] == "step 2, which made this, is off"
+    assert errors["s5"] == "step 4, which made this, could not be applied"
     unknown = record_of(pipeline, scheduled(step("x", "no_such_primitive"), *WALK))
     assert [each.status for each in unknown.steps] == ["failed"] + ["done"] * len(WALK)
     assert unknown.script == record_of(pipeline, scheduled(*WALK)).script
