@@ -65,11 +65,18 @@ class Fetches:
         on_text: Callable[[TextRecord], None],
         on_problem: OnProblem,
         on_progress: OnProgress,
+        moment: Moment | None = None,
     ) -> int:
         """Ask for the bytecode of a Relax function, or for a TensorIR function's LLVM IR or
-        assembly."""
+        assembly.
+
+        Parameters
+        ----------
+        moment
+            Of a schedule, at which the function is compiled by itself; ``None`` for the build.
+        """
         recipe, _ = self._shown()
-        params = TextParams(recipe=recipe, view=view, name=name)
+        params = TextParams(recipe=recipe, view=view, name=name, moment=moment)
         return self._requests.ask(self._worker, "text", params, on_text, on_problem, on_progress)
 
     def text(

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tvm import tirx
 
 from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
 from lowerscope.core.calls import calls_in
+from lowerscope.core.compiled_functions import CompiledFunctions, compiled, twin_of
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.assembly import assembly_of
 from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_in, match_calls
-from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of, piece_of
-from lowerscope.core.execution.twin import Chain, Origins, Twin, make_twin, origins_of
-from lowerscope.core.memo import key_of
+from lowerscope.core.execution.llvm_text import LlvmFunction, piece_of
+from lowerscope.core.execution.twin import Chain, Origins, origins_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.records import Span, TextRecord
 from lowerscope.core.rendering.tensorir_parts import Part, blocks_in, parts_of
 from lowerscope.core.stages import Stages
-
-
-@dataclass(frozen=True)
-class Library:
-    """The code of a build's TensorIR functions: LLVM IR, whole and by function."""
-
-    text: str
-    functions: Mapping[str, LlvmFunction]
+from lowerscope.core.step_records import Moment
 
 
 def bytecode_text(stages: Stages, name: str) -> TextRecord:
@@ -69,40 +61,54 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
     return TextRecord(text=text, language="bytecode", spans=tuple(spans))
 
 
-def llvm_text(stages: Stages, name: str) -> TextRecord:
+def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
     """Return the LLVM IR of a TensorIR function, with the lines that come from its loops.
+
+    Parameters
+    ----------
+    moment
+        Of a schedule: the function is compiled by itself then. Otherwise it is the build's.
 
     Raises
     ------
     LowerscopeError
         If there is no such function, or no code for it.
     """
-    library = _library(stages)
-    piece = _piece(stages, library, name)
+    made = compiled(stages, name, moment)
+    piece = _piece(made, name)
     lines = [line.text for function in piece for line in function.lines]
-    origins = _origins(stages, name, piece)
+    origins = origins_of(twin_of(stages, made, name), name, piece)
     gaps = []
     end = 0
     for function in piece[:-1]:
         end += len(function.lines)
         gaps.append(end)
-    return _record(stages, name, lines, _chains(origins, range(len(lines))), origins, "llvm", gaps)
+    head = _head(stages, made, name)
+    chains = _chains(origins, range(len(lines)))
+    return _record(made.functions[name], name, head, lines, chains, origins, "llvm", gaps)
 
 
-def assembly_text(stages: Stages, name: str) -> TextRecord:
+def assembly_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
     """Return the assembly of a TensorIR function, with the lines that come from its loops.
+
+    Parameters
+    ----------
+    moment
+        As for `llvm_text`.
 
     Raises
     ------
     LowerscopeError
         If there is no such function, or no code for it.
     """
-    library = _library(stages)
-    piece = _piece(stages, library, name)
-    lines = assembly_of(library.text, library.functions, piece)
-    origins = _origins(stages, name, piece)
+    made = compiled(stages, name, moment)
+    piece = _piece(made, name)
+    lines = assembly_of(made.library.text, made.library.functions, piece)
+    origins = origins_of(twin_of(stages, made, name), name, piece)
     chains = _chains(origins, [line.source for line in lines])
-    return _record(stages, name, [line.text for line in lines], chains, origins, "asm", ())
+    texts = [line.text for line in lines]
+    head = _head(stages, made, name)
+    return _record(made.functions[name], name, head, texts, chains, origins, "asm", ())
 
 
 def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:
@@ -116,34 +122,14 @@ def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:
     if name not in build.tensorir or FIRST_FOR_TENSORIR not in names[:index]:
         return None
     begin = names.index(FIRST_FOR_TENSORIR)
-    twin = twin_of(stages, name)
+    twin = twin_of(stages, compiled(stages, name), name)
     if [each for each, _ in twin.passes] != names[begin:]:
         return None
     return twin.loops_after(index - begin - 1)
 
 
-def twin_of(stages: Stages, name: str) -> Twin:
-    """Return the twin of a TensorIR function of the build, made once."""
-    function = stages.recorded.tensorir[name]
-    key = key_of("twin", stages.build_key, name)
-    return stages.keep("twin", key, lambda: make_twin(name, function, stages.target))
-
-
-def _library(stages: Stages) -> Library:
-    def make() -> Library:
-        modules = stages.recorded.built.executable.mod.imports
-        texts = [each.inspect_source("ll") for each in modules if each.kind == "llvm"]
-        functions: dict[str, LlvmFunction] = {}
-        for text in texts:
-            functions.update(functions_of(text))
-        return Library("\n".join(texts), functions)
-
-    key = key_of("library", stages.build_key)
-    return stages.keep("library", key, make, lambda library: 4 * len(library.text))
-
-
-def _piece(stages: Stages, library: Library, name: str) -> tuple[LlvmFunction, ...]:
-    known = tuple(stages.recorded.tensorir)
+def _piece(made: CompiledFunctions, name: str) -> tuple[LlvmFunction, ...]:
+    known = tuple(made.functions)
     if not known:
         raise LowerscopeError(
             "the module has no TensorIR function, so LLVM was given nothing",
@@ -157,7 +143,7 @@ def _piece(stages: Stages, library: Library, name: str) -> tuple[LlvmFunction, .
             todo=f"Choose one of {', '.join(known)}",
             choices=known,
         )
-    piece = piece_of(library.functions, name)
+    piece = piece_of(made.library.functions, name)
     if not piece:
         raise LowerscopeError(
             f"the library has no code for {name}",
@@ -167,19 +153,21 @@ def _piece(stages: Stages, library: Library, name: str) -> tuple[LlvmFunction, .
     return piece
 
 
-def _origins(stages: Stages, name: str, piece: Sequence[LlvmFunction]) -> Origins | None:
-    return origins_of(twin_of(stages, name), name, piece)
-
-
 def _chains(origins: Origins | None, sources: Iterable[int | None]) -> list[Chain]:
     return [
         () if origins is None or source is None else origins.lines[source] for source in sources
     ]
 
 
+def _head(stages: Stages, made: CompiledFunctions, name: str) -> str:
+    whole = f"{name} for {_target_text(stages)}"
+    return f"{whole}, {made.about}" if made.about else whole
+
+
 def _record(
-    stages: Stages,
+    function: tirx.PrimFunc,
     name: str,
+    title: str,
     lines: Sequence[str],
     chains: Sequence[Chain],
     origins: Origins | None,
@@ -187,10 +175,10 @@ def _record(
     gaps: Sequence[int],
 ) -> TextRecord:
     """Return a text that says first what became of loops that have no block of their own."""
-    parts = parts_of(name, stages.recorded.tensorir[name])
+    parts = parts_of(name, function)
     present = {loop for chain in chains for loop in chain}
     remark = ";" if language == "llvm" else "#"
-    head: list[tuple[str, str]] = [(f"{remark} {name} for {_target_text(stages)}", "")]
+    head: list[tuple[str, str]] = [(f"{remark} {title}", "")]
     if origins is None:
         head.append((f"{remark} Lines are not tied to loops: alone, it compiles differently.", ""))
     else:

@@ -347,5 +347,7 @@ class Pipeline:
 
 
 def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
-    parent = stages.build_key if needs_build(view, moment) else stages.moment_key(moment)
-    return key_of("text", parent, view, name, moment)
+    scheduled = moment is not None and moment.clock == "schedule"
+    built = needs_build(view, moment) and not scheduled
+    parent = stages.build_key if built else stages.moment_key(moment)
+    return key_of("text", parent, view, name, moment, str(stages.target))

@@ -26,8 +26,7 @@ from lowerscope.core.rendering.te_text import te_text
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_records import Moment
 
-_NATIVE: Mapping[str, Callable[[Stages, str], TextRecord]] = {
-    "bytecode": bytecode_text,
+_NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {
     "llvm": llvm_text,
     "asm": assembly_text,
 }
@@ -40,7 +39,7 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 def needs_build(view: View, moment: Moment | None) -> bool:
     """Return whether a text is of what was compiled: then the worker writes it."""
-    return view in _NATIVE or (moment is not None and moment.clock == "build")
+    return view == "bytecode" or view in _NATIVE or (moment is not None and moment.clock == "build")
 
 
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
@@ -52,7 +51,8 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     ----------
     moment
         Of the module that is shown. At a moment, a script without a `name` is that of the Relax
-        functions.
+        functions. What was compiled is that of the model's build, and at a moment of a schedule
+        that of the function by itself.
 
     Raises
     ------
@@ -60,7 +60,9 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
         If there is no such function, or it cannot be written in that way, with the reason.
     """
     if view in _NATIVE:
-        return _NATIVE[view](stages, name)
+        return _NATIVE[view](stages, name, moment)
+    if view == "bytecode":
+        return bytecode_text(stages, name)
     if view == "builder":
         return builder_of(stages, _whole(stages, moment)).record
     if view in ("code", "source"):

@@ -20,7 +20,8 @@ WAITING_MS = 150
 class CompiledPage(FetchedPage):
     """A fetched page that says what the worker is at, and can stop it.
 
-    It shows what TVM's build ended in, at whatever step the other pages are.
+    It shows what TVM's build ended in, at whatever step the other pages are; and the function that
+    is scheduled as it is compiled by itself at its step.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class CompiledPage(FetchedPage):
     ) -> None:
         super().__init__(workspace, view, name, set_busy, parent)
         empty = self.script.code.empty
+        self._moment: Moment | None = None
         self.cancel = empty.add_action(self.tr("Cancel"), self._cancel)
         self.again = empty.add_action(self.tr("Compile"), self._compile, primary=True)
         self._offer()
@@ -41,7 +43,8 @@ class CompiledPage(FetchedPage):
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
         """Show the code of a function, compiled when the page is looked at."""
-        super().show_text_of(name)
+        self._moment = moment if moment is not None and moment.clock == "schedule" else None
+        super().show_text_of(name, self._moment)
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
@@ -49,10 +52,10 @@ class CompiledPage(FetchedPage):
         self._offer()
         super().show_nothing(title, hint)
 
-    def _ask(self, name: str, _moment: Moment | None) -> int:
+    def _ask(self, name: str, moment: Moment | None) -> int:
         self._timer.start()
         return self._workspace.fetches.compiled(
-            self._view, name, self._take_text, self._take_problem, self._note_progress
+            self._view, name, self._take_text, self._take_problem, self._note_progress, moment
         )
 
     def _show_waiting(self) -> None:
@@ -73,7 +76,8 @@ class CompiledPage(FetchedPage):
         self._timer.stop()
         self._offer()
         super()._take_text(record)
-        self._workspace.build.note_built()
+        if self._moment is None:
+            self._workspace.build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:
         self._timer.stop()

@@ -23,7 +23,7 @@ from lowerscope.core.records import FunctionRecord
 OFFERED = 5
 """So many functions stand in the strip above a text, at most."""
 
-AT_STEPS = ("numpy", "te")
+AT_STEPS = ("numpy", "te", "llvm", "asm")
 """Texts that there are of a function in the middle of its schedule, besides its script."""
 
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
@@ -298,17 +298,21 @@ class TensorIRView(Pane):
         self.callers.show_callers_of(record)
         several = self.siblings.isVisibleTo(self._strip) or self.callers.isVisibleTo(self._strip)
         self._strip.setVisible(several)
-        for page in self.texts.values():
-            page.show_text_of(name, self._workspace.stepping.moment)
+        for key, page in self.texts.items():
+            if not (self._workspace.scheduling.active and key in AT_STEPS):
+                page.show_text_of(name, self._workspace.stepping.moment)
         self._show_scheduled()
 
     def _show_scheduled(self) -> None:
         """Show the other texts of the function that is scheduled at its step as well."""
         scheduling = self._workspace.scheduling
-        if scheduling.active and scheduling.record is not None:
-            for key in AT_STEPS:
-                self.texts[key].forget()
-                self.texts[key].show_text_of(self._function, scheduling.moment)
+        if not scheduling.active or (scheduling.record is None and scheduling.problem is None):
+            return
+        # What cannot be scheduled is shown as the model has it.
+        moment = None if scheduling.record is None else scheduling.moment
+        for key in AT_STEPS:
+            self.texts[key].forget()
+            self.texts[key].show_text_of(self._function, moment)
 
     def _show_functions(self) -> None:
         self.set_current("functions")

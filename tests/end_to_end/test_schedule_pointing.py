@@ -168,3 +168,27 @@ def test_a_step_is_dragged_to_another_place(bench: Bench) -> None:
     bench.wait(lambda: [each.id for each in bench.record.steps] == ["s1", "s2", "s3"])
     bench.settle()
     assert bench.statuses() == ["✓ done"] * 3
+
+
+def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
+    do(bench, "split", loop=LOOP_J, factors=(None, 8))
+    do(bench, "reorder", loops=(At(block="matmul", loop=3), At(block="matmul", loop=2)))
+    do(bench, "vectorize", loop=At(block="matmul", loop=3))
+    pane, workspace = bench.window.panes.tensorir, bench.window.workspace
+    pane.set_current("llvm")
+    code = pane.texts["llvm"].script.code
+
+    def head() -> str:
+        return code.text().partition("\n")[0]
+
+    bench.wait(lambda: head().endswith("by itself, after step 3 of its schedule"))
+    assert "<8 x float>" in code.text()
+    # Its lines are those of the loops of the tree.
+    bench.select("k")
+    assert any(code.editor.marks.is_selected(line) for line in range(len(code.text().split("\n"))))
+    bench.click_step(2)
+    bench.wait(lambda: head().endswith("by itself, after step 2 of its schedule"))
+    # Nothing of that is the model's: it has no such step, and is compiled when it is looked at.
+    workspace.stepping.set_clock("passes")
+    bench.wait(lambda: head() == "; te_matmul for llvm")
+    pane.set_current("script")

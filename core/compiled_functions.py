@@ -1,0 +1,108 @@
+"""The code of TensorIR functions: of a build, or of one by itself in the middle of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of
+from lowerscope.core.execution.twin import Twin, make_twin
+from lowerscope.core.memo import key_of
+from lowerscope.core.rendering.functions import prim_funcs_of
+from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment
+
+
+@dataclass(frozen=True)
+class Library:
+    """The code of TensorIR functions: LLVM IR, whole and by function."""
+
+    text: str
+    functions: Mapping[str, LlvmFunction]
+
+
+@dataclass(frozen=True)
+class CompiledFunctions:
+    """What was compiled, and what it was compiled to.
+
+    Attributes
+    ----------
+    key
+        Of all that it was made from.
+    functions
+        As they were given to the build of TensorIR.
+    library
+        Their code.
+    about
+        What it is, where it is no part of the model's build.
+    """
+
+    key: str
+    functions: Mapping[str, tirx.PrimFunc]
+    library: Library
+    about: str = ""
+
+
+def compiled(stages: Stages, name: str, moment: Moment | None = None) -> CompiledFunctions:
+    """Return the functions of the model's build; at a moment of a schedule, `name` by itself.
+
+    Raises
+    ------
+    LowerscopeError
+        If TVM cannot compile the function.
+    """
+    if moment is None or moment.clock != "schedule":
+        key = key_of("library", stages.build_key)
+        library = stages.keep("library", key, lambda: _of_build(stages), _size)
+        return CompiledFunctions(stages.build_key, stages.recorded.tensorir, library)
+    function = prim_funcs_of(stages.module_at(moment)).get(name)
+    if function is None:
+        return CompiledFunctions("", {}, Library("", {}))
+    function = function.with_attr("global_symbol", name)
+    key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
+    alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    about = f"by itself, after step {moment.index} of its schedule"
+    if not moment.index:
+        about = "by itself, before it is scheduled"
+    return CompiledFunctions(key, {name: function}, alone, about)
+
+
+def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> Twin:
+    """Return the twin of a function, made once."""
+    function = made.functions[name]
+    key = key_of("twin", made.key, name)
+    return stages.keep("twin", key, lambda: make_twin(name, function, stages.target))
+
+
+def _size(library: Library) -> int:
+    return 4 * len(library.text)
+
+
+def _of_build(stages: Stages) -> Library:
+    return _library(stages.recorded.built.executable.mod.imports)
+
+
+def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
+    try:
+        built = tirx.build(tvm.IRModule({tvm.ir.GlobalVar(name): function}), stages.target)
+    except TVM_ERRORS as error:
+        raise LowerscopeError(
+            f"TVM could not compile the function: {last_line(error)}",
+            where=name,
+            todo="Take back the last step; the log has TVM's whole message",
+            details=str(error),
+        ) from error
+    return _library((built, *built.imports))
+
+
+def _library(modules: Iterable[Any]) -> Library:
+    texts = [each.inspect_source("ll") for each in modules if each.kind == "llvm"]
+    functions: dict[str, LlvmFunction] = {}
+    for text in texts:
+        functions.update(functions_of(text))
+    return Library("\n".join(texts), functions)
