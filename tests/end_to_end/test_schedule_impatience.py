@@ -169,7 +169,7 @@ def test_a_broken_file_leaves_the_schedule_alone(
 
 
 # The mouse rests on the move until its tooltip comes, which that platform cannot raise.
-@pytest.mark.qt_log_ignore("This plugin does not support raise")
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_the_engine_is_killed_while_a_move_is_tried(bench: Bench) -> None:
     split(bench, "j", 32)
     bench.select("j_0")

@@ -150,3 +150,17 @@ def test_what_is_unsafe_is_applied_on_apply_anyway_alone(bench: Bench) -> None:
     bench.steps(2)
     assert bench.statuses() == ["✓ done"] * 2
     assert bench.scheduling.primitives[-1].forced
+
+
+def test_the_script_has_more_room_at_the_workbench_and_gives_it_back(bench: Bench) -> None:
+    docks = bench.window.panes.docks
+    before = {name: dock.width() for name, dock in docks.items() if dock.isVisible()}
+    bench.open("te_matmul")
+    bench.wait(lambda: docks["tensorir"].width() > 1.3 * before["tensorir"])
+    assert not docks["details"].isVisible()
+    tree = bench.view.tree
+    for place, text in ((1, "65.5 kB"), (2, "global · output")):
+        assert tree.fontMetrics().horizontalAdvance(text) + 16 <= tree.columnWidth(place)
+    bench.window.workspace.stepping.set_clock("passes")
+    bench.wait(lambda: abs(docks["tensorir"].width() - before["tensorir"]) < 8)
+    assert {name for name, dock in docks.items() if dock.isVisible()} == set(before)
