@@ -214,7 +214,8 @@ class ScheduleCommands(QObject):
         schedule = self._workspace.scheduling.schedule
         for each in self._variants.all:
             count = len(each.primitives)
-            text = self.tr("{0} · {1} steps").format(each.variant or self.tr("first"), count)
+            words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
+            text = words.format(each.variant or self.tr("first"), count)
             action = menu.addAction(text, partial(self._variants.choose, each.variant))
             action.setCheckable(True)
             action.setChecked(each == schedule)

@@ -106,13 +106,13 @@ def _choice(move: Move, asks: bool) -> Choice:
     return Choice(move.name, move.name, note, usable=move.legal, mark=mark, tooltip=tooltip)
 
 
-SAME: dict[Verdict | None, tuple[str, str]] = {
-    None: ("", ""),
-    "same": ("✓", "checked: it computes the same after this step"),
-    "differs": ("✗", "checked: it computes something else after this step"),
-    "unknown": ("?", "the check found out nothing after this step"),
+SAME: dict[Verdict | None, tuple[str, str, str]] = {
+    None: ("", "", ""),
+    "same": ("✓", "right", "checked: it computes the same after this step"),
+    "differs": ("✗", "wrong", "checked: it computes something else after this step"),
+    "unknown": ("?", "", "the check found out nothing after this step"),
 }
-"""Mark of a step by the verdict on the function after it, and words for it."""
+"""Mark of a step by the verdict on the function after it, its role, and words for it."""
 
 
 def history_rows(record: ScheduleRecord, verdicts: Mapping[str, Verdict]) -> list[StepRow]:
@@ -132,7 +132,7 @@ def history_rows(record: ScheduleRecord, verdicts: Mapping[str, Verdict]) -> lis
 
 def _step_row(place: int, step: ScheduleStep, verdict: Verdict | None) -> StepRow:
     note = error_line(step.error) if step.error is not None else step.comment
-    mark, checked = SAME[verdict]
+    mark, role, checked = SAME[verdict]
     time = milliseconds_text(step.milliseconds) if step.status == "done" else ""
     return StepRow(
         step.id,
@@ -141,6 +141,8 @@ def _step_row(place: int, step: ScheduleStep, verdict: Verdict | None) -> StepRo
         note=note,
         changed=STATUS[step.status],
         time=mark,
+        last_role=role,
+        said=checked,
         on=step.status != "off",
         value=place + 1,
         place=place,

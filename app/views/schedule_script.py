@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.schedule_trying import Preview
@@ -55,12 +54,13 @@ class ScheduleScript(QWidget):
         chosen = self._workspace.selection.chosen
         if "/" in entity and entity not in chosen:
             self._workspace.select((entity,))
-        self._place = QCursor.pos()
+        self._script_menu = menu
         menu.addSeparator()
         menu.addAction(self.tr("Moves…"), self._open_moves)
 
     def _open_moves(self) -> None:
-        self.menu.open_at(self._place)
+        # Where the menu was: it may have been opened with a key, far from the mouse.
+        self.menu.open_at(self._script_menu.pos())
 
     def _show(self) -> None:
         record, preview = self._scheduling.record, self._scheduling.trying.preview

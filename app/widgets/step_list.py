@@ -142,7 +142,7 @@ class StepList(QTreeWidget):
             for column in range(len(COLUMNS)):
                 item.setToolTip(column, row.tooltip)
             off = self.tr("switched off") if row.on is False else ""
-            said = ", ".join(each for each in (row.title, row.note, off) if each)
+            said = ", ".join(each for each in (row.title, row.note, off, row.said) if each)
             item.setData(TITLE, Qt.ItemDataRole.AccessibleTextRole, said)
             if row.on is not None:
                 state = Qt.CheckState.Checked if row.on else Qt.CheckState.Unchecked

@@ -47,6 +47,10 @@ class StepRow:
         Its place among those that can be moved, from 0; -1 for one that cannot.
     state
         ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
+    last_role
+        Of the last column: ``""``, ``"right"`` or ``"wrong"``.
+    said
+        What a screen reader says of it besides its title and note.
     tooltip
         More about it.
     """
@@ -63,6 +67,8 @@ class StepRow:
     value: int = 0
     place: int = -1
     state: str = ""
+    last_role: str = ""
+    said: str = ""
     tooltip: str = ""
 
 
@@ -155,6 +161,8 @@ class StepDelegate(QStyledItemDelegate):
             colour = colours.accent
         elif column != TITLE and not row.state:
             colour = colours.text if column == len(COLUMNS) - 1 else colours.quiet
+        if column == len(COLUMNS) - 1 and row.last_role:
+            colour = {"right": colours.right, "wrong": colours.wrong}[row.last_role]
         bold = column == TITLE and (marked or row.state == "section")
         weight = QFont.Weight.DemiBold if bold else QFont.Weight.Normal
         font = ui_font(weight=weight, tabular=column != TITLE)

@@ -209,5 +209,5 @@ def test_a_failed_step_is_applied_anyway_and_checked_at_once(bench: Bench) -> No
     assert bench.scheduling.primitives[0].forced
     steps = bench.view.history.list
     bench.wait(lambda: steps.rows()[1].time == "✗")
-    assert "something else" in steps.rows()[1].tooltip
+    assert "it computes something else" in steps.rows()[1].said
     assert bench.view.verdict.text().startswith("✗ differs")

@@ -163,7 +163,7 @@ def test_variants_stand_side_by_side(bench: Bench, tmp_path: Path) -> None:
     assert [len(each.primitives) for each in variants.all] == [1, 2]
     bench.view.variant.menu().aboutToShow.emit()
     first = bench.view.variant.menu().actions()[0]
-    assert first.text() == "first · 1 steps"
+    assert first.text() == "first · 1 step"
     first.trigger()
     bench.steps(1)
     bench.window.commands.action("unscheduled").trigger()

@@ -11,7 +11,7 @@ import tvm_ffi
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QPushButton
 
 from lowerscope.core.recipe import Recipe, Source, applies_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
@@ -189,6 +189,37 @@ def test_variants_stand_side_by_side_with_their_times(bench: Bench) -> None:
     # Both steps were checked on the way, and the history has it.
     bench.view.set_current("loops")
     bench.wait(lambda: [row.time for row in bench.view.history.list.rows()] == ["", "✓", "✓"])
+
+
+def test_variants_are_named_renamed_and_taken_away(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.begin(RECIPE)
+    bench.open("te_matmul")
+    bench.select("j")
+    bench.apply("parallel")
+    names = iter(("wide", "wider", "wider"))
+    monkeypatch.setattr(QInputDialog, "getText", lambda *_: (next(names), True))
+    variant = bench.view.variant
+    keep(bench, variant, "New variant…")
+    bench.steps(0)
+    assert variant.text() == "Variant: wide"
+    assert "T.parallel(" not in bench.script
+    bench.select("j")
+    bench.apply("vectorize")
+    keep(bench, variant, "Rename the variant…")
+    bench.wait(lambda: variant.text() == "Variant: wider")
+    # Another one of that name gets a number, so that it can be told from the first.
+    keep(bench, variant, "New variant…")
+    bench.wait(lambda: variant.text() == "Variant: wider 2")
+    bench.settle()
+    keep(bench, variant, "Delete the variant")
+    bench.steps(1)
+    assert variant.text() == "Variant: wider"
+    keep(bench, variant, "first · 1 step")
+    bench.wait(lambda: variant.text() == "Variant: first")
+    bench.settle()
+    assert "T.parallel(" in bench.script
 
 
 def test_a_check_is_stopped(bench: Bench) -> None:

@@ -192,3 +192,23 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     workspace.stepping.set_clock("passes")
     bench.wait(lambda: head() == "; te_matmul for llvm")
     pane.set_current("script")
+
+
+def test_the_tree_says_what_loops_blocks_and_buffers_are(bench: Bench) -> None:
+    do(bench, "parallel", loop=LOOP_J)
+    do(bench, "annotate", block_or_loop=LOOP_J, ann_key="note", ann_val=1)
+    do(bench, "cache_write", block=At(block="matmul"), write_buffer_index=0, storage_scope="local")
+    rows = {row.cells[0].text: row for row in bench.view.tree.rows()}
+
+    def cells(name: str) -> list[str]:
+        return [cell.text for cell in rows[name].cells]
+
+    assert cells("j") == ["j", "128", "parallel · note=1"]
+    assert cells("k") == ["k", "128", "serial"]
+    assert cells("matmul_local")[1:] == ["512 B", "local · intermediate"]
+    assert rows["matmul_local"].note == "1×128 float32"
+    assert cells("B")[1:] == ["65.5 kB", "global · input"]
+    block = next(row for row in bench.view.tree.rows() if row.key == bench.ids("matmul")[0])
+    assert block.cells[2].text == "SSR"
+    assert "reads x[v_i, v_k], B[v_k, v_j]" in block.tooltip
+    assert "writes matmul_local[v_i, v_j]" in block.tooltip
