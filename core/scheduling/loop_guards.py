@@ -11,10 +11,8 @@ from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.merge_guard import depends
 from lowerscope.core.scheduling.references import Place, below, function_of, places
+from lowerscope.core.scheduling.results import MAX_UNROLLED
 from lowerscope.core.scheduling.sizes import known, mentions
-
-MAX_UNROLLED = 4096
-"""Iterations of nested unrolled loops together: the build of many more takes minutes."""
 
 MAX_LANES = 256
 """Iterations of a vectorized loop: LLVM takes minutes for vectors that are much longer."""

@@ -14,7 +14,9 @@ def depends(found: list[Place], first: int, second: int) -> bool:
     merged loops alone and in the same way.
     """
     pairs: list[tuple[Any, Any]] = []
-    while first >= 0 and first != second and not found[first].is_block:
+    while min(first, second) >= 0 and first != second:
+        if found[first].is_block or found[second].is_block:
+            break
         pairs.append((found[first].stmt, found[second].stmt))
         first, second = found[first].parent, found[second].parent
     one, other = pairs[0]

@@ -14,8 +14,15 @@ from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.sizes import known
 
-MAX_UNROLLED = 4096
-"""Copies of blocks that unrolled loops make in all: the build of many more takes minutes."""
+MAX_UNROLLED = 1024
+"""Copies of blocks that unrolled loops make in all: LLVM takes 3 s for 512 of a sum, half a minute
+for 1,024, and minutes for more."""
+
+MAX_STATEMENTS = 8192
+"""The same, with the short loops inside of the copies, which LLVM unrolls by itself."""
+
+SHORT = 64
+"""Iterations of the loops inside of an unrolled one that LLVM unrolls."""
 
 MAX_BYTES = 2**31
 """Of buffers that a function allocates, if it did not have half as many before."""
@@ -27,9 +34,10 @@ def check(before: Schedule, after: Schedule) -> None:
     Raises
     ------
     StepFailed
-        If a loop in parallel stands in another, or a vectorized one in another; if the function
-        takes something else than before; if it reads what nothing has written, or would take
-        minutes to build or more memory than there is.
+        If a loop in parallel stands in another, or a vectorized one in another, or values are
+        handed on inside of a vectorized one; if the function takes something else than before; if
+        it reads what nothing has written, or would take minutes to build or more memory than there
+        is.
     """
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):
@@ -39,6 +47,7 @@ def check(before: Schedule, after: Schedule) -> None:
         )
     found = places(new)
     _no_nesting(found)
+    _not_inside_vectors(found)
     _no_strays(found)
     _written_first(found)
     _not_too_long(found)
@@ -67,6 +76,27 @@ def _no_nesting(found: Sequence[Place]) -> None:
                 raise StepFailed(
                     f"{place.name} stands in {outer.name}, which {_WORDS[place.stmt.kind]} "
                     "already: fuse them, or take one"
+                )
+
+
+def _not_inside_vectors(found: Sequence[Place]) -> None:
+    """Refuse a buffer that lives inside of a vectorized loop: TVM keeps one for all lanes."""
+    made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
+    inside = _with_blocks(found)
+    common: dict[tirx.Buffer, set[int]] = {}
+    for index, place in enumerate(found):
+        if place.is_block and index not in inside:
+            around = set(_chain(found, index))
+            for region in (*place.stmt.reads, *place.stmt.writes):
+                if region.source in made:
+                    common[region.source] = common.get(region.source, around) & around
+    for buffer, places_around in common.items():
+        for index in sorted(places_around):
+            place = found[index]
+            if not place.is_block and place.stmt.kind == tirx.ForKind.VECTORIZED:
+                raise StepFailed(
+                    f"{place.name} is vectorized, and {buffer.name} is written and read in it "
+                    "alone: TVM would mix up the values of its lanes; vectorize a loop of one block"
                 )
 
 
@@ -117,20 +147,29 @@ def _with_blocks(found: Sequence[Place]) -> set[int]:
 def _not_too_long(found: Sequence[Place]) -> None:
     """Refuse unrolled loops that make code without end together."""
     inside = _with_blocks(found)
-    copies = 0
+    copies, statements = 0, 0
     for index, place in enumerate(found):
         if not place.is_block or index in inside:
             continue
-        around = [
-            known(each.stmt.extent) or 1
-            for each in _around(found, place)
-            if not each.is_block and each.stmt.kind == tirx.ForKind.UNROLLED
-        ]
-        copies += math.prod(around) if around else 0
-    if copies > MAX_UNROLLED:
+        made, short = 1, 1
+        unrolled = False
+        for each in _around(found, place):
+            if each.is_block:
+                continue
+            extent = known(each.stmt.extent) or 1
+            if each.stmt.kind == tirx.ForKind.UNROLLED:
+                unrolled = True
+                made *= extent
+            elif not unrolled and each.stmt.kind == tirx.ForKind.SERIAL and short * extent <= SHORT:
+                short *= extent
+        if unrolled:
+            copies += made
+            statements += made * short
+    if copies > MAX_UNROLLED or statements > MAX_STATEMENTS:
         raise StepFailed(
             f"the unrolled loops make {copies} copies of blocks, which take minutes to build; "
-            f"at most {MAX_UNROLLED} are made"
+            f"at most {MAX_UNROLLED} are made, and fewer with short loops inside: split the loop, "
+            "and unroll a part"
         )
 
 
