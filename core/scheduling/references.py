@@ -54,6 +54,23 @@ class Place:
         return str(self.stmt.name_hint if self.is_block else self.stmt.loop_var.name)
 
 
+def copied(sch: Schedule) -> Schedule:
+    """Return a copy of a schedule, to go on with.
+
+    Raises
+    ------
+    StepFailed
+        If TVM cannot copy it: after ``tensorize`` of what ``decompose_reduction`` has left, it
+        still counts on the block that the instruction is in place of (``unordered_map::at``).
+    """
+    try:
+        return sch.copy()
+    except REFUSED as error:
+        raise StepFailed(
+            "TVM cannot apply anything after a step before, such as tensorize: put this first"
+        ) from error
+
+
 def function_of(sch: Schedule) -> tirx.PrimFunc:
     """Return the function that a schedule works on: the only one of its module."""
     return next(each for each in sch.mod.functions.values() if isinstance(each, tirx.PrimFunc))

@@ -28,7 +28,13 @@ from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.references import Outputs, first_outputs, references, resolve
+from lowerscope.core.scheduling.references import (
+    Outputs,
+    copied,
+    first_outputs,
+    references,
+    resolve,
+)
 from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 
@@ -232,7 +238,7 @@ def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
 def _applied(
     state: Replayed, primitive: Primitive, target: tvm.target.Target
 ) -> tuple[s_tir.Schedule, Outputs, str, Code]:
-    sch = state.sch.copy()
+    sch = copied(state.sch)
     code, variables = state.code.fetching(primitive, sch, state.outputs)
     applied = apply(sch, primitive, state.outputs, target, absent=state.absent)
     outputs = {**state.outputs, primitive.id: applied.outputs}
@@ -242,9 +248,12 @@ def _applied(
 
 def _names(state: Replayed, primitive: Primitive) -> dict[Reference, str]:
     """Return the names of the loops and blocks that a primitive names, of those that are there."""
-    # To look one up is a step of its own to TVM.
-    sch = state.sch.copy()
-    names = {}
+    names: dict[Reference, str] = {}
+    try:
+        # To look one up is a step of its own to TVM.
+        sch = copied(state.sch)
+    except StepFailed:
+        return names
     for reference in references_of(primitive):
         with contextlib.suppress(StepFailed):
             output = resolve(sch, reference, state.outputs, state.absent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QRect, Qt, QTimer
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -69,8 +69,8 @@ class Bench:
         """Return what there is to see, for a test that fails."""
         record = self.scheduling.record
         steps = [] if record is None else [(each.title, each.status) for each in record.steps]
-        problem = self.scheduling.problem
-        return f"{self.scheduling.function} {steps} {problem}"
+        problems = (self.scheduling.problem, *self.window.workspace.problems)
+        return f"{self.scheduling.function} {steps} {problems}"
 
     def begin(self, recipe: Recipe) -> None:
         """Begin with a recipe, nothing selected and no step looked at."""
@@ -200,21 +200,18 @@ class Bench:
 
     def choose_in_menu(self, view: QAbstractScrollArea, place: QPoint, text: str) -> None:
         """Open the menu of a place with the mouse, and choose an entry."""
-
-        def choose() -> None:
-            menu = QApplication.activePopupWidget()
-            assert isinstance(menu, QMenu)
-            action = next(each for each in menu.actions() if each.text() == text)
-            menu.setActiveAction(action)
-            # By keyboard: what the mouse does in menus depends on the window manager.
-            QTest.keyClick(menu, Qt.Key.Key_Return)
-
-        QTimer.singleShot(0, choose)
         viewport = view.viewport()
         event = QContextMenuEvent(
             QContextMenuEvent.Reason.Mouse, place, viewport.mapToGlobal(place)
         )
         QApplication.sendEvent(viewport, event)
+        QApplication.processEvents()
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        action = next(each for each in menu.actions() if each.text() == text)
+        menu.setActiveAction(action)
+        # By keyboard: what the mouse does in menus depends on the window manager.
+        QTest.keyClick(menu, Qt.Key.Key_Return)
         self.wait(lambda: QApplication.activePopupWidget() is None)
 
     def click_step(self, number: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -43,6 +45,7 @@ def pick(bench: Bench, field: str, text: str) -> None:
     """Choose one of the words of a field with the keyboard."""
     box = bench.view.form.editors[field].findChild(QComboBox)
     assert isinstance(box, QComboBox)
+    bench.key(box, Qt.Key.Key_Home)
     for _ in range(box.count()):
         if box.currentText() == text:
             break
@@ -211,3 +214,63 @@ def test_a_failed_step_is_applied_anyway_and_checked_at_once(bench: Bench) -> No
     bench.wait(lambda: steps.rows()[1].time == "✗")
     assert "it computes something else" in steps.rows()[1].said
     assert bench.view.verdict.text().startswith("✗ differs")
+
+
+DOTS = """
+import numpy as np
+from tvm.script import ir as I, relax as R, tirx as T
+
+@I.ir_module(s_tir=True)
+class Module:
+    @T.prim_func(s_tir=True)
+    def dots(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"), C: T.Buffer((16,), "int32")):
+        for i, k in T.grid(16, 4):
+            with T.sblock("dot"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vi, vk])
+
+    @R.function
+    def main(
+        a: R.Tensor((4,), "uint8"), b: R.Tensor((16, 4), "int8")
+    ) -> R.Tensor((16,), "int32"):
+        cls = Module
+        with R.dataflow():
+            c = R.call_tir(cls.dots, (a, b), out_ty=R.Tensor((16,), "int32"))
+            R.output(c)
+        return c
+
+def example_inputs():
+    return np.ones(4, "uint8"), np.ones((16, 4), "int8")
+"""
+
+
+def test_an_instruction_of_the_target_is_chosen(bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "dots.py"
+    file.write_text(DOTS)
+    # This machine may not have it: it is only looked at.
+    bench.window.workspace.measurements.set_automatic(False)
+    target = '{"kind": "llvm", "mcpu": "cascadelake"}'
+    bench.begin(Recipe(source=Source(spec=str(file)), steps=(), target=target))
+    bench.open("dots")
+    bench.select("dot", "i")
+    bench.apply("decompose_reduction")
+    bench.select([each.name for each in bench.record.tree if each.kind == "loop"][1])
+    bench.choose("tensorize")
+    pick(bench, "tensor_intrin", "dot_16x4_avx512")
+    pick(bench, "tensor_intrin", "dot_16x4_vnni")
+    wait_for(bench, "✓")
+    bench.press_apply()
+    bench.steps(2)
+    assert "vpdpbusd" in bench.script
+    # TVM can do nothing after that; the step is there to be looked at, and another one goes before.
+    bench.select("i_init")
+    bench.wait(lambda: "put this first" in bench.window.banner.message())
+    bench.click_step(1)
+    bench.select("i_init")
+    bench.choose("unroll")
+    bench.steps(3)
+    assert [each.id for each in bench.record.steps] == ["s1", "s3", "s2"]
+    assert bench.statuses() == ["✓ done"] * 3
+    bench.window.workspace.measurements.set_automatic(True)

@@ -194,6 +194,34 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     pane.set_current("script")
 
 
+def test_a_step_has_a_menu(bench: Bench) -> None:
+    do(bench, "split", loop=LOOP_J, factors=(None, 16))
+    do(bench, "parallel", loop=At(block="matmul", loop=1))
+    steps = bench.view.history.list
+
+    def choose(step: str, text: str) -> None:
+        place = QPoint(90, round(steps.row_rect(step).center().y()))
+        bench.choose_in_menu(steps, place, text)
+        bench.settle()
+
+    choose("s1", "Switch off")
+    bench.wait(lambda: bench.statuses()[0] == "○ off")
+    choose("s1", "Switch on")
+    bench.wait(lambda: bench.statuses() == ["✓ done"] * 2)
+    choose("s2", "Insert before it")
+    bench.wait(lambda: bench.scheduling.place == 1)
+    bench.settle()
+    bench.select("k")
+    bench.choose("unroll")
+    bench.steps(3)
+    assert [each.id for each in bench.record.steps] == ["s1", "s3", "s2"]
+    choose("s3", "Delete")
+    bench.steps(2)
+    choose("s2", "Edit…")
+    bench.wait(lambda: bench.scheduling.trying.draft is not None)
+    assert bench.view.form.editors["loop"].name.text() == "j_0"  # type: ignore[attr-defined]
+
+
 def test_the_tree_says_what_loops_blocks_and_buffers_are(bench: Bench) -> None:
     do(bench, "parallel", loop=LOOP_J)
     do(bench, "annotate", block_or_loop=LOOP_J, ann_key="note", ann_val=1)

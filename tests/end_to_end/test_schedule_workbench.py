@@ -77,8 +77,9 @@ def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
     moves = bench.moves()
     assert moves["split"]
     assert not moves["vectorize"]
-    why = {each.key: each.note for each in bench.view.moves.choices.choices()}["vectorize"]
-    assert "data parallel" in why
+    why = {each.key: each.note for each in bench.view.moves.choices.choices()}
+    assert "data parallel" in why["vectorize"]
+    assert "has no threads of a GPU" in why["bind"]
     choices = bench.view.moves.choices
     item = choices.item_of("unroll")
     assert item is not None

@@ -17,7 +17,10 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedule_records import Move, ScheduleRecord
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Schedule
+from lowerscope.core.scheduling.moves import moves
+from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.step_records import Moment
+from tests.core.scheduling.examples import dots
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -278,3 +281,36 @@ def test_what_is_not_kept_is_not_derived_in_passing() -> None:
     assert raised.value.problem.code == "not-kept"
     with pytest.raises(LowerscopeError, match="no TensorIR function 'nothing'"):
         pipeline.workbench.derived_schedule(MLP, "nothing", None, Silent())
+
+
+def test_steps_have_the_names_of_what_they_work_on_where_they_stand(pipeline: Pipeline) -> None:
+    refused = step("s9", "vectorize", loop=K_0)
+    off = msgspec.structs.replace(step("s10", "unroll", loop=K_1), on=False)
+    record = record_of(pipeline, scheduled(*WALK[:2], refused, off, *WALK[2:]))
+    assert record.steps[0].names == ("k",)
+    assert [each.title for each in record.steps[2:4]] == ["vectorize k_0", "unroll k_1"]
+    assert [each.status for each in record.steps[2:4]] == ["failed", "off"]
+    assert record.steps[4].names == ("k_0", "k_1", "i1_1")
+
+
+def test_what_tvm_cannot_go_on_from_leaves_the_history_whole() -> None:
+    target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"})
+    dot = At(block="dot")
+    after = loop(0, "dot_init")
+    primitives = (
+        step("s1", "decompose_reduction", block=dot, loop=loop(0, "dot")),
+        step(
+            "s2",
+            "tensorize",
+            block_or_loop=loop(0, "dot_update"),
+            tensor_intrin="dot_16x4_vnni",
+        ),
+        step("s3", "unroll", loop=after),
+        msgspec.structs.replace(step("s4", "unroll", loop=after), on=False),
+    )
+    state = Replays().replay("dots", dots, target, primitives)[-1]
+    assert [each.status for each in state.steps] == ["done", "done", "failed", "off"]
+    assert state.steps[2].error is not None
+    assert "put this first" in state.steps[2].error.message
+    with pytest.raises(LowerscopeError, match="put this first"):
+        moves(state.sch, (after,), state.outputs, target)
