@@ -311,6 +311,7 @@ class VerdictPill(Pill):
 
     def _follow(self) -> None:
         here = self._measurements.here
-        self.setVisible(here is not None and bool(here.primitives))
+        # With nothing done it says so: to come and go would lay out all docks anew at a step.
+        self.setVisible(here is not None)
         if here is not None:
             self.set_state(*verdict_of(self._measurements, here))
