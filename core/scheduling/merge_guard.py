@@ -11,7 +11,7 @@ def depends(found: list[Place], first: int, second: int) -> bool:
     """Return whether a merged loop could read what is not yet there, or write too early.
 
     It could not if each buffer that both touch is indexed, in one of its dimensions, by each of the
-    merged loops alone and in the same way.
+    merged loops alone and in the same way, and nothing between them touches what they do.
     """
     pairs: list[tuple[Any, Any]] = []
     while min(first, second) >= 0 and first != second:
@@ -21,6 +21,12 @@ def depends(found: list[Place], first: int, second: int) -> bool:
         first, second = found[first].parent, found[second].parent
     one, other = pairs[0]
     mine, theirs = _accesses(one), _accesses(other)
+    if any(
+        left[0].same_as(right[0]) and (left[2] or right[2])
+        for right in _accesses_between(found, one, other)
+        for left in (*mine, *theirs)
+    ):
+        return True
     return any(
         not all(_alike(left, left_loop, right, right_loop) for left_loop, right_loop in pairs)
         for left in mine
@@ -34,9 +40,24 @@ Access = tuple[Any, list[Any], bool]
 is written."""
 
 
+def _accesses_between(found: list[Place], one: Any, other: Any) -> list[Access]:
+    """Return what the blocks between two loops in the script read and write."""
+    starts = sorted(
+        index
+        for index, place in enumerate(found)
+        if place.stmt.same_as(one) or place.stmt.same_as(other)
+    )
+    first = starts[0] + len(below(found[starts[0]].stmt))
+    return _accesses_of(found[first : starts[-1]])
+
+
 def _accesses(loop: Any) -> list[Access]:
+    return _accesses_of(below(loop))
+
+
+def _accesses_of(found: list[Place]) -> list[Access]:
     made: list[Access] = []
-    for place in below(loop):
+    for place in found:
         if not place.is_block:
             continue
         bound = dict(

@@ -50,6 +50,7 @@ def check(before: Schedule, after: Schedule) -> None:
     _not_inside_vectors(found)
     _no_strays(found)
     _written_first(found)
+    _can_be_laid_out(found)
     _not_too_long(found)
     _not_too_large(places(old), found)
 
@@ -136,6 +137,27 @@ def _written_first(found: Sequence[Place]) -> None:
                     f"{place.name} would read {region.source.name} before anything has written it"
                 )
         made -= {region.source for region in place.stmt.writes}
+
+
+def _can_be_laid_out(found: Sequence[Place]) -> None:
+    """Refuse buffers whose place in memory the build cannot work out."""
+    made = [buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers]
+    for buffer in made:
+        # The strides of cache_index are 32 bits wide.
+        wide = len(buffer.ty.shape) > 1 and str(buffer.ty.shape[0].ty.dtype) == "int64"
+        if wide and len(buffer.ty.strides) == 1:
+            raise StepFailed(
+                f"TVM mixes indices of 32 and 64 bits in {buffer.name}: it cannot be built"
+            )
+    read = {region.source for place in found if place.is_block for region in place.stmt.reads}
+    for place in found:
+        if place.is_block and "buffer_dim_align" in place.stmt.annotations:
+            for region in place.stmt.writes:
+                if region.source in made and region.source not in read:
+                    raise StepFailed(
+                        f"nothing reads {region.source.name}, and TVM cannot build what is aligned "
+                        "for nobody"
+                    )
 
 
 def _with_blocks(found: Sequence[Place]) -> set[int]:

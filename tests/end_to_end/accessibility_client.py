@@ -9,6 +9,7 @@ import sys
 import time
 
 import pyatspi  # type: ignore[import-not-found]
+from gi.repository import GLib  # type: ignore[import-not-found]
 
 MOST = 60
 
@@ -23,15 +24,19 @@ def application(name):
     raise SystemExit(f"no application {name} on the bus")
 
 
-def below(node):
-    """Yield what is shown in a node, itself first."""
-    if not node.getState().contains(pyatspi.STATE_SHOWING) and node.parent is not None:
-        return
-    yield node
-    for place in range(min(node.childCount, MOST)):
-        child = node[place]
+def entries(node):
+    """Yield what is said of what is shown in a node, itself first."""
+    try:
+        if not node.getState().contains(pyatspi.STATE_SHOWING) and node.parent is not None:
+            return
+        found = entry(node)
+        children = [node[place] for place in range(min(node.childCount, MOST))]
+    except GLib.GError:
+        return  # It is gone since: the window goes on meanwhile.
+    yield found
+    for child in children:
         if child is not None:
-            yield from below(child)
+            yield from entries(child)
 
 
 def entry(node):
@@ -53,7 +58,7 @@ if __name__ == "__main__":
     window = application(sys.argv[1])
     wanted = sys.argv[2:]
     for _ in range(240):
-        nodes = [entry(each) for frame in window for each in below(frame)]
+        nodes = [each for frame in window for each in entries(frame)]
         said = [text for each in nodes for text in (each.get("line", ""), each["description"])]
         if all(any(each in text for text in said) for each in wanted):
             break

@@ -114,7 +114,9 @@ def test_spans_have_the_ids_of_the_script() -> None:
     function = legalised(*OPERATORS["conv2d"])
     record = te_text(function, "conv2d")
     script = function_text(tvm.IRModule({"conv2d": function}), "conv2d")
-    assert {s.entity for s in record.spans} == {s.entity for s in script.spans}
+    # A buffer that the script allocates is what the block of its name computes.
+    parts = {s.entity for s in script.spans if "//" not in s.entity}
+    assert {s.entity for s in record.spans} == parts
     lines = record.text.split("\n")
     starts = {span.entity: lines[span.first - 1].strip() for span in record.spans}
     assert starts["tir:conv2d"].startswith("def te_conv2d(")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import tvm
+from tvm.script import tirx as T
 
 from lowerscope.core.schedules import At
 from lowerscope.core.scheduling import results
@@ -134,6 +135,56 @@ def test_values_that_are_handed_on_inside_of_a_vectorized_loop() -> None:
     steps = Steps(add_relu)
     steps.step("compute_at", block=block("add"), loop=loop("relu", 0))
     steps.step("vectorize", loop=loop("relu", 1))
+
+
+@T.prim_func(s_tir=True)
+def unread(A: T.Buffer((30, 64), "float32"), C: T.Buffer((30, 64), "float32")):
+    B = T.sblock_alloc_buffer((30, 64), "float32")
+    for i, j in T.grid(30, 64):
+        with T.sblock("add"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, j in T.grid(30, 64):
+        with T.sblock("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj]
+
+
+@T.prim_func(s_tir=True)
+def padded_wide(
+    A: T.Buffer((T.int64(8), T.int64(8)), "float32"),
+    C: T.Buffer((T.int64(10), T.int64(10)), "float32"),
+):
+    for i, j in T.grid(T.int64(10), T.int64(10)):
+        with T.sblock("pad"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.if_then_else(
+                T.int64(1) <= vi and vi < T.int64(9) and T.int64(1) <= vj and vj < T.int64(9),
+                A[vi - T.int64(1), vj - T.int64(1)],
+                T.float32(0),
+            )
+
+
+def test_indices_of_two_dimensions_and_64_bits_that_cannot_be_built() -> None:
+    failed = _refused(Steps(padded_wide), "cache_index", block=block("pad"), cse_thresh=0)
+    assert "32 and 64 bits" in str(failed)
+
+
+def test_merge_across_what_lies_between_is_unsafe() -> None:
+    steps = Steps(matmul)
+    steps.step("cache_write", block=block("matmul"), write_buffer_index=0, storage_scope="global")
+    steps.step("decompose_reduction", block=block("matmul"), loop=loop("matmul", 0))
+    places = (loop("matmul_init", 0), loop("C_global", 0))
+    failed = _refused(steps, "merge", loops=places)
+    assert failed.error.unsafe
+
+
+def test_an_alignment_that_cannot_be_built() -> None:
+    steps = Steps(add_relu)
+    steps.step("cache_read", block=block("relu"), read_buffer_index=0, storage_scope="global")
+    aligned = {"block": block("add"), "buffer_index": 0, "axis": 0, "factor": 32, "offset": 5}
+    steps.step("storage_align", **aligned)
+    assert "nothing reads" in str(_refused(Steps(unread), "storage_align", **aligned))
 
 
 def test_merge_of_loops_at_different_depths_is_answered() -> None:

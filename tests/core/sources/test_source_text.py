@@ -60,7 +60,7 @@ def test_what_cannot_be_a_source_is_said() -> None:
     assert "'1x' is not the name" in message(parse_spec, "model.py:1x")
     line = message(source_path, "sample:nothing")
     assert "no sample called 'nothing'" in line
-    assert "matmul_relu, fashion_mlp, conv_net, resnet18, transformer_block, mlp_tvmscript" in line
+    assert "matmul_relu, matmul, fashion_mlp, conv_net, resnet18, transformer_block," in line
     assert "name of the sample is missing" in message(source_path, "sample:")
 
 
@@ -200,7 +200,7 @@ def test_what_the_window_reads_imports_no_torch() -> None:
         "import sys\n"
         "import lowerscope.core.sources.samples, lowerscope.core.sources.spec\n"
         "import lowerscope.core.sources.input_option, lowerscope.core.sources.files\n"
-        "assert len(lowerscope.core.sources.samples.samples()) == 6\n"
+        "assert len(lowerscope.core.sources.samples.samples()) == 7\n"
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
