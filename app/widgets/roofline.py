@@ -127,7 +127,8 @@ class Roofline(QWidget):
         roofs = self._roofs
         corners = [roofs.gflops / each for each in (roofs.memory, roofs.caches) if each]
         at = [*corners, *(each.intensity for each in self._marks)]
-        self._x = (math.log10(min(at)) - 0.7, math.log10(max(at)) + 0.9)
+        # What a roof is called stands along its slope, at the left of its corner.
+        self._x = (math.log10(min(at)) - 1.6, math.log10(max(at)) + 0.9)
         lowest = min([roofs.gflops / 30, *(each.gflops for each in self._marks)])
         self._y = (math.log10(lowest) - 0.35, math.log10(roofs.gflops) + 0.25)
 
