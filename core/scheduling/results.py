@@ -21,6 +21,10 @@ for 1,024, and minutes for more."""
 MAX_STATEMENTS = 8192
 """The same, with the short loops inside of the copies, which LLVM unrolls by itself."""
 
+MAX_ELEMENTS = 16384
+"""The same, with the lanes of vectors in the copies: 8,192 that are gathered take half a minute,
+and 262,144 had not ended after five."""
+
 SHORT = 64
 """Iterations of the loops inside of an unrolled one that LLVM unrolls."""
 
@@ -169,17 +173,19 @@ def _with_blocks(found: Sequence[Place]) -> set[int]:
 def _not_too_long(found: Sequence[Place]) -> None:
     """Refuse unrolled loops that make code without end together."""
     inside = _with_blocks(found)
-    copies, statements = 0, 0
+    copies, statements, elements = 0, 0, 0
     for index, place in enumerate(found):
         if not place.is_block or index in inside:
             continue
-        made, short = 1, 1
+        made, short, lanes = 1, 1, 1
         unrolled = False
         for each in _around(found, place):
             if each.is_block:
                 continue
             extent = known(each.stmt.extent) or 1
-            if each.stmt.kind == tirx.ForKind.UNROLLED:
+            if each.stmt.kind == tirx.ForKind.VECTORIZED:
+                lanes *= extent
+            elif each.stmt.kind == tirx.ForKind.UNROLLED:
                 unrolled = True
                 made *= extent
             elif not unrolled and each.stmt.kind == tirx.ForKind.SERIAL and short * extent <= SHORT:
@@ -187,11 +193,12 @@ def _not_too_long(found: Sequence[Place]) -> None:
         if unrolled:
             copies += made
             statements += made * short
-    if copies > MAX_UNROLLED or statements > MAX_STATEMENTS:
+            elements += made * lanes
+    if copies > MAX_UNROLLED or statements > MAX_STATEMENTS or elements > MAX_ELEMENTS:
         raise StepFailed(
             f"the unrolled loops make {copies} copies of blocks, which take minutes to build; "
-            f"at most {MAX_UNROLLED} are made, and fewer with short loops inside: split the loop, "
-            "and unroll a part"
+            f"at most {MAX_UNROLLED} are made, and fewer with short loops or vectors: split the "
+            "loop, and unroll a part"
         )
 
 

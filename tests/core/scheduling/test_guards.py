@@ -125,6 +125,21 @@ def test_short_loops_inside_of_unrolled_ones_count_as_well() -> None:
     assert "short loops" in str(_refused(steps, "unroll", loop=made("s2")))
 
 
+@T.prim_func(s_tir=True)
+def transposed(A: T.Buffer((256, 1024), "float32"), C: T.Buffer((1024, 256), "float32")):
+    for i, j in T.grid(1024, 256):
+        with T.sblock("transpose"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vj, vi]
+
+
+def test_vectors_inside_of_unrolled_loops_count_as_well() -> None:
+    # LLVM gathers 256 elements in each of 1,024 copies: the build does not end.
+    steps = Steps(transposed)
+    steps.step("unroll", loop=loop("transpose", 0))
+    assert "vectors" in str(_refused(steps, "vectorize", loop=loop("transpose", 1)))
+
+
 def test_values_that_are_handed_on_inside_of_a_vectorized_loop() -> None:
     # TVM 0.27 keeps one buffer for all lanes, and what comes out is wrong.
     for vectorized in (0, 1):
