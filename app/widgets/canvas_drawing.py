@@ -24,6 +24,8 @@ _SETTLED_MS = 120
 _GAP = 8
 # The overview takes no more of the viewport than this share of its width.
 _MINIMAP_SHARE = 0.4
+# In a narrower viewport the overview would stand on what the boxes say; scroll bars tell the place.
+_LEAST_BESIDE_MINIMAP = 300
 
 
 class CanvasDrawing(PanningArea):
@@ -316,6 +318,7 @@ class CanvasDrawing(PanningArea):
             self._wants_minimap
             and is_larger
             and size.width() > 0
+            and area.width() >= _LEAST_BESIDE_MINIMAP
             and size.width() <= area.width() * _MINIMAP_SHARE
             and size.height() <= area.height() * _MINIMAP_SHARE
         )

@@ -151,6 +151,12 @@ def test_the_overview_is_there_while_there_is_more_to_see(
     assert not canvas.minimap.isVisible()
     qtbot.keyClick(canvas, Qt.Key.Key_M)
     assert canvas.minimap.isVisible()
+    # In a narrow pane it would stand on what the boxes say.
+    size = canvas.size()
+    canvas.resize(250, size.height())
+    qtbot.waitUntil(lambda: not canvas.minimap.isVisible())
+    canvas.resize(size)
+    qtbot.waitUntil(canvas.minimap.isVisible)
 
 
 def test_dragging_in_the_overview_moves_the_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
