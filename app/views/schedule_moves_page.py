@@ -29,6 +29,7 @@ class ScheduleMovesPage(QWidget):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._scheduling = workspace.scheduling
+        self._pointed = ""
         self.about = ElidedLabel()
         self.about.setProperty("role", "title")
         self.choices = ChoiceList(self.tr("Moves"), self.tr("Search primitives"))
@@ -58,6 +59,9 @@ class ScheduleMovesPage(QWidget):
         asking = [each.name for each in moves if scheduling.trying.asks(each)]
         self.choices.set_choices(move_choices(moves, asking))
         self.choices.set_hint(*self._hint())
+        if self._pointed and not scheduling.moves.are_coming:
+            # The mouse may have come to rest before the moves came that are there now.
+            self._try_pointed()
 
     def _hint(self) -> tuple[str, str]:
         """Return what there is to be done first: a title, and a line."""
@@ -81,12 +85,18 @@ class ScheduleMovesPage(QWidget):
         return next((each for each in self._scheduling.moves.all if each.name == key), None)
 
     def _point(self, key: str) -> None:
-        move = self._move(key)
+        self._pointed = key
+        self._try_pointed()
+
+    def _try_pointed(self) -> None:
+        move = self._move(self._pointed)
         self._scheduling.trying.show(None if move is None else move.primitive)
 
     def _choose(self, key: str) -> None:
         move = self._move(key)
         if move is not None:
+            # What comes in its place is tried once it is pointed at anew.
+            self._pointed = ""
             self.choices.list.setCurrentRow(-1)
             self.done.emit()
             self._scheduling.trying.choose(move)

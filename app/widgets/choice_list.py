@@ -146,8 +146,8 @@ class ChoiceList(QWidget):
         self.list.setVisible(bool(choices))
         self._filter(self.line.text())
         self.list.verticalScrollBar().setValue(top)
-        if self._pointed and self._pointed not in [each.key for each in choices]:
-            self._point("")
+        if self._pointed not in [each.key for each in choices]:
+            self._pointed = ""
 
     def set_hint(self, title: str, hint: str) -> None:
         """Say what to do first, above the few choices that there are; ``""`` for nothing."""
@@ -233,7 +233,8 @@ class ChoiceList(QWidget):
             if kind == QEvent.Type.MouseMove and isinstance(event, QMouseEvent):
                 item = self.list.itemAt(event.position().toPoint())
                 self._point("" if item is None else item.data(CHOICE).key)
-            elif kind == QEvent.Type.Leave:
+            elif kind == QEvent.Type.Leave and self.list.isVisible():
+                # A list that is hidden while other choices are on their way is not left.
                 self._point("")
         elif kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):

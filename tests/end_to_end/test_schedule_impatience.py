@@ -103,6 +103,23 @@ def test_undo_and_another_model_while_a_move_is_tried(bench: Bench) -> None:
     bench.wait(lambda: workspace.recipe == RECIPE and not workspace.activity.text)
 
 
+def test_a_move_is_tried_again_when_the_model_comes_anew_under_the_mouse(bench: Bench) -> None:
+    bench.select("i")
+    point(bench, "unroll")
+    bench.wait(lambda: bench.scheduling.trying.preview is not None)
+    came = bench.scheduling.moves.all
+    bench.window.workspace.reload()
+    bench.wait(lambda: bench.scheduling.moves.all is not came and bench.scheduling.moves.all)
+    bench.wait(lambda: bench.scheduling.trying.preview is not None)
+    assert bench.scheduling.trying.preview is not None
+    assert bench.scheduling.trying.preview.primitive.name == "unroll"
+    # What is chosen is not tried once more on what came of it.
+    viewport, place = point(bench, "unroll")
+    QTest.mouseClick(viewport, LEFT, NONE, place)
+    bench.steps(1)
+    assert bench.scheduling.trying.preview is None
+
+
 def test_index_maps_are_read_and_never_run(bench: Bench) -> None:
     bench.select("matmul")
     form = bench.view.form
