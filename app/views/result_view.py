@@ -1,11 +1,9 @@
-"""The outcome of a run: the outputs against torch, the times, the input and the prediction."""
+"""The outcome of a run: the outputs against torch, and the times."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
 from lowerscope.app.views.formats import (
     count_text,
@@ -13,13 +11,11 @@ from lowerscope.app.views.formats import (
     milliseconds_text,
     shape_text,
 )
-from lowerscope.app.widgets.picture_view import PictureView
+from lowerscope.app.views.result_side import ResultSide
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.run_records import OutputRecord, RunRecord, SizeRecord
-
-SIDE_WIDTH, PICTURE_HEIGHT = 164, 152
 
 STATUS = {
     "match": ("✓ matches", "right"),
@@ -57,22 +53,11 @@ class ResultView(QWidget):
             ),
         )
         self.sizes.hide()
-        self.picture = PictureView(self.tr("Input picture"))
-        self.prediction = QLabel()
-        self.prediction.setTextFormat(Qt.TextFormat.RichText)
         self.summary = QLabel()
         self.summary.setProperty("role", "quiet")
         # Of two lines where there is little room, it asks for no more of it than the table does.
         self.summary.setWordWrap(True)
-        self.picture.setFixedHeight(PICTURE_HEIGHT)
-        self._side = QWidget()
-        self._side.setFixedWidth(SIDE_WIDTH)
-        side = QVBoxLayout(self._side)
-        side.setContentsMargins(12, 4, 12, 4)
-        side.setSpacing(4)
-        side.addWidget(self.picture)
-        side.addWidget(self.prediction)
-        side.addStretch(1)
+        self.side = ResultSide(workspace)
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
@@ -85,29 +70,10 @@ class ResultView(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
-        row.addWidget(self._side)
+        row.addWidget(self.side)
         row.addLayout(right, 1)
-        workspace.snapshot_changed.connect(self._show_input)
         workspace.run_changed.connect(self._show_run)
-        theme.notifier().changed.connect(self._show_run)
-        self._show_input()
         self._show_run()
-
-    def _show_input(self) -> None:
-        snapshot = self._workspace.snapshot
-        shown = next(
-            (each for each in snapshot.model.inputs if each.picture is not None)
-            if snapshot is not None
-            else iter(()),
-            None,
-        )
-        self._side.setVisible(shown is not None)
-        if shown is not None and shown.picture is not None:
-            picture = shown.picture
-            caption = f"{shown.name} · {shape_text(shown.shape)}"
-            self.picture.set_picture(
-                picture.pixels, picture.width, picture.height, picture.channels, caption
-            )
 
     def _show_run(self) -> None:
         record = self._workspace.run_record
@@ -125,17 +91,12 @@ class ResultView(QWidget):
             self.sizes.hide()
             self.summary.setText("")
             self.summary.hide()
-            self.prediction.setText("")
-            self.prediction.hide()
             return
         self.outputs.set_rows([_row(output) for output in record.outputs])
         self.sizes.set_rows([_size_row(each) for each in record.sizes])
         self.sizes.setVisible(bool(record.sizes))
         self.summary.setText(self._summary(record))
         self.summary.show()
-        self.prediction.setVisible(record.prediction is not None)
-        if record.prediction is not None:
-            self.prediction.setText(self._prediction(record))
 
     def _summary(self, record: RunRecord) -> str:
         parts = [self.tr("TVM {0}").format(milliseconds_text(record.tvm_ms))]
@@ -148,16 +109,6 @@ class ResultView(QWidget):
             tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
             parts.append(self.tr("tolerance {0}").format(tolerance))
         return "   ·   ".join(parts)
-
-    def _prediction(self, record: RunRecord) -> str:
-        assert record.prediction is not None
-        quiet = theme.current().quiet
-        rows = [("TVM", record.prediction.tvm), (record.reference, record.prediction.torch)]
-        return "<br>".join(
-            f'<span style="color:{quiet}">{side}</span>&nbsp; <b>{name}</b>'
-            for side, name in rows
-            if name
-        )
 
 
 def _size_row(record: SizeRecord) -> Row:

@@ -47,7 +47,7 @@ def test_the_steps_of_the_course_in_the_window(
     )
     assert 'R.call_dps_packed("env.relu"' in panes.relax.script.code.text()
     assert "matches NumPy" in verdict_of(qtbot, window)
-    assert "Ankle boot" in panes.result.prediction.text()
+    assert "Ankle boot" in panes.result.side.prediction.text()
     window.workspace.select(("relax:main/lv0",))
     tensorir = panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def linear(" in tensorir.text(), timeout=PATIENCE)

@@ -54,8 +54,8 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert record.max_abs_error < 1e-4
     assert record.prediction is not None
     assert record.prediction.torch == record.prediction.tvm != ""
-    assert record.prediction.tvm in panes.result.prediction.text()
-    assert panes.result.picture.isVisible()
+    assert record.prediction.tvm in panes.result.side.prediction.text()
+    assert panes.result.side.picture.isVisible()
     rows = panes.result.outputs.rows()
     assert [row.key for row in rows] == ["output"]
 
