@@ -1,7 +1,7 @@
 """What this machine can do at best: its peak of multiply-adds, and its bandwidths.
 
-All of it is measured, each as the best of several short tries, so that another process that takes a
-processor for a moment does not count:
+All of it is measured, each as the best of many short tries in rounds some tenths of a second apart:
+another process that takes a processor for as long as a round does not count:
 
 - *Multiply-adds*: a TensorIR kernel of independent chains ``x = x * 0.5 + 1`` whose values stay in
   vector registers, in every thread at once. It is built for the recipe's target, and for this
@@ -21,7 +21,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,11 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.schedule_records import Peaks
 
-_SECONDS = 0.2
-"""What each kind of try may take."""
+_SECONDS = 0.1
+"""What each kind of try may take in a round."""
+
+_TURNS = 4
+"""Rounds."""
 
 _LANES, _CHAINS, _DEPTH, _STEPS = 16, 12, 8, 5000
 _ELEMENTS, _ROUNDS = 8192, 50
@@ -73,7 +76,7 @@ def main(
 
 
 def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
-    """Measure what this machine can do at best; it takes some two seconds.
+    """Measure what this machine can do at best; it takes some three seconds.
 
     Parameters
     ----------
@@ -87,37 +90,41 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     Cancelled
         Between two tries.
     """
-    progress.report("Measuring this machine's peak of multiply-adds", 0.0)
+    progress.report("Measuring what this machine can do at best", 0.0)
     native = make_target("native", threads)
-    operations = 2.0 * threads * _CHAINS * _LANES * _DEPTH * _STEPS
-    gflops = 0.0
-    for target in {str(each): each for each in (make_target(text, threads), native)}.values():
-        kernel = _built(_multiply_add_text(threads), target)
-        running = partial(kernel, _zeros(threads, _CHAINS, _LANES))
-        gflops = max(gflops, operations / _best(running, progress) / 1e9)
-    a, b = torch.ones(_MATRIX, _MATRIX), torch.ones(_MATRIX, _MATRIX)
-    product = torch.empty_like(a)
-    multiplying = _best(lambda: torch.mm(a, b, out=product), progress)
-    gflops = max(gflops, 2.0 * _MATRIX**3 / multiplying / 1e9)
-
-    progress.report("Measuring the bandwidth of the caches", 0.4)
-    triad = _built(_TRIAD.format(threads=threads), native)
-    arrays = [_zeros(threads, _ELEMENTS) for _ in range(3)]
-    moved = 3.0 * 4 * threads * _ELEMENTS * _ROUNDS
-    in_cache = moved / _best(lambda: triad(*arrays), progress) / 1e9
-
-    progress.report("Measuring the bandwidth of memory", 0.6)
-    memory = max(
-        moved / _best(call, progress) / 1e9 for moved, call in _memory_kernels(cache_bytes())
-    )
+    targets = {str(each): each for each in (make_target(text, threads), native)}.values()
+    kernels = {
+        "gflops": list(_multiply_add_kernels(targets, threads)),
+        "cache": [_cache_kernel(native, threads)],
+        "memory": list(_memory_kernels(cache_bytes())),
+    }
+    best = dict.fromkeys(kernels, 0.0)
+    for turn in range(_TURNS):
+        for name, tried in kernels.items():
+            progress.report("Measuring what this machine can do at best", turn / _TURNS)
+            for amount, call in tried:
+                best[name] = max(best[name], amount / _best(call, progress) / 1e9)
     return Peaks(
-        gflops=gflops,
-        gbytes_per_second=memory,
+        gflops=best["gflops"],
+        gbytes_per_second=best["memory"],
         threads=threads,
         target=text,
         cache_bytes=cache_bytes(),
-        cache_gbytes_per_second=max(in_cache, memory),
+        cache_gbytes_per_second=max(best["cache"], best["memory"]),
     )
+
+
+Kernel = tuple[float, Callable[[], Any]]
+"""How much is computed or moved, and what does it."""
+
+
+def _multiply_add_kernels(targets: Iterable[tvm.target.Target], threads: int) -> Iterator[Kernel]:
+    operations = 2.0 * threads * _CHAINS * _LANES * _DEPTH * _STEPS
+    for target in targets:
+        kernel = _built(_multiply_add_text(threads), target)
+        yield operations, partial(kernel, _zeros(threads, _CHAINS, _LANES))
+    a, b = torch.ones(_MATRIX, _MATRIX), torch.ones(_MATRIX, _MATRIX)
+    yield 2.0 * _MATRIX**3, partial(torch.mm, a, b, out=torch.empty_like(a))
 
 
 def _multiply_add_text(threads: int) -> str:
@@ -139,8 +146,13 @@ def _zeros(*shape: int) -> tvm.runtime.Tensor:
     return values
 
 
-def _memory_kernels(cache: int) -> Iterator[tuple[float, Callable[[], Any]]]:
-    """Yield the bytes that are moved, and what moves them."""
+def _cache_kernel(target: tvm.target.Target, threads: int) -> Kernel:
+    triad = _built(_TRIAD.format(threads=threads), target)
+    arrays = [_zeros(threads, _ELEMENTS) for _ in range(3)]
+    return 3.0 * 4 * threads * _ELEMENTS * _ROUNDS, partial(triad, *arrays)
+
+
+def _memory_kernels(cache: int) -> Iterator[Kernel]:
     elements = min(max(2 * cache, 64 << 20), 256 << 20) // 4
     size = 4.0 * elements
     x, y, z = (torch.ones(elements) for _ in range(3))
@@ -179,7 +191,7 @@ def cache_bytes() -> int:
 def peaks_key(text: str, threads: int) -> str:
     """Return what measured peaks are kept under."""
     versions = (torch.__version__, tvm.__version__)
-    return key_of("peaks", 2, _processor(), MACHINE, text, threads, *versions)
+    return key_of("peaks", 3, _processor(), MACHINE, text, threads, *versions)
 
 
 def kept_peaks(key: str) -> Peaks | None:

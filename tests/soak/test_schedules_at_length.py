@@ -10,6 +10,7 @@ COUNT = int(os.environ.get("LOWERSCOPE_SOAK_PRIMITIVES", "5000"))
 SAMPLES = [
     f"sample:{name}"
     for name in (
+        "matmul",
         "matmul_relu",
         "fashion_mlp",
         "conv_net",
