@@ -8,7 +8,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.outcomes import Outcomes
-from lowerscope.core.engine.protocol import RunParams
+from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import Snapshot

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+KEEP = 1 << 30
+"""Bytes of a run's values that are kept, unless the user says otherwise."""
+
 
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One output of the model: its shape, its dtype and how far it is from torch's.
@@ -82,6 +85,16 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
         Indices of its calls in `RunRecord.calls`.
     shared_with
         Ids of the other nodes that these calls compute.
+    not_finite
+        What is not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for nothing.
+    own_abs_error, own_matches, own_reason
+        Of an FX node alone, on torch's values at its inputs, as above: it tells an error that
+        starts here from one that came from above. ``None`` where it has no such inputs, with the
+        reason.
+    own_with
+        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
+    torch_ms
+        The node in torch; ``None`` for what calls nothing, and for bindings.
     """
 
     id: str
@@ -92,6 +105,12 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     calls: tuple[int, ...] = ()
     shared_with: tuple[str, ...] = ()
+    not_finite: str = ""
+    own_abs_error: float | None = None
+    own_matches: bool | None = None
+    own_reason: str = ""
+    own_with: tuple[str, ...] = ()
+    torch_ms: float | None = None
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +193,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRun, ...] = ()
     calls: tuple[CallRun, ...] = ()
     first_difference: str = ""
+    kept_bytes: int = 0
+    kept_budget: int = 0
+    kept_calls: int = 0
 
 
 def first_difference(nodes: Sequence[NodeRun]) -> str:

@@ -23,13 +23,13 @@ from lowerscope.core.engine.protocol import (
     LaneName,
     Role,
     RuleParams,
-    RunParams,
     SaveValuesParams,
     SnapshotParams,
     TextParams,
     TranslationParams,
     ValuesParams,
 )
+from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.engine.schedule_params import (
     CheckParams,
     MeasureParams,

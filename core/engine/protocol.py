@@ -305,12 +305,6 @@ class RuleParams(msgspec.Struct, frozen=True, kw_only=True):
     file: str
 
 
-class RunParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Build and run, and compare with torch."""
-
-    recipe: Recipe
-
-
 class BuildParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build, and say which passes did it."""
 

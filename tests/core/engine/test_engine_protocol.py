@@ -27,11 +27,11 @@ from lowerscope.core.engine.protocol import (
     Ready,
     Reply,
     Request,
-    RunParams,
     ToWindow,
     encode_frame,
     to_raw,
 )
+from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Source
 

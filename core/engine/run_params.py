@@ -1,0 +1,63 @@
+"""What the window asks of the worker about runs.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lowerscope.core.comparison_records import Saved, TensorPlace
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.run_records import KEEP
+
+
+class RunParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Build and run, and compare with torch.
+
+    ``keep`` is how many bytes of the run's values may be kept, so that they can be looked at.
+    """
+
+    recipe: Recipe
+    keep: int = KEEP
+
+
+class ComparisonParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The tensor at ``place`` in the last run, which has to be of ``recipe``, beside torch's."""
+
+    recipe: Recipe
+    place: TensorPlace
+
+
+class WindowParams(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of the tensor at ``place``, in ``cells`` rows and columns at most.
+
+    Attributes
+    ----------
+    leading
+        An index in each dimension before the last two; those that are missing are 0.
+    top, left, rows, columns
+        First row and column, and how many elements from there; 0 for all. What lies outside of the
+        tensor is left out.
+    """
+
+    recipe: Recipe
+    place: TensorPlace
+    leading: tuple[int, ...] = ()
+    top: int = 0
+    left: int = 0
+    rows: int = 0
+    columns: int = 0
+    cells: int = 256
+
+
+class SaveRunValuesParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Write the tensor at ``place`` to ``file``, a ``.npy``; the result is the path.
+
+    ``side`` is ``"tvm"``, ``"torch"`` or ``"difference"``, ours - torch.
+    """
+
+    recipe: Recipe
+    place: TensorPlace
+    file: str
+    side: Saved = "tvm"
