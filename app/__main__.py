@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-COMMANDS = frozenset(("samples", "show", "run", "export", "rule", "passes", "course", "schedule"))
+COMMANDS = frozenset(
+    ("samples", "show", "run", "compare", "export", "rule", "passes", "course", "schedule")
+)
 """Those of `lowerscope.core.cli`, which the window does not import: it takes its time."""
 
 

@@ -1,7 +1,7 @@
 """The command line: it writes a recipe and prints what the window shows.
 
-Exit codes: 0 when all is well, 1 when a run differs from torch, or a scheduled function from the
-unscheduled one, 2 on an error.
+Exit codes: 0 when all is well, 1 when a run, or one of several variants, differs from torch, or a
+scheduled function from the unscheduled one, 2 on an error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lowerscope.core.cli_compare import add_compare_options, compare, recipes_of
 from lowerscope.core.cli_passes import (
     add_passes_options,
     check_passes,
@@ -39,7 +40,7 @@ from lowerscope.core.sources.spec import check_readable, source_path, user_path
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
-COMMANDS = ("samples", "show", "run", "export", "rule", "passes", "schedule", "course")
+COMMANDS = ("samples", "show", "run", "compare", "export", "rule", "passes", "schedule", "course")
 
 WHOLE = {
     "fx": "FX graph",
@@ -83,7 +84,7 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
         raise LowerscopeError(
             f"{options.command} is about no source", where=" ".join(arguments), todo="Try another"
         )
-    return recipe_from(options)
+    return _recipe_from(options)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -104,9 +105,12 @@ def main(arguments: Sequence[str]) -> int:
             pipeline = Pipeline()
             if not listing:
                 check_passes(pipeline, recipe, options)
+            # What is wrong with one of several variants does not keep the others from running.
+            single = not listing and options.command != "compare"
+            if single:
                 check_model_schedules(pipeline, recipe)
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
-            notes = () if listing else note_lines(pipeline, recipe)
+            notes = note_lines(pipeline, recipe) if single else ()
     except LowerscopeError as error:
         print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
         return ERROR
@@ -144,10 +148,15 @@ def _recipe(options: argparse.Namespace) -> Recipe:
         raise LowerscopeError(
             "no source is given", where=options.command, todo=f"Give {SOURCE_HELP}"
         )
-    recipe = recipe_from(options)
+    recipe = _recipe_from(options)
     # Before torch and TVM are imported, which takes seconds.
     check_readable(source_path(recipe.source.spec), "source")
     return recipe
+
+
+def _recipe_from(options: argparse.Namespace) -> Recipe:
+    """Return the recipe of a command; of several variants, the first."""
+    return recipes_of(options)[0] if options.command == "compare" else recipe_from(options)
 
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:
@@ -196,6 +205,10 @@ def _parser() -> argparse.ArgumentParser:
         "times of both sides; with --json as nodes",
     )
     add_recipe_options(run)
+
+    add_compare_options(
+        commands.add_parser("compare", help="run variants of a source, and compare them")
+    )
 
     export = commands.add_parser(
         "export", help="write the module as script and as program, and the FX graph"
@@ -350,6 +363,7 @@ def _passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
 _ANSWERS = {
     "show": _show,
     "run": _run,
+    "compare": compare,
     "export": _export,
     "rule": _rule,
     "passes": _passes,

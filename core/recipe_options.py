@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import msgspec
 
@@ -34,6 +34,15 @@ from lowerscope.core.sources.spec import parse_spec, user_path
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
 
+SEVERAL = {
+    "lowering": "high-level",
+    "translator": "lowerscope",
+    "pipeline": "legalise",
+    "schedules": "",
+    "target": "llvm",
+}
+"""What may be given several times where variants are compared, with what is taken otherwise."""
+
 MOST_THREADS = 1024
 """More than machines have; torch and TVM would start as many as they are told."""
 
@@ -61,8 +70,20 @@ class OneLineParser(argparse.ArgumentParser):
         raise LowerscopeError(message, todo=f"See {self.prog} --help")
 
 
-def add_recipe_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that a recipe is made of; the window's command has them as well."""
+def add_recipe_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Add the options that a recipe is made of; the window's command has them as well.
+
+    Parameters
+    ----------
+    several
+        Let those of `SEVERAL` be repeated: each is then a list, or ``None`` where it is not given.
+    """
+    kept: dict[str, Any] = {"action": "append"} if several else {}
+
+    def default(name: str) -> str | None:
+        return None if several else SEVERAL[name]
+
+    again = "; repeatable: each is a variant" if several else ""
     parser.add_argument(
         "--args", default="{}", metavar="JSON", help="the entry's keyword arguments"
     )
@@ -102,12 +123,17 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         "--importer",
         dest="translator",
         choices=TRANSLATORS,
-        default="lowerscope",
+        default=default("translator"),
         help="what translates the graph: lowerscope (default), or TVM's own from_fx or "
-        "from_exported_program, as they are",
+        f"from_exported_program, as they are{again}",
+        **kept,
     )
     parser.add_argument(
-        "--lowering", choices=STRATEGIES, default="high-level", help="default: high-level"
+        "--lowering",
+        choices=STRATEGIES,
+        default=default("lowering"),
+        help=f"default: high-level{again}",
+        **kept,
     )
     parser.add_argument(
         "--override",
@@ -141,10 +167,11 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pipeline",
-        default="legalise",
+        default=default("pipeline"),
         metavar="NAME",
         help=f"the passes: {', '.join(each.name for each in PRESETS)}, or a .json file that was "
-        "saved (default legalise)",
+        f"saved (default legalise){again}",
+        **kept,
     )
     parser.add_argument(
         "--pass",
@@ -162,10 +189,14 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE.json",
         help="schedules that were saved, applied to the model after its passes, or where they have "
-        "the step ApplySchedules; repeatable",
+        "the step ApplySchedules; repeatable"
+        + (": each is a variant, and none is one without schedules" if several else ""),
     )
     parser.add_argument(
-        "--target", default="llvm", help="llvm, native (this processor), or a TVM target as JSON"
+        "--target",
+        default=default("target"),
+        help=f"llvm, native (this processor), or a TVM target as JSON{again}",
+        **kept,
     )
     parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
 

@@ -1,0 +1,146 @@
+"""Names of variants: what each recipe has that differs from the others.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules
+from lowerscope.core.schedules import APPLY_SCHEDULES
+
+_LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
+_PIPELINES = {
+    "none": "no passes",
+    "legalise": "legalised",
+    "fuse": "fused",
+    "default-build": "default build",
+    "cpu": "CPU pipeline",
+}
+_TRANSLATORS = {"tvm-fx": "from_fx", "tvm-export": "from_exported_program"}
+
+
+def variant_names(recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """Return a name for each recipe, such as ``TE · fused``: what is not the same in all of them.
+
+    Recipes in which nothing differs have their lowering for a name, and what would be called the
+    same has a number.
+    """
+    words = [[part(recipe) for part in _PARTS] for recipe in recipes]
+    differing = [len(set(column)) > 1 for column in zip(*words, strict=True)]
+    names = [
+        " · ".join(word for word, differs in zip(row, differing, strict=True) if differs and word)
+        or _lowering(recipe)
+        for row, recipe in zip(words, recipes, strict=True)
+    ]
+    counts, seen = Counter(names), Counter[str]()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        numbered.append(f"{name} ({seen[name]})" if counts[name] > 1 else name)
+    return tuple(numbered)
+
+
+def target_name(target: str) -> str:
+    """Return what a target is called in short: of JSON, the processor or its features."""
+    try:
+        fields = msgspec.json.decode(target)
+    except msgspec.DecodeError:
+        return target
+    if not isinstance(fields, dict):
+        return target
+    features = fields.get("mattr")
+    if isinstance(features, list):
+        features = ",".join(str(each).lstrip("+") for each in features)
+    parts = (fields.get("mcpu"), features)
+    return " ".join(str(each) for each in parts if each) or str(fields.get("kind", target))
+
+
+def _lowering(recipe: Recipe) -> str:
+    return _LOWERINGS[recipe.lowering]
+
+
+def _overrides(recipe: Recipe) -> str:
+    if len(recipe.overrides) > 2:
+        return f"{len(recipe.overrides)} overrides"
+    named = (
+        f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}"
+        for each in recipe.overrides
+    )
+    return ", ".join(named)
+
+
+def _pipeline(recipe: Recipe) -> str:
+    apart = (APPLY_SCHEDULES, BIND_PARAMS)
+    steps = tuple(step for step in recipe.steps if step.name not in apart)
+    # The longest one that the steps begin with: what comes after it was added by hand.
+    begun = [each for each in PRESETS if steps[: len(each.steps)] == each.steps]
+    preset = max(begun, key=lambda each: len(each.steps))
+    added = [step.name for step in steps[len(preset.steps) :] if step.on]
+    if len(added) > 2:
+        count = sum(step.on for step in steps)
+        return f"{count} steps of your own"
+    return " + ".join((_PIPELINES[preset.name], *added))
+
+
+def _schedules(recipe: Recipe) -> str:
+    on = [each for each in recipe.schedules if each.on]
+    if not on or not applies_schedules(recipe):
+        return ""
+    if len(on) > 2:
+        return f"{len(on)} schedules"
+    return ", ".join(f"{each.function} {each.variant or 'scheduled'}" for each in on)
+
+
+def _target(recipe: Recipe) -> str:
+    return target_name(recipe.target)
+
+
+def _threads(recipe: Recipe) -> str:
+    count = recipe.threads
+    return "all threads" if not count else f"{count} thread{'s' if count > 1 else ''}"
+
+
+def _tracer(recipe: Recipe) -> str:
+    return "" if recipe.tracer == "auto" else f"traced by {recipe.tracer}"
+
+
+def _parameters(recipe: Recipe) -> str:
+    if not recipe.params_as_inputs:
+        return ""
+    bound = any(step.name == BIND_PARAMS and step.on for step in recipe.steps)
+    return "parameters bound" if bound else "parameters as inputs"
+
+
+def _extensions(recipe: Recipe) -> str:
+    return ", ".join(PurePath(each.path).name for each in recipe.extensions if each.on)
+
+
+def _inputs(recipe: Recipe) -> str:
+    parts = (
+        "×".join(map(str, each.shape or ())) or PurePath(each.file).name for each in recipe.inputs
+    )
+    return ", ".join(part for part in parts if part)
+
+
+_PARTS: tuple[Callable[[Recipe], str], ...] = (
+    _lowering,
+    _overrides,
+    lambda recipe: _TRANSLATORS.get(recipe.translator, ""),
+    _tracer,
+    _pipeline,
+    _schedules,
+    _parameters,
+    _extensions,
+    _target,
+    _threads,
+    _inputs,
+    lambda recipe: f"seed {recipe.seed}",
+)
+"""What a name is made of, in this order."""

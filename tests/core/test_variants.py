@@ -1,0 +1,101 @@
+"""Names of variants, and how two runs differ function by function."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.recipe import Extension, Override, Recipe, Source, Step
+from lowerscope.core.run_records import CallRun, RunRecord
+from lowerscope.core.schedules import Schedule
+from lowerscope.core.variant_names import variant_names
+from lowerscope.core.variant_records import Variant, fastest, function_times
+
+PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
+
+
+def changed(**fields: object) -> Recipe:
+    return msgspec.structs.replace(PLAIN, **fields)
+
+
+def test_a_name_says_what_differs_from_the_others() -> None:
+    fused = find_pipeline("fuse").steps
+    assert variant_names([PLAIN]) == ("high-level",)
+    assert variant_names([PLAIN, changed(lowering="te")]) == ("high-level", "TE")
+    four = [changed(lowering=each) for each in ("high-level", "te")]
+    four += [msgspec.structs.replace(each, steps=fused) for each in four]
+    assert variant_names(four)[2:] == ("high-level · fused", "TE · fused")
+    avx2 = '{"kind": "llvm", "mattr": ["+avx2", "+fma"]}'
+    targets = [changed(target=each) for each in ("llvm", "native", avx2)]
+    assert variant_names(targets) == ("llvm", "native", "avx2,fma")
+    skylake = changed(target='{"kind": "llvm", "mcpu": "skylake-avx512", "mattr": ["+avx2"]}')
+    assert variant_names([PLAIN, skylake])[1] == "skylake-avx512 avx2"
+
+
+def test_schedules_rules_and_overrides_are_said_and_equal_names_are_numbered() -> None:
+    applied = (*PLAIN.steps, Step(name="ApplySchedules"))
+    schedules = (Schedule(function="matmul"), Schedule(function="add", variant="tiled"))
+    scheduled = changed(steps=applied, schedules=schedules)
+    # A schedule that is not applied makes no difference to a run.
+    assert variant_names([PLAIN, scheduled])[1] == "matmul scheduled, add tiled"
+    assert variant_names([PLAIN, changed(schedules=schedules)]) == (
+        "high-level (1)",
+        "high-level (2)",
+    )
+    more = [changed(steps=(Step(name="LegalizeOps"), Step(name=name))) for name in ("A", "B")]
+    assert variant_names([PLAIN, *more]) == ("legalised", "legalised + A", "legalised + B")
+    own = [changed(steps=(*(Step(name=each) for each in "CDE"), Step(name=last))) for last in "FG"]
+    assert variant_names([PLAIN, *own])[1:] == (
+        "4 steps of your own (1)",
+        "4 steps of your own (2)",
+    )
+    rules = changed(extensions=(Extension(path="/home/me/my_rules.py", kind="rules"),))
+    mixed = changed(overrides=(Override(pattern="fx:relu", strategy="library"),))
+    assert variant_names([PLAIN, rules, mixed]) == ("high-level", "my_rules.py", "relu library")
+
+
+def record(tvm_ms: float, *calls: CallRun, verdict: str = "match") -> RunRecord:
+    return RunRecord(
+        verdict=verdict,
+        reason="",
+        max_abs_error=0.0,
+        max_rel_error=0.0,
+        rtol=1e-4,
+        atol=1e-5,
+        torch_ms=1.0,
+        tvm_ms=tvm_ms,
+        build_ms=1.0,
+        functions=1,
+        outputs=(),
+        calls=calls,
+    )
+
+
+def test_functions_of_two_runs_are_added_up_by_name() -> None:
+    old = record(
+        9.0,
+        CallRun(function="add", milliseconds=1.0, nodes=("fx:add",)),
+        CallRun(function="matmul", milliseconds=5.0, nodes=("fx:linear0",)),
+        CallRun(function="add", milliseconds=2.0, nodes=("fx:add_1",)),
+    )
+    new = record(
+        5.0,
+        CallRun(function="add", milliseconds=2.5, nodes=("fx:add",)),
+        CallRun(function="dense", milliseconds=2.0, nodes=("fx:linear0",)),
+    )
+    rows = function_times(old, new)
+    assert [each.name for each in rows] == ["matmul", "dense", "add"]
+    add = rows[2]
+    assert (add.old_calls, add.new_calls, add.old_ms, add.new_ms) == (2, 1, 3.0, 2.5)
+    assert add.difference == -0.5
+    assert add.nodes == ("fx:add", "fx:add_1")
+    assert (rows[0].new_calls, rows[1].old_calls) == (0, 0)
+
+
+def test_what_differs_is_not_the_fastest() -> None:
+    slow, quick = (Variant(name=str(ms), recipe=PLAIN, record=record(ms)) for ms in (2.0, 1.0))
+    wrong = Variant(name="wrong", recipe=PLAIN, record=record(0.1, verdict="differ"))
+    failed = Variant(name="failed", recipe=PLAIN)
+    assert fastest([slow, wrong, quick, failed]) == quick
+    assert fastest([slow, failed]) is None
+    assert fastest([wrong, failed]) is None
