@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.comparing import comparing
-from lowerscope.app.first_difference import finding_differences
+from lowerscope.app.differing_nodes import finding_differences
 from lowerscope.app.importers import importing
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
@@ -199,9 +199,9 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *NumberCommands(window).commands(),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
-        *finding_differences(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
+        *finding_differences(window),
         Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),
         Command("target-native", run, tr("Target: this &machine"), change(target="native")),
         Command("target-other", run, tr("&Other target…"), window.type_target),

@@ -6,6 +6,7 @@ from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer
 from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
+from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
 from lowerscope.app.views.fx_view import FxView
@@ -83,6 +84,10 @@ class Panes(QMainWindow):
         # The page with the difference would ask for more; it can be given that.
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self.outcome.add_page("result", self.tr("Result"), self.result)
+        self.compare = ComparePage(workspace)
+        self.outcome.add_page("compare", self.tr("Compare"), self.compare)
+        self.compare.translation_wanted.connect(self._show_translation)
+        self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.node_map = NodeMap(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
         self.outcome.add_page("node-map", self.tr("Node map"), self.node_map)

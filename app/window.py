@@ -342,7 +342,7 @@ class MainWindow(QMainWindow):
 
     def _show_recipe(self) -> None:
         from lowerscope.app.comparing import enable_comparing
-        from lowerscope.app.first_difference import enable_finding
+        from lowerscope.app.differing_nodes import enable_finding
         from lowerscope.app.importers import show_translator
 
         workspace, commands = self.workspace, self.commands

@@ -24,6 +24,8 @@ class Column:
         What does not fit into a line goes on in others; otherwise it is shortened.
     tooltip : str
         What the title means.
+    falling : bool
+        Sorted from the largest down by the first click on its title.
     """
 
     title: str
@@ -32,6 +34,7 @@ class Column:
     stretch: bool = False
     wrap: bool = False
     tooltip: str = ""
+    falling: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ class TableModel(QAbstractTableModel):
         if column < 0:
             return self._given
         down = order == Qt.SortOrder.DescendingOrder
-        return tuple(sorted(self._given, key=lambda row: _rank(row.cell(column)), reverse=down))
+        ranked = sorted(self._given, key=lambda row: _rank(row.cell(column)), reverse=down)
+        # What has no value comes last either way.
+        return tuple(sorted(ranked, key=lambda row: row.cell(column).value is None))
 
     # Qt
 
@@ -167,6 +172,8 @@ class TableModel(QAbstractTableModel):
             return column.tooltip
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
+        if role == Qt.ItemDataRole.InitialSortOrderRole and column.falling:
+            return int(Qt.SortOrder.DescendingOrder.value)
         return None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
@@ -181,6 +188,5 @@ def _alignment(column: Column) -> Qt.AlignmentFlag:
     return side | Qt.AlignmentFlag.AlignVCenter
 
 
-def _rank(cell: Cell) -> tuple[bool, float, str]:
-    value = cell.value
-    return value is None, 0.0 if value is None else value, cell.text.casefold()
+def _rank(cell: Cell) -> tuple[float, str]:
+    return 0.0 if cell.value is None else cell.value, cell.text.casefold()

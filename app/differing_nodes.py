@@ -1,0 +1,85 @@
+"""The commands that lead to the nodes whose values differ from torch's."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lowerscope.app.actions import Command, Commands
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+    from lowerscope.app.workspace import Workspace
+
+
+def finding_differences(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands, for the menu on running."""
+    workspace, tr = window.workspace, window.tr
+    menu = tr("&Run")
+
+    def select() -> None:
+        record = workspace.run_record
+        if record is not None and record.first_difference:
+            workspace.select((record.first_difference,))
+
+    return (
+        Command(
+            "compare-nodes",
+            menu,
+            tr("&Compare node by node"),
+            partial(window.show_page, "compare"),
+            "Ctrl+E",
+            separated=True,
+        ),
+        Command("first-difference", menu, tr("Select the first &difference"), select, "F9"),
+        Command(
+            "next-difference",
+            menu,
+            tr("&Next node that differs"),
+            partial(select_differing, workspace, 1),
+            "Ctrl+F9",
+        ),
+        Command(
+            "previous-difference",
+            menu,
+            tr("&Previous node that differs"),
+            partial(select_differing, workspace, -1),
+            "Ctrl+Shift+F9",
+        ),
+    )
+
+
+def enable_finding(commands: Commands, workspace: Workspace) -> None:
+    """Let the commands be available where the last run has shown a node that differs."""
+    record, snapshot = workspace.run_record, workspace.snapshot
+    commands.enable("first-difference", record is not None and bool(record.first_difference))
+    differs = bool(differing(workspace))
+    for key in ("next-difference", "previous-difference"):
+        commands.enable(key, differs)
+    commands.enable("compare-nodes", snapshot is not None)
+
+
+def differing(workspace: Workspace) -> tuple[str, ...]:
+    """Return the ids of the nodes that the last run has shown to differ, in the graph's order."""
+    record = workspace.run_record
+    nodes = () if record is None else record.nodes
+    return tuple(each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
+
+
+def select_differing(workspace: Workspace, step: int) -> None:
+    """Select the next node that differs, or the one before; after the last comes the first."""
+    snapshot, found = workspace.snapshot, differing(workspace)
+    if snapshot is None or not found:
+        return
+    places = {node.id: place for place, node in enumerate(snapshot.fx)}
+    where = sorted(places[each] for each in found if each in places)
+    marked = [places[each] for each in workspace.selection.of_kind("fx") if each in places]
+    if not marked:
+        place = 0 if step > 0 else -1
+    elif step > 0:
+        place = bisect_right(where, max(marked)) % len(where)
+    else:
+        # In Python, the place before the first is that of the last.
+        place = bisect_left(where, min(marked)) - 1
+    workspace.select((snapshot.fx[where[place]].id,))

@@ -1,0 +1,68 @@
+"""The menu on a row of the page Compare: what can be done about a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu
+
+from lowerscope.app.views.descriptions import find_node, line_text
+from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.core.recipe import STRATEGIES
+from lowerscope.core.step_records import Moment
+
+if TYPE_CHECKING:
+    from lowerscope.app.views.compare_page import ComparePage
+
+Deeds = dict[QAction, Callable[[], object]]
+
+
+def open_menu(page: ComparePage, entity: str, position: QPoint) -> None:
+    """Open the menu of a node.
+
+    Parameters
+    ----------
+    position
+        Where, on the screen.
+    """
+    menu = QMenu(page)
+    deeds: Deeds = {}
+    _fill(page, entity, menu, deeds)
+    # What is done may well replace the rows: after the menu is gone.
+    chosen = menu.exec(position)
+    menu.deleteLater()
+    if chosen in deeds:
+        deeds[chosen]()
+
+
+def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
+    workspace, tr = page.workspace, page.tr
+    snapshot = workspace.snapshot
+    node = None if snapshot is None else find_node(snapshot, entity)
+    if snapshot is None or node is None:
+        return
+    rule = tr("How it was translated: {0}").format(node.rule) if node.rule else ""
+    deeds[menu.addAction(rule or tr("How it was translated"))] = page.translation_wanted.emit
+    if node.rule_line is not None:
+        text = tr("Open the rule: {0}").format(line_text(node.rule_line))
+        deeds[menu.addAction(text)] = page.rule_wanted.emit
+    step = next((each for each in snapshot.translation if each.node == entity), None)
+    if step is not None:
+        moment = Moment(clock="translate", index=step.number)
+        text = tr("Step {0} of the translation").format(step.number)
+        deeds[menu.addAction(text)] = partial(workspace.stepping.go, moment)
+    if node.strategy:
+        below = menu.addMenu(tr("Lower as"))
+        for strategy in STRATEGIES:
+            action = below.addAction(STRATEGY_NAMES[strategy])
+            deeds[action] = partial(workspace.lower_nodes, (entity,), strategy)
+        below.addSeparator()
+        reset = below.addAction(tr("Reset to default"))
+        deeds[reset] = partial(workspace.lower_nodes, (entity,), None)
+    menu.addSeparator()
+    deeds[menu.addAction(tr("Show all nodes"))] = page.nodes.show_all
+    deeds[menu.addAction(tr("Copy the rows\tCtrl+C"))] = page.nodes.table.copy

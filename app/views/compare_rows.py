@@ -1,0 +1,118 @@
+"""The rows of the page Compare: what a run has shown of each FX node, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.views.descriptions import names_of
+from lowerscope.app.views.formats import (
+    STRATEGY_LETTERS,
+    STRATEGY_NAMES,
+    duration_text,
+    error_text,
+)
+from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.records import FxNode, Snapshot
+from lowerscope.core.run_records import NodeRun, RunRecord
+
+Sort = Literal["all", "differs", "not-compared"]
+"""Which nodes are shown."""
+
+GIVEN = ("placeholder", "get_attr", "output")
+"""Opcodes of nodes that compute nothing, so that there is nothing to compare."""
+
+_ORDER = {False: 0.0, None: 1.0, True: 2.0}
+"""Of the verdicts, where rows are sorted by these."""
+
+
+def compared_nodes(snapshot: Snapshot, record: RunRecord) -> Iterator[tuple[FxNode, NodeRun]]:
+    """Yield the nodes that compute something, in the order of the graph, with what was seen."""
+    runs = {each.id: each for each in record.nodes}
+    for node in snapshot.fx:
+        if node.opcode not in GIVEN and node.id in runs:
+            yield node, runs[node.id]
+
+
+def sort_of(run: NodeRun) -> Sort:
+    """Return what a node's verdict is sorted under."""
+    if run.matches is None:
+        return "not-compared"
+    return "all" if run.matches else "differs"
+
+
+def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
+    """Return a row of each node that computes something, with the node's id as its key."""
+    inside = _compared_at(record)
+    return tuple(
+        _row(node, run, record, inside.get(node.id, ()))
+        for node, run in compared_nodes(snapshot, record)
+    )
+
+
+def verdict_cell(run: NodeRun) -> Cell:
+    """Return the verdict on a node: a mark and a word."""
+    mark, word, role = {
+        True: ("✓", _tr("matches"), "right"),
+        False: ("✕", _tr("differs"), "wrong"),
+        None: ("–", _tr("not compared"), "quiet"),
+    }[run.matches]
+    return Cell(f"{mark} {word}", role=role, value=_ORDER[run.matches], spoken=word)
+
+
+def _compared_at(record: RunRecord) -> Mapping[str, Sequence[str]]:
+    """Return, by node whose value is that of a fused group, the others that are in there."""
+    runs = {each.id: each for each in record.nodes}
+    return {
+        run.id: [each for each in run.shared_with if each in runs and runs[each].matches is None]
+        for run in record.nodes
+        if run.matches is not None and run.shared_with and run.id.startswith("fx:")
+    }
+
+
+def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -> Row:
+    letters, strategy = STRATEGY_LETTERS.get(node.strategy, ""), node.strategy
+    how = Cell(letters, role=strategy, bold=True, tooltip=STRATEGY_NAMES.get(strategy, ""))
+    called = dict.fromkeys(record.calls[index].function for index in run.calls)
+    functions = ", ".join(called)
+    about = "\n".join(each for each in (node.label, node.rule, functions) if each)
+    said = "; ".join(_said(run, inside))
+    time = run.milliseconds
+    return Row(
+        node.id,
+        (
+            verdict_cell(run),
+            Cell(node.name, bold=True, tooltip=node.label),
+            Cell(_operator(node), role="quiet", tooltip=about),
+            how,
+            _error_cell(run.max_abs_error, run.matches),
+            "–" if time is None else Cell(duration_text(time), value=time),
+            Cell(said, role="quiet", tooltip=said) if said else "",
+        ),
+    )
+
+
+def _operator(node: FxNode) -> str:
+    """Return what a node computes: the class of its module, or the last part of its target."""
+    if node.opcode == "call_module":
+        return node.label.partition(" · ")[0] or node.target
+    return node.target.rpartition(".")[2]
+
+
+def _error_cell(error: float | None, matches: bool | None) -> Cell | str:
+    if error is None:
+        return "–"
+    return Cell(error_text(error), role="wrong" if matches is False else "", value=error)
+
+
+def _said(run: NodeRun, inside: Sequence[str]) -> Iterator[str]:
+    if run.reason:
+        yield run.reason
+    if inside:
+        yield _tr("the value of a fused group, with {0} inside").format(names_of(tuple(inside)))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("CompareRows", text)

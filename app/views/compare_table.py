@@ -1,0 +1,211 @@
+"""The table of the page Compare: each FX node against torch, filtered, sorted and selected."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from lowerscope.app.views.compare_rows import compared_nodes, node_rows, sort_of
+from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.table import Column, Row, Table
+from lowerscope.app.workspace import Workspace
+
+
+class CompareTable(QWidget):
+    """The nodes of the last run.
+
+    Signals
+    -------
+    menu_wanted(str, QPoint)
+        A row was clicked for its menu: the node, and where on the screen.
+    node_wanted(str)
+        A row was double-clicked or entered: the node.
+    """
+
+    menu_wanted = Signal(str, QPoint)
+    node_wanted = Signal(str)
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._rows: tuple[Row, ...] = ()
+        self._sorts: dict[str, str] = {}
+        self._stale = True
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(self.tr("Filter: a node, an operator, a reason…"))
+        self.filter.setAccessibleName(self.tr("Filter of the nodes"))
+        self.filter.setClearButtonEnabled(True)
+        self.sorts = SegmentedSwitch(self.tr("Which nodes"))
+        self.count = QLabel()
+        self.count.setProperty("role", "quiet")
+        self.table = Table(
+            self.tr("Nodes against torch"),
+            (
+                Column(self.tr("verdict"), width=116),
+                Column(self.tr("node"), width=112),
+                Column(self.tr("operator"), width=92),
+                Column(self.tr("as"), width=48, tooltip=self.tr("The strategy")),
+                Column(
+                    self.tr("error in run"),
+                    numeric=True,
+                    width=88,
+                    falling=True,
+                    tooltip=self.tr(
+                        "The largest absolute error of its value, on what the run has computed"
+                    ),
+                ),
+                Column(
+                    self.tr("TVM"),
+                    numeric=True,
+                    width=76,
+                    falling=True,
+                    tooltip=self.tr("The time of its calls, median; of all that it is fused with"),
+                ),
+                Column(self.tr("reason"), stretch=True),
+            ),
+        )
+        self.table.set_sortable(True)
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 4, 10, 4)
+        strip.setSpacing(12)
+        strip.addWidget(self.filter, 1)
+        strip.addWidget(self.sorts)
+        strip.addWidget(self.count)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.table, 1)
+        self.filter.textChanged.connect(self._show_rows)
+        self.sorts.changed.connect(self._show_rows)
+        self.table.row_clicked.connect(self._select)
+        self.table.row_activated.connect(self._open)
+        workspace.snapshot_changed.connect(self._show_run)
+        workspace.run_changed.connect(self._show_run)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_run()
+
+    def show_all(self) -> None:
+        """Show every node, so that the one that is selected is among them."""
+        self.filter.clear()
+        self.sorts.set_current("all")
+        self._show_rows()
+
+    def _show_run(self) -> None:
+        # Thousands of rows are not made for a page that nobody looks at.
+        self._stale = not self.isVisible()
+        if self._stale:
+            return
+        snapshot, record = self._workspace.snapshot, self._workspace.run_record
+        self._rows, self._sorts = (), {}
+        if snapshot is not None and record is not None:
+            self._rows = node_rows(snapshot, record)
+            self._sorts = {node.id: sort_of(run) for node, run in compared_nodes(snapshot, record)}
+        self._say_empty()
+        self._show_sorts()
+        self._show_rows()
+
+    def _say_empty(self) -> None:
+        record = self._workspace.run_record
+        if self._workspace.running:
+            said = self.tr("Running…"), self.tr("Cancel, in the status bar, stops it.")
+        elif record is None:
+            said = (
+                self.tr("Not run yet"),
+                self.tr("Run (F5) compares the value of every node with torch's."),
+            )
+        elif not record.nodes:
+            said = (
+                self.tr("No nodes to compare"),
+                self.tr("This source has no torch side: its outputs stand on the page Result."),
+            )
+        elif self._rows:
+            said = self.tr("No such node"), self.tr("The filter leaves none.")
+        else:
+            said = self.tr("No nodes to compare"), self.tr("No node computes anything.")
+        self.table.set_empty(*said)
+
+    def _show_sorts(self) -> None:
+        counts = Counter(self._sorts.values())
+        differ, others = counts["differs"], counts["not-compared"]
+        self.sorts.set_segments(
+            (
+                Segment("all", self.tr("All"), self.tr("Every node that computes something")),
+                Segment(
+                    "differs",
+                    self.tr("✕ Differs {0}").format(differ),
+                    self.tr("Nodes whose value is out of tolerance"),
+                    enabled=differ > 0,
+                ),
+                Segment(
+                    "not-compared",
+                    self.tr("– Not compared {0}").format(others),
+                    self.tr("Nodes whose value could not be compared, with the reason"),
+                    enabled=others > 0,
+                ),
+            )
+        )
+        enabled = {each.key for each in self.sorts.segments() if each.enabled}
+        if self.sorts.current() not in enabled:
+            self.sorts.set_current("all")
+        self.sorts.setVisible(bool(self._rows))
+
+    def _show_rows(self) -> None:
+        words, chosen = self.filter.text().casefold().split(), self.sorts.current()
+        shown = [
+            row
+            for row in self._rows
+            if (chosen == "all" or self._sorts[row.key] == chosen)
+            and all(word in _text(row) for word in words)
+        ]
+        self.table.set_rows(shown)
+        count = len(self._rows)
+        text = self.tr("{0} of {1} nodes").format(len(shown), count)
+        self.count.setText(text if count else "")
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        if self._stale:
+            return
+        marked = self._workspace.selection.of_kind("fx")
+        self.table.set_selection(marked)
+        chosen = [each for each in self._workspace.selection.chosen if each in marked]
+        if marked:
+            self.table.reveal((chosen or list(marked))[0])
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+
+    def _open(self, entity: str) -> None:
+        self._workspace.select((entity,))
+        self.node_wanted.emit(entity)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self._show_run()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+        view = self.table.viewport()
+        index = self.table.currentIndex()
+        if not by_key:
+            index = self.table.indexAt(view.mapFromGlobal(event.globalPos()))
+        if not index.isValid():
+            return
+        place = event.globalPos()
+        if by_key:
+            place = view.mapToGlobal(self.table.visualRect(index).center())
+        self.menu_wanted.emit(self.table.rows()[index.row()].key, place)
+
+
+def _text(row: Row) -> str:
+    return "\n".join(
+        each if isinstance(each, str) else f"{each.text}\n{each.tooltip}" for each in row.cells
+    ).casefold()

@@ -1,0 +1,115 @@
+"""The page Compare: a table of the nodes against torch, tied to the selection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.compare_page import ComparePage
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Extension
+from tests.end_to_end.driving import OpenWindow, run_and_wait
+from tests.end_to_end.test_node_figures import WRONG, trigger
+
+
+def compare_page(window: MainWindow) -> ComparePage:
+    trigger(window, "compare-nodes")
+    page = window.panes.compare
+    assert page.isVisible()
+    return page
+
+
+def column(page: ComparePage, title: str) -> list[str]:
+    model = page.nodes.table.table_model()
+    place = [each.title for each in model.columns].index(title)
+    return [row.cell(place).text for row in model.rows()]
+
+
+def sort_by(qtbot: QtBot, page: ComparePage, title: str) -> None:
+    """Click on the title of a column."""
+    table = page.nodes.table
+    place = [each.title for each in table.table_model().columns].index(title)
+    header = table.horizontalHeader()
+    at = header.sectionViewportPosition(place) + 10
+    point = header.viewport().rect().topLeft()
+    point.setX(at)
+    point.setY(header.height() // 2)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=point)
+
+
+def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    window = open_window("sample:conv_net", extensions=(Extension(path=str(path), kind="rules"),))
+    page = compare_page(window)
+    assert page.nodes.table.empty.accessibleName() == "Not run yet"
+    assert not window.commands.action("next-difference").isEnabled()
+    run_and_wait(qtbot, window)
+    page = compare_page(window)
+    names = [node.name for node in window.workspace.snapshot.fx if node.strategy]
+    assert column(page, "node") == names
+    verdicts = dict(zip(names, column(page, "verdict"), strict=True))
+    assert verdicts["conv"] == "✓ matches"
+    assert verdicts["relu"] == "✕ differs"
+    differing = [name for name, verdict in verdicts.items() if verdict == "✕ differs"]
+
+    # The largest error first, by a click.
+    sort_by(qtbot, page, "error in run")
+    record = window.workspace.run_record
+    assert record is not None
+    errors = {each.id: each.max_abs_error for each in record.nodes}
+    falling = sorted(names, key=lambda name: -(errors[f"fx:{name}"] or 0.0))
+    assert column(page, "node") == falling
+
+    # Quick filters and a line of text.
+    page.nodes.sorts.setFocus()
+    qtbot.keyClick(page.nodes.sorts, Qt.Key.Key_Right)
+    assert sorted(column(page, "node")) == sorted(differing)
+    assert page.nodes.count.text() == f"{len(differing)} of {len(names)} nodes"
+    page.nodes.filter.setText("RELU 1.0")
+    assert set(column(page, "operator")) == {"ReLU"}
+    page.nodes.filter.setText("no such node")
+    assert page.nodes.table.empty.accessibleName() == "No such node"
+    page.nodes.show_all()
+
+    # Differences one after the other, in the order of the graph and in all panes.
+    window.commands.action("first-difference").trigger()
+    assert window.workspace.selection.chosen == ("fx:relu",)
+    trigger(window, "next-difference")
+    second = differing[1]
+    assert window.workspace.selection.chosen == (f"fx:{second}",)
+    assert page.nodes.table.selected_keys() == [f"fx:{second}"]
+    assert window.panes.fx.graph.canvas.selection() == {f"fx:{second}"}
+    relax = window.panes.relax.script.code
+    lines = relax.text().splitlines()
+    marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
+    bindings = window.workspace.snapshot.nodes[f"fx:{second}"].bindings
+    assert [each.split()[0].rstrip(":") for each in marked] == [
+        each.rpartition("/")[2] for each in bindings
+    ]
+    trigger(window, "previous-difference")
+    assert window.workspace.selection.chosen == ("fx:relu",)
+
+    # And the other way: a row that is come to by the arrow keys, and what is copied.
+    table = page.nodes.table
+    table.setFocus()
+    qtbot.keyClick(table, Qt.Key.Key_Up)
+    (selected,) = table.selected_keys()
+    assert window.workspace.selection.chosen == (selected,)
+    table.copy()
+    assert selected.removeprefix("fx:") in QGuiApplication.clipboard().text()
+
+
+def test_a_source_without_torch_says_that_there_are_no_nodes(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:mlp_tvmscript")
+    run_and_wait(qtbot, window)
+    page = compare_page(window)
+    assert page.nodes.table.empty.accessibleName() == "No nodes to compare"
+    assert not page.nodes.sorts.isVisible()
