@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
+from lowerscope.core.schedules import named_apart
 from lowerscope.core.sources.spec import parse_spec, with_absolute_paths
 
 SUFFIXES = (".py", ".pt2")
@@ -58,6 +59,7 @@ class Opening(QObject):
             # Saved by another version: the source alone is what is left.
             self.open_source(text)
             return
+        recipe = msgspec.structs.replace(recipe, schedules=named_apart(recipe.schedules))
         # It may hold something else by now; that it could run code is asked again.
         self._workspace.open(with_source(recipe, trust=False))
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.schedules import shown_name
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -157,7 +158,7 @@ class ScheduleCommands(QObject):
         """Have a copy of the variant that is on."""
         schedule = self._workspace.scheduling.schedule
         if schedule is not None:
-            name = self.tr("copy of {0}").format(schedule.variant or self.tr("first"))
+            name = self.tr("copy of {0}").format(shown_name(schedule.variant))
             self._variants.add(name, copied=True)
 
     def copy_python(self) -> None:
@@ -215,10 +216,10 @@ class ScheduleCommands(QObject):
         for each in self._variants.all:
             count = len(each.primitives)
             words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
-            text = words.format(each.variant or self.tr("first"), count)
+            text = words.format(shown_name(each.variant), count)
             action = menu.addAction(text, partial(self._variants.choose, each.variant))
             action.setCheckable(True)
-            action.setChecked(each == schedule)
+            action.setChecked(each is schedule)
         menu.addAction(self._commands.action("unscheduled"))
         menu.addSeparator()
         for key in ("new-variant", "duplicate-variant", "rename-variant", "delete-variant"):

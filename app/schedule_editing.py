@@ -8,9 +8,10 @@ import msgspec
 from PySide6.QtCore import QObject
 
 from lowerscope.app import schedule_order as order
+from lowerscope.app import schedule_sharing as sharing
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.schedule_records import ScheduleRecord
-from lowerscope.core.schedules import Made, Primitive, Schedule, schedule_for
+from lowerscope.core.schedules import Made, Primitive
 
 if TYPE_CHECKING:
     from lowerscope.app.scheduling import Scheduling
@@ -89,16 +90,7 @@ class Editing(QObject):
             scheduling.structure,
         )
         assert recipe is not None
-        schedule = schedule_for(recipe.schedules, function, structure)
-        if schedule is not None:
-            after = msgspec.structs.replace(schedule, primitives=primitives)
-            return order.with_schedule(recipe, schedule, after)
-        names = [each.variant for each in order.variants(recipe, function, structure)]
-        name = order.free_name(names, "variant") if "" in names else ""
-        after = Schedule(
-            function=function, structure=structure, variant=name, primitives=primitives
-        )
-        return order.with_schedule(recipe, None, after)
+        return sharing.with_primitives(recipe, function, structure, primitives)
 
     def _write(self, primitives: order.Primitives, *, amend: bool = False) -> None:
         if self._scheduling.recipe is None or self._scheduling.record is None:

@@ -1,9 +1,8 @@
-"""Changes of a recipe's schedules: each takes a value and returns another one."""
+"""The order of steps: each change takes a value and returns another one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -13,8 +12,6 @@ from lowerscope.core.schedules import (
     APPLY_SCHEDULES,
     Made,
     Primitive,
-    Schedule,
-    fits,
     references_of,
 )
 
@@ -27,32 +24,6 @@ Place = tuple[Recipe, str, int | None]
 """A recipe, a function, and after how many primitives; ``None`` for all."""
 
 
-def variants(recipe: Recipe, function: str, structure: str) -> tuple[Schedule, ...]:
-    """Return the schedules of a function."""
-    return tuple(each for each in recipe.schedules if fits(each, function, structure))
-
-
-def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | None) -> Recipe:
-    """Return `recipe` with a schedule in place of another; added, or taken out, for ``None``."""
-    if before is None:
-        schedules = recipe.schedules if after is None else (*recipe.schedules, after)
-    else:
-        exchanged = (after if each == before else each for each in recipe.schedules)
-        schedules = tuple(each for each in exchanged if each is not None)
-    return msgspec.structs.replace(recipe, schedules=schedules)
-
-
-def with_chosen(recipe: Recipe, function: str, structure: str, variant: str | None) -> Recipe:
-    """Return `recipe` with one variant of a function on, and its others off; none for ``None``."""
-    schedules = tuple(
-        msgspec.structs.replace(each, on=each.variant == variant)
-        if fits(each, function, structure)
-        else each
-        for each in recipe.schedules
-    )
-    return msgspec.structs.replace(recipe, schedules=schedules)
-
-
 def applied_to_model(recipe: Recipe, on: bool) -> Recipe:
     """Return `recipe` with the step that applies schedules on, at the end if it was not there."""
     steps = recipe.steps
@@ -63,14 +34,6 @@ def applied_to_model(recipe: Recipe, on: bool) -> Recipe:
         for step in steps
     )
     return msgspec.structs.replace(recipe, steps=switched)
-
-
-def free_name(names: Iterable[str], wanted: str) -> str:
-    """Return a name that no variant has: `wanted`, or with a number behind it."""
-    taken, number, name = set(names), 2, wanted
-    while name in taken:
-        name, number = f"{wanted} {number}", number + 1
-    return name
 
 
 def new_id(primitives: Primitives) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from lowerscope.app import schedule_order as order
-from lowerscope.core.recipe import applies_schedules
+from lowerscope.app import schedule_sharing as sharing
+from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.schedule_files import load_schedules, save_schedules
 from lowerscope.core.schedules import Schedule, fits
 
@@ -28,75 +29,59 @@ class Variants:
         scheduling = self._workspace.scheduling
         if scheduling.recipe is None or scheduling.record is None:
             return ()
-        return order.variants(scheduling.recipe, scheduling.function, scheduling.structure)
+        return sharing.variants(scheduling.recipe, scheduling.function, scheduling.structure)
+
+    @property
+    def alike(self) -> int:
+        """How many functions have the schedule that is on."""
+        scheduling = self._workspace.scheduling
+        recipe, record, schedule = scheduling.recipe, scheduling.record, scheduling.schedule
+        if recipe is None or record is None or schedule is None:
+            return 0
+        functions = (record.function, *record.twins)
+        return sharing.sharing(recipe, functions, record.structure, schedule)
 
     def choose(self, variant: str | None) -> None:
         """Have another one on; none for ``None``."""
-        scheduling = self._workspace.scheduling
-        if scheduling.recipe is not None and scheduling.record is not None:
-            recipe, function = scheduling.recipe, scheduling.function
-            scheduling.go_to_end()
-            self._workspace.change(
-                order.with_chosen(recipe, function, scheduling.structure, variant)
-            )
+        schedule = next((each for each in self.all if each.variant == variant), None)
+        self._change(sharing.with_chosen, schedule, to_end=True)
 
     def add(self, name: str, *, copied: bool = False) -> None:
         """Begin another one, or a copy of the one that is on, and have that on."""
         self.add_with(name, self._workspace.scheduling.primitives if copied else ())
 
-    def add_with(self, name: str, primitives: order.Primitives) -> None:
-        """Have these steps as another one, and have that on."""
-        scheduling = self._workspace.scheduling
-        names = tuple(each.variant for each in self.all)
-        schedule = Schedule(
-            function=scheduling.function,
-            structure=scheduling.structure,
-            variant=order.free_name(names, name),
-            primitives=primitives,
-        )
-        self._add(schedule)
+    def add_with(self, name: str, primitives: order.Primitives, *, everywhere: bool = True) -> None:
+        """Have these steps as another one, and have that on.
 
-    def _add(self, schedule: Schedule) -> None:
-        scheduling = self._workspace.scheduling
-        if scheduling.recipe is None:
-            return
-        scheduling.go_to_end()
-        off = order.with_chosen(scheduling.recipe, scheduling.function, scheduling.structure, None)
-        self._workspace.change(order.with_schedule(off, None, schedule))
+        Functions of the same structure share it, if `everywhere` and as long as this one has
+        nothing alone.
+        """
+        added = partial(sharing.with_added, everywhere=everywhere)
+        self._change(added, name, primitives, to_end=True)
 
     def rename(self, name: str) -> None:
         """Give the one that is on another name."""
-        schedule = self._workspace.scheduling.schedule
-        if schedule is not None and name != schedule.variant:
-            others = tuple(each.variant for each in self.all if each is not schedule)
-            self._change(schedule, variant=order.free_name(others, name))
+        self._change(sharing.with_name, name)
 
     def remove(self) -> None:
         """Take the one that is on away; the last of the others is on then."""
-        scheduling = self._workspace.scheduling
-        recipe, schedule = scheduling.recipe, scheduling.schedule
-        if recipe is None or schedule is None:
-            return
-        rest = [each for each in self.all if each is not schedule]
-        recipe = order.with_schedule(recipe, schedule, None)
-        if rest:
-            recipe = order.with_chosen(
-                recipe, scheduling.function, scheduling.structure, rest[-1].variant
-            )
-        scheduling.go_to_end()
-        self._workspace.change(recipe)
+        self._change(sharing.without_chosen, to_end=True)
 
     def set_everywhere(self, everywhere: bool) -> None:
-        """Have the schedule for all functions of this structure, or for this name alone."""
-        schedule = self._workspace.scheduling.schedule
-        if schedule is not None:
-            self._change(schedule, everywhere=everywhere)
+        """Have the schedule for all functions of this structure, or one for this name alone."""
+        self._change(sharing.with_shared, everywhere)
 
-    def _change(self, schedule: Schedule, **fields: object) -> None:
-        recipe = self._workspace.scheduling.recipe
-        if recipe is not None:
-            after = msgspec.structs.replace(schedule, **fields)
-            self._workspace.change(order.with_schedule(recipe, schedule, after))
+    def _change(
+        self, change: Callable[..., Recipe], *arguments: object, to_end: bool = False
+    ) -> None:
+        scheduling = self._workspace.scheduling
+        recipe = scheduling.recipe
+        if recipe is None or scheduling.record is None:
+            return
+        after = change(recipe, scheduling.function, scheduling.structure, *arguments)
+        if to_end:
+            scheduling.go_to_end()
+        self._workspace.change(after)
 
     # The model
 
@@ -135,14 +120,8 @@ class Variants:
         function, structure = scheduling.function, scheduling.structure
         loaded = load_schedules(path)
         schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])
-        names = tuple(each.variant for each in self.all)
-        name = schedule.variant or Path(path).stem
-        self._add(
-            msgspec.structs.replace(
-                schedule,
-                function=function,
-                structure=structure,
-                variant=order.free_name(names, name),
-                on=True,
-            )
+        self.add_with(
+            schedule.variant or Path(path).stem,
+            schedule.primitives,
+            everywhere=schedule.everywhere,
         )

@@ -119,7 +119,8 @@ class Keys:
 
     @property
     def _schedules(self) -> list[Schedule]:
-        return [each for each in self._recipe.schedules if each.on and each.primitives]
+        # One without primitives counts: a function has it in place of what others have.
+        return [each for each in self._recipe.schedules if each.on]
 
     def moment_key(self, moment: Moment | None) -> str:
         """Of what is derived to have the module at a moment, or after all steps."""

@@ -204,8 +204,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     steps
         The passes after lowering, in order; among them ``ApplySchedules``.
     schedules
-        Those of functions, at most one of each function and variant. They are looked at and changed
-        without a step that applies them to the model.
+        Those of functions; no two that a function can have are called the same. They are looked at
+        and changed without a step that applies them to the model.
     tolerances
         For the comparison with torch.
     target

@@ -28,7 +28,7 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.schedule_files import load_schedules
-from lowerscope.core.schedules import APPLY_SCHEDULES
+from lowerscope.core.schedules import APPLY_SCHEDULES, named_apart
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
 
@@ -245,7 +245,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     dimensions_of(recipe)
     loaded = [each for file in options.schedules for each in load_schedules(file)]
     if loaded:
-        recipe = msgspec.structs.replace(recipe, schedules=tuple(loaded))
+        recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
         if not applies_schedules(recipe):
             steps = (*recipe.steps, Step(name=APPLY_SCHEDULES))
             recipe = msgspec.structs.replace(recipe, steps=steps)

@@ -7,7 +7,7 @@ serialisable. This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -117,9 +117,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     variant
         Its name among the schedules of the function; ``""`` for the first.
     on
-        Whether it is the one that is applied to the model; of several, the last.
+        Whether it is the one that is applied to the model; of several, see `schedule_for`.
     everywhere
-        Whether all functions of this structure have it, or that of the name alone.
+        Whether all functions of this structure share it, or that of the name has it alone.
     primitives
         In the order in which they are applied.
     """
@@ -149,18 +149,23 @@ def references_of(primitive: Primitive) -> tuple[Reference, ...]:
     )
 
 
+def is_shared(schedule: Schedule) -> bool:
+    """Return whether all functions of the structure of a schedule can have it."""
+    return schedule.everywhere and bool(schedule.structure)
+
+
 def fits(schedule: Schedule, function: str, structure: str) -> bool:
     """Return whether a function of this name and structure can have a schedule."""
     if schedule.function == function:
         return schedule.structure in ("", structure)
-    return schedule.everywhere and schedule.structure == structure
+    return is_shared(schedule) and schedule.structure == structure
 
 
 def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -> Schedule | None:
     """Return the schedule that a function has: the last that is on and fits it.
 
-    One that was made for the function itself goes before those of other functions of the same
-    structure.
+    One that it has alone goes before those that it shares with functions of the same structure,
+    and of these, one that was made for the function itself goes first.
 
     Parameters
     ----------
@@ -168,5 +173,39 @@ def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -
         Its name, and its structural hash before it is scheduled.
     """
     fitting = [each for each in schedules if each.on and fits(each, function, structure)]
-    own = [each for each in fitting if each.function == function]
-    return next(reversed(own or fitting), None)
+    ranks = [(not is_shared(each), each.function == function) for each in fitting]
+    best = max(ranks, default=None)
+    found = (each for each, rank in zip(fitting, ranks, strict=True) if rank == best)
+    return next(reversed(tuple(found)), None)
+
+
+def shown_name(variant: str) -> str:
+    """Return what a variant is called; the first one has no name of its own."""
+    return variant or "first"
+
+
+def free_name(names: Iterable[str], wanted: str) -> str:
+    """Return a name that no variant is shown with: `wanted`, or with a number behind it."""
+    taken, number, name = {shown_name(each) for each in names}, 2, wanted
+    while shown_name(name) in taken:
+        name, number = f"{shown_name(wanted)} {number}", number + 1
+    return name
+
+
+def meet(one: Schedule, other: Schedule) -> bool:
+    """Return whether there can be a function that can have both."""
+    same = one.structure == other.structure or "" in (one.structure, other.structure)
+    return same and (one.function == other.function or is_shared(one) or is_shared(other))
+
+
+def named_apart(schedules: Sequence[Schedule]) -> tuple[Schedule, ...]:
+    """Return schedules, of which no two that a function can have are called the same.
+
+    Files may have them so; the later one gets a number.
+    """
+    apart: list[Schedule] = []
+    for schedule in schedules:
+        names = (each.variant for each in apart if meet(each, schedule))
+        name = free_name(names, schedule.variant)
+        apart.append(msgspec.structs.replace(schedule, variant=name))
+    return tuple(apart)

@@ -23,7 +23,7 @@ from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.time_bars import Bar, TimeBars
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.schedules import Schedule
+from lowerscope.core.schedules import Schedule, shown_name
 
 UNSCHEDULED = "unscheduled"
 """The key of the row of the function as it was."""
@@ -175,7 +175,7 @@ class NumbersPage(QWidget):
         """Return key, name and what is measured: as it was, and each variant."""
         sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
         for each in self._workspace.variants.all:
-            name = each.variant or self.tr("first")
+            name = shown_name(each.variant)
             of = here if self._is_shown(each) else here.after(each.primitives)
             sides.append((f"variant:{each.variant}", name, of))
         return sides
@@ -183,7 +183,7 @@ class NumbersPage(QWidget):
     def _is_shown(self, schedule: Schedule) -> bool:
         """Whether it is what is looked at, to its end."""
         record = self._scheduling.record
-        is_on = schedule == self._scheduling.schedule
+        is_on = schedule is self._scheduling.schedule
         return is_on and record is not None and record.index == len(schedule.primitives)
 
     def _variants(self, here: Scheduled) -> tuple[Row, ...]:

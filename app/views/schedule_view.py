@@ -22,6 +22,7 @@ from lowerscope.app.views.schedule_tree import ScheduleTree
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.schedules import is_shared, shown_name
 
 VARIANT_WIDTH = 170
 VERDICT_WIDTH = 150
@@ -49,7 +50,10 @@ class ScheduleView(Pane):
         self.keep.setMenu(QMenu(self))
         self.everywhere = QCheckBox()
         self.everywhere.setToolTip(
-            self.tr("Schedule all functions of the same structure in this way")
+            self.tr(
+                "Ticked: all functions of the same structure share the schedule.\n"
+                "Unticked: this one has a schedule of its own, and the others keep theirs."
+            )
         )
         self.in_model = QCheckBox(self.tr("apply to the model"))
         self.in_model.setToolTip(
@@ -127,7 +131,7 @@ class ScheduleView(Pane):
         record = scheduling.record
         schedule = scheduling.schedule
         self.set_context(scheduling.function)
-        name = self.tr("unscheduled") if schedule is None else variant_name(schedule.variant)
+        name = self.tr("unscheduled") if schedule is None else shown_name(schedule.variant)
         whole = self.tr("Variant: {0}").format(name)
         room = VARIANT_WIDTH - 32
         right = Qt.TextElideMode.ElideRight
@@ -137,13 +141,20 @@ class ScheduleView(Pane):
             widget.setEnabled(record is not None)
         twins = () if record is None else record.twins
         self.everywhere.setVisible(bool(twins))
-        self.everywhere.setEnabled(schedule is not None)
-        self.everywhere.setText(self.tr("all {0} alike").format(len(twins) + 1))
+        self._show_alike(len(twins) + 1)
         self.everywhere.setAccessibleDescription(", ".join(twins))
-        self.everywhere.setChecked(schedule is None or schedule.everywhere)
+        self.everywhere.setChecked(schedule is None or is_shared(schedule))
         self.in_model.setChecked(variants.in_model)
         self.run.setEnabled(record is not None and not self._workspace.running)
         self._show_code()
+
+    def _show_alike(self, functions: int) -> None:
+        schedule, alike = self._scheduling.schedule, self._workspace.variants.alike
+        if schedule is None or not is_shared(schedule) or alike == functions:
+            text = self.tr("all {0} alike").format(functions)
+        else:
+            text = self.tr("{0} of {1} alike").format(alike, functions)
+        self.everywhere.setText(text)
 
     def _show_code(self, _page: str = "") -> None:
         record = self._scheduling.record
@@ -183,8 +194,3 @@ class ScheduleView(Pane):
         """Open the moves of what is selected beside its row of the tree."""
         self.set_current("loops")
         self.tree.open_menu()
-
-
-def variant_name(variant: str) -> str:
-    """Return what a variant is called; the first one has no name of its own."""
-    return variant or "first"

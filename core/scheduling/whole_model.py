@@ -33,7 +33,7 @@ class WholeModel:
         target: tvm.target.Target,
         check: Callable[[], None],
     ) -> None:
-        self._schedules = [each for each in schedules if each.on and each.primitives]
+        self._schedules = [each for each in schedules if each.on]
         self._replays = replays
         self._target = target
         self._check = check
@@ -53,7 +53,7 @@ class WholeModel:
         changed: dict[str, tirx.PrimFunc] = {}
         for name, structure in structures.items():
             schedule = schedule_for(self._schedules, name, structure)
-            if schedule is None or (name, schedule) in self._done:
+            if schedule is None or not schedule.primitives or (name, schedule) in self._done:
                 continue
             self._done.add((name, schedule))
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lowerscope.app import schedule_order as order
+from lowerscope.app import schedule_sharing as sharing
 from lowerscope.core.recipe import Recipe, Source, applies_schedules
 from lowerscope.core.schedules import At, Made, Primitive, Schedule, references_of, schedule_for
 
@@ -16,14 +17,14 @@ RECIPE = Recipe(source=Source(spec="sample:conv_net"), schedules=(FIRST, SECOND)
 
 
 def test_a_function_has_the_schedules_of_its_structure() -> None:
-    assert order.variants(RECIPE, "conv1", "x") == (FIRST, SECOND)
-    assert order.variants(RECIPE, "conv", "y") == ()
+    assert sharing.variants(RECIPE, "conv1", "x") == (FIRST, SECOND)
+    assert sharing.variants(RECIPE, "conv", "y") == ()
     assert schedule_for(RECIPE.schedules, "conv", "x") is FIRST
-    chosen = order.with_chosen(RECIPE, "conv", "x", "other")
+    chosen = sharing.with_chosen(RECIPE, "conv", "x", SECOND)
     applied = schedule_for(chosen.schedules, "conv", "x")
     assert applied is not None
     assert applied.variant == "other"
-    none = order.with_chosen(RECIPE, "conv", "x", None)
+    none = sharing.with_chosen(RECIPE, "conv", "x", None)
     assert schedule_for(none.schedules, "conv", "x") is None
 
 
@@ -51,8 +52,3 @@ def test_the_step_that_applies_schedules_is_added_once() -> None:
     assert not applies_schedules(off)
     assert len(off.steps) == len(applied.steps) == len(RECIPE.steps) + 1
     assert order.applied_to_model(off, True) == applied
-
-
-def test_names_of_variants_are_their_own() -> None:
-    assert order.free_name(("", "a"), "b") == "b"
-    assert order.free_name(("a", "a 2"), "a") == "a 3"

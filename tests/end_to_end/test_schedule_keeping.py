@@ -131,19 +131,29 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     workspace, everywhere = bench.window.workspace, bench.view.everywhere
     bench.open("double")
     assert everywhere.text() == "all 2 alike"
-    assert not everywhere.isEnabled()
     bench.select("j")
     bench.apply("vectorize")
     assert everywhere.isChecked()
     bench.open_other("twofold")
     assert "T.vectorized(" in bench.script
 
+    # It goes its own way with what it had; the other one keeps that as well.
     QTest.mouseClick(everywhere, LEFT)
+    bench.wait(lambda: bench.view.variant.text() == "Variant: first alone")
     bench.settle()
-    assert "T.vectorized(" not in bench.script
-    bench.open_other("double")
     assert "T.vectorized(" in bench.script
-    assert not everywhere.isChecked()
+    bench.select("i")
+    bench.apply("parallel")
+    bench.open_other("double")
+    bench.steps(1)
+    assert everywhere.isChecked()
+    assert everywhere.text() == "1 of 2 alike"
+    assert bench.view.variant.text() == "Variant: first"
+    bench.open_other("twofold")
+    bench.steps(2)
+    keep(bench, bench.view.variant, "As it was, unscheduled")
+    bench.steps(0)
+    assert bench.view.variant.text() == "Variant: alone"
 
     before = workspace.recipe
     QTest.mouseClick(bench.view.in_model, LEFT)
@@ -158,7 +168,10 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     bench.window.commands.action("undo").trigger()
     bench.wait(lambda: workspace.recipe == before and not workspace.activity.text)
     assert not bench.view.in_model.isChecked()
-    assert bench.statuses() == ["✓ done"]
+    assert bench.view.variant.text() == "Variant: alone"
+    bench.window.commands.action("undo").trigger()
+    bench.steps(2)
+    assert bench.view.variant.text() == "Variant: first alone"
 
 
 def test_variants_stand_side_by_side_with_their_times(bench: Bench) -> None:
