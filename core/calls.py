@@ -213,11 +213,13 @@ class _Watch:
     def __init__(self, calls: Sequence[BoundCall], took: Took | None) -> None:
         self.functions: dict[str, Any] = {}
         self.seconds: list[float] = []
+        self.places: list[int] = []
         self.failure: BaseException | None = None
         self._calls = calls
         self._events = frozenset(call.event for call in calls)
         self._took = took
         self._depth = 0
+        self._made = 0
         self._start = 0.0
 
     def tell(self, function: Any, name: str, before: bool, returned: Any, *args: Any) -> int:
@@ -225,6 +227,7 @@ class _Watch:
         if before:
             self._depth += 1
             if self._depth == 1:
+                self._made += 1
                 self._start = time.perf_counter()
             return 0
         self._depth -= 1
@@ -234,6 +237,7 @@ class _Watch:
             return 0
         if place < len(self._calls) and self._calls[place].event == name:
             self.seconds.append(now - self._start)
+            self.places.append(self._made - 1)
             self.functions[name] = function
             if self._took is not None:
                 self._take(place, returned, args)
@@ -253,15 +257,31 @@ def watch(
     execution: Execution, calls: Sequence[BoundCall], took: Took | None = None
 ) -> list[float]:
     """Run once and return the time of each call: see `watched`."""
-    return watched(execution, calls, took)[0]
+    return watched(execution, calls, took).seconds
 
 
-def watched(
-    execution: Execution, calls: Sequence[BoundCall], took: Took | None = None
-) -> tuple[list[float], dict[str, Any]]:
-    """Run once and return the time of each call, and what was called, by its event.
+@dataclass(frozen=True)
+class Watched:
+    """What a run has shown that was watched.
 
-    Times are in seconds, with some microseconds of watching.
+    Attributes
+    ----------
+    seconds
+        The time of each call, with some microseconds of watching.
+    places
+        Which of all calls of the virtual machine each of them was, in the order of the run and
+        from 0: it makes others in between, for memory and shapes.
+    functions
+        What was called, by its event.
+    """
+
+    seconds: list[float]
+    places: list[int]
+    functions: dict[str, Any]
+
+
+def watched(execution: Execution, calls: Sequence[BoundCall], took: Took | None = None) -> Watched:
+    """Run once and return what that shows of each call.
 
     Parameters
     ----------
@@ -284,7 +304,7 @@ def watched(
         raise seen.failure
     if len(seen.seconds) != len(calls):
         raise _out_of_order()
-    return seen.seconds, seen.functions
+    return Watched(seen.seconds, seen.places, seen.functions)
 
 
 def _out_of_order() -> LowerscopeError:

@@ -44,7 +44,7 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
             choices=known,
         )
     calls = calls_in(stages.recorded, name)
-    matches = match_calls(lines, [call.callee for call in calls])
+    matches = match_calls(lines, [call.event for call in calls])
     earlier = inverse(stages.transformed.bindings)
     spans = [Span(entity=f"relax:{name}", first=1, last=len(lines))]
     for index, number in matches.items():

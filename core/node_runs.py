@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from tvm import ir, relax
 
-from lowerscope.core.calls import BoundCall, CallsOf, watch
+from lowerscope.core.calls import BoundCall, CallsOf, watch, watched
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.execution.comparing import Difference, difference
 from lowerscope.core.execution.running import Execution, to_torch
@@ -24,6 +24,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, Tolerances
 from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.run_records import CallRun, NodeRun
+from lowerscope.core.run_steps import call_runs, calls_without_nodes
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 
@@ -47,7 +48,7 @@ def node_runs(
 ) -> NodeRuns:
     """Run again, watched, and return what that shows of each FX node and each binding.
 
-    Nothing for a source without torch. What cannot be told of a node is said in its record.
+    Of a source without torch, the calls alone. What cannot be told of a node is said in its record.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def node_runs(
     """
     lowered, traced = stages.lowered, stages.traced
     if lowered is None or traced is None:
-        return NodeRuns()
+        return NodeRuns(calls=calls_without_nodes(stages, inputs, progress))
     progress.report("Comparing node by node")
     calls = CallsOf(stages.recorded, "main")
     owners = Owners(stages, lowered, calls)
@@ -64,11 +65,11 @@ def node_runs(
     comparison = Comparison(stages, lowered, traced, recipe, inputs, owners)
     times: list[list[float]] = []
     try:
-        times.append(watch(execution, calls.calls, comparison.take))
+        first = watched(execution, calls.calls, comparison.take)
         progress.check()
         progress.report("Timing node by node")
         # The first one was slowed down by what torch did in between.
-        once = max(sum(times.pop()), 1e-6)
+        once = max(sum(first.seconds), 1e-6)
         for _ in range(max(1, min(REPEATS, int(BUDGET / once)))):
             times.append(watch(execution, calls.calls))
             progress.check()
@@ -77,9 +78,8 @@ def node_runs(
     medians = [statistics.median(each) * 1000 for each in zip(*times, strict=True)]
     return NodeRuns(
         nodes=tuple(_records(lowered, owners, comparison, medians)),
-        calls=tuple(
-            CallRun(function=call.callee, milliseconds=taken, nodes=owners.nodes_of[index])
-            for index, (call, taken) in enumerate(zip(calls.calls, medians, strict=True))
+        calls=call_runs(
+            stages, calls.calls, first.places, medians, owners.bindings_of, owners.nodes_of
         ),
     )
 

@@ -111,7 +111,7 @@ class _Rerun:
         arguments = stages.arguments(inputs)
         execution = Execution(stages.built.executable, "main", arguments)
         self._shapes: dict[int, list[tuple[tuple[int, ...], str]]] = {}
-        _, self._functions = watched(execution, calls.calls, self._take)
+        self._functions = watched(execution, calls.calls, self._take).functions
         main = dict(relax_functions(calls.before))["main"]
         self._given = {
             hash(variable): value for variable, value in zip(main.params, arguments, strict=True)

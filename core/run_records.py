@@ -60,11 +60,25 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
         The median over a few runs that were watched, which takes some microseconds a call.
     nodes
         Ids of the FX nodes that it computes, or has a share in: several, where a pass fused them.
+    bindings
+        Ids of the bindings before the passes that it computes.
+    entity
+        Id of what was called, ``tir:dense`` or ``ext:env.relu``; empty for what is the virtual
+        machine's own.
+    line
+        The line of its instruction in the bytecode of ``main``, from 1; 0 where that is not known.
+    own
+        How many calls the virtual machine made just before it on its own account: for memory,
+        shapes and checks. Those after the last call are counted by nobody.
     """
 
     function: str
     milliseconds: float
     nodes: tuple[str, ...] = ()
+    bindings: tuple[str, ...] = ()
+    entity: str = ""
+    line: int = 0
+    own: int = 0
 
 
 class NodeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -247,4 +247,5 @@ def test_the_command_line_has_the_nodes(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_source_without_torch_has_no_nodes(pipeline: Pipeline) -> None:
     record = pipeline.run(Recipe(source=Source(spec="sample:mlp_tvmscript")), Silent())
-    assert (record.nodes, record.calls) == ((), ())
+    assert record.nodes == ()
+    assert [each.function for each in record.calls] == ["linear0", "env.relu", "linear0"]
