@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from lowerscope.core.memory_records import MemoryRecord
+
 KEEP = 1 << 30
 """Bytes of a run's values that are kept, unless the user says otherwise."""
 
@@ -185,7 +187,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     the calls of the virtual machine in their order, both from runs of their own, which were watched
     after the others were measured; with named dimensions, at the first size. ``first_difference``
     is the id of the first node, in the order of the graph, whose value differs; empty for none, and
-    where the outputs do not differ.
+    where the outputs do not differ. ``memory`` is what a run of ``main`` allocates.
     """
 
     verdict: str
@@ -207,6 +209,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRun, ...] = ()
     calls: tuple[CallRun, ...] = ()
     first_difference: str = ""
+    memory: MemoryRecord = MemoryRecord()
     kept_bytes: int = 0
     kept_budget: int = 0
     kept_calls: int = 0

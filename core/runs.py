@@ -23,6 +23,7 @@ from lowerscope.core.execution.running import (
     Times,
     measure,
 )
+from lowerscope.core.memory_plan import planned_memory
 from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
@@ -75,6 +76,7 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
         calls=watched.calls,
         # What a run only passes by, such as a state that nothing reads, is no difference of it.
         first_difference=first_difference(watched.nodes) if record.verdict == "differ" else "",
+        memory=planned_memory(stages.recorded),
     )
 
 

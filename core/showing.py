@@ -22,6 +22,7 @@ from lowerscope.core.rendering.translation_text import print_node_map, print_tra
 from lowerscope.core.run_records import RunRecord, SizeRecord
 from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.scheduling.validating import check_schedules
+from lowerscope.core.units import bytes_text
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
@@ -204,6 +205,13 @@ def describe_run(record: RunRecord) -> str:
     lines.append(
         f"{times}; built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions"
     )
+    memory = record.memory
+    if memory.storages:
+        lines.append(
+            f"Memory: at most {bytes_text(memory.peak)} at once in {len(memory.storages)} storages,"
+            f" {bytes_text(memory.tensors)} if no tensors shared them; constants"
+            f" {bytes_text(memory.constants)}"
+        )
     if record.prediction is not None:
         names = [f"TVM {record.prediction.tvm}"]
         if record.prediction.torch:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from lowerscope.app.views.formats import (
     STRATEGY_NAMES,
-    bytes_text,
     count_text,
     shape_text,
 )
@@ -19,6 +18,7 @@ from lowerscope.core.records import (
     Snapshot,
     SourceLine,
 )
+from lowerscope.core.units import bytes_text
 
 Facts = tuple[tuple[str, str], ...]
 

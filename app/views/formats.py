@@ -53,16 +53,6 @@ def error_text(value: float | None) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def bytes_text(count: int) -> str:
-    """Return a size such as ``401 kB``."""
-    size = float(count)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
-
-
 def count_text(count: int) -> str:
     """Return a count with thousands apart, millions in short: ``101,770``, ``11.7 M``."""
     return f"{count / 1e6:.3g} M" if count >= 1_000_000 else f"{count:,}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowerscope.app.views.formats import bytes_text, duration_text
+from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.number_words import (
     operations_text,
     rate_text,
@@ -14,6 +14,7 @@ from lowerscope.app.views.number_words import (
 )
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.schedule_records import Measured, Work
+from lowerscope.core.units import bytes_text
 
 
 def work_rows(work: Work) -> Iterator[Row]:

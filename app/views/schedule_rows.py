@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lowerscope.app.views.formats import bytes_text, milliseconds_text
+from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.widgets.choice_list import Choice
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.app.widgets.table_model import Cell
@@ -18,6 +18,7 @@ from lowerscope.core.schedule_records import (
     StepError,
     Verdict,
 )
+from lowerscope.core.units import bytes_text
 
 BUFFERS = "section:buffers"
 """Key of the row above the buffers."""
