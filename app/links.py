@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step
+from lowerscope.core.tolerances import tolerance_texts
 
 
 def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
@@ -66,6 +67,10 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
         yield "--trust"
     if recipe.params_as_inputs:
         yield "--params-as-inputs"
+    plain_texts = tolerance_texts(plain.tolerances)
+    for dtype, text in tolerance_texts(recipe.tolerances).items():
+        if text != plain_texts[dtype]:
+            yield from ("--tolerance", text)
     for spec in recipe.inputs:
         yield from ("--input", _input_text(spec))
     for dimension in recipe.dimensions:

@@ -21,11 +21,12 @@ from lowerscope.core.passes.bindings import bindings_by_name
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe, Tolerances
+from lowerscope.core.recipe import Recipe
 from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.run_records import CallRun, NodeRun
 from lowerscope.core.run_steps import call_runs, calls_without_nodes
 from lowerscope.core.stages import Stages
+from lowerscope.core.tolerances import Tolerances
 from lowerscope.core.tracing.tracing import TracedModel
 
 BUDGET = 0.5

@@ -6,13 +6,15 @@ This module imports neither torch nor TVM, so that the window can hold a recipe.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from lowerscope.core.schedules import APPLY_SCHEDULES, Schedule
+from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
-VERSION = 1
+VERSION = 2
+"""Of a recipe's file; 1 had one tolerance for all dtypes."""
 
 SEEDS = 2**32
 """Number of seeds that torch, NumPy and Python all take."""
@@ -163,13 +165,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return hash((self.name, self.on, frozenset(self.options.items())))
 
 
-class Tolerances(msgspec.Struct, frozen=True, kw_only=True):
-    """When two values count as equal: ``|a - b| <= atol + rtol * |b|``, elementwise."""
-
-    rtol: float = 1e-4
-    atol: float = 1e-5
-
-
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the user decided.
 
@@ -207,7 +202,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         Those of functions; no two that a function can have are called the same. They are looked at
         and changed without a step that applies them to the model.
     tolerances
-        For the comparison with torch.
+        For the comparison with torch, by dtype.
     target
         ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
     threads
@@ -296,4 +291,16 @@ def from_json(text: str | bytes) -> Recipe:
     msgspec.ValidationError
         If the text is not a recipe, with the field that is wrong.
     """
-    return msgspec.json.decode(text, type=Recipe)
+    written = msgspec.json.decode(text, type=_Written)
+    if written.version >= VERSION or not written.tolerances:
+        return msgspec.json.decode(text, type=Recipe)
+    recipe = msgspec.json.decode(text)
+    recipe |= {"version": VERSION, "tolerances": tolerances_of_one(written.tolerances)}
+    return msgspec.convert(recipe, Recipe)
+
+
+class _Written(msgspec.Struct):
+    """What tells how a recipe's file has to be read."""
+
+    version: int = VERSION
+    tolerances: dict[str, Any] = {}

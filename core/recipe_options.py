@@ -31,6 +31,7 @@ from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import APPLY_SCHEDULES, named_apart
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
+from lowerscope.core.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
 
@@ -198,6 +199,15 @@ def add_recipe_options(parser: argparse.ArgumentParser, *, several: bool = False
         help=f"llvm, native (this processor), or a TVM target as JSON{again}",
         **kept,
     )
+    parser.add_argument(
+        "--tolerance",
+        dest="tolerances",
+        action="append",
+        default=[],
+        metavar="DTYPE=RTOL,ATOL",
+        help="outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of "
+        f"them by itself (default {'; '.join(tolerance_texts(Tolerances()).values())}); repeatable",
+    )
     parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
 
 
@@ -239,6 +249,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         overrides=tuple(parse_override(text) for text in options.override),
         extensions=options.extensions,
         steps=(*find_pipeline(options.pipeline).steps, *map(parse_step, options.steps)),
+        tolerances=parse_tolerances(options.tolerances),
         target=options.target,
         threads=options.threads,
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from lowerscope.core.recipe import Tolerances
 from lowerscope.core.run_records import OutputRecord
+from lowerscope.core.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,27 @@ class Difference:
     reason: str
 
 
-def tolerances_for(dtype: torch.dtype, chosen: Tolerances) -> Tolerances:
-    """Return the tolerances for values of `dtype`.
+_PARTS = {
+    torch.complex128: torch.float64,
+    torch.complex64: torch.float32,
+    torch.complex32: torch.float16,
+}
 
-    Those of half precision are at least four units in the last place, since torch itself is not
-    closer than that to the true value; integers and booleans have none.
+
+def tolerances_for(dtype: torch.dtype, chosen: Tolerances) -> Tolerance:
+    """Return the tolerance for values of `dtype`; integers and booleans have none.
+
+    That of a float of eight bits is four units in its last place, at least that of float16.
     """
     if not dtype.is_floating_point and not dtype.is_complex:
-        return Tolerances(rtol=0.0, atol=0.0)
-    floor = 4 * torch.finfo(dtype).eps
-    return Tolerances(rtol=max(chosen.rtol, floor), atol=max(chosen.atol, floor * 1e-1))
+        return EXACT
+    part = _PARTS.get(dtype, dtype)
+    name = str(part).removeprefix("torch.")
+    if name in DTYPES:
+        found: Tolerance = getattr(chosen, name)
+        return found
+    floor = 4 * torch.finfo(part).eps
+    return Tolerance(max(chosen.float16.rtol, floor), max(chosen.float16.atol, floor * 1e-1))
 
 
 def difference(actual: torch.Tensor, expected: torch.Tensor, chosen: Tolerances) -> Difference:
@@ -99,7 +110,7 @@ def _incomparable(reason: str) -> Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict over all outputs; tolerances are those of the output that needs the widest.
+    """The verdict over all outputs; the tolerance is that of the output that needs the widest.
 
     See `core.run_records.RunRecord`.
     """
@@ -108,7 +119,7 @@ class Verdict:
     reason: str
     max_abs: float | None
     max_rel: float | None
-    tolerances: Tolerances
+    tolerance: Tolerance
     outputs: tuple[OutputRecord, ...]
 
 
@@ -140,14 +151,14 @@ def judge(
             _record(name, value, Judged("no-reference"))
             for name, value in zip(names, actual, strict=True)
         )
-        return Verdict("no-reference", reason, None, None, chosen, outputs)
+        return Verdict("no-reference", reason, None, None, chosen.float32, outputs)
     if len(actual) != len(expected):
         reason = f"{len(actual)} outputs instead of {len(expected)}"
         outputs = tuple(
             _record(name, value, Judged("differ", reason))
             for name, value in zip(names, actual, strict=True)
         )
-        return Verdict("differ", reason, float("inf"), float("inf"), chosen, outputs)
+        return Verdict("differ", reason, float("inf"), float("inf"), chosen.float32, outputs)
     sources = random or [()] * len(actual)
     judged = [
         _judge_output(*values, chosen) for values in zip(actual, expected, sources, strict=True)
@@ -206,7 +217,7 @@ def _over_all(
         reason="; ".join(reasons),
         max_abs=max((each.max_abs for each in found), default=0.0) if compared else None,
         max_rel=max((each.max_rel for each in found), default=0.0) if compared else None,
-        tolerances=max(used, key=lambda each: each.rtol, default=chosen),
+        tolerance=max(used, key=lambda each: each.rtol, default=chosen.float32),
         outputs=tuple(
             _record(name, value, each)
             for name, value, each in zip(names, actual, judged, strict=True)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.recipe import InputSpec, Override, Recipe, Source, Step, from_json, to_json
+from lowerscope.core.tolerances import Tolerance, Tolerances
 
 FULL = Recipe(
     source=Source(spec="model.py", entry="Net", args='{"width": 3}', params="p.pkl", trust=True),
@@ -18,6 +19,7 @@ FULL = Recipe(
         Step(name="LegalizeOps", on=False),
         Step(name="FuseOps", options={"fuse_opt_level": 1, "patterns": ("a", "b")}),
     ),
+    tolerances=Tolerances(float16=Tolerance(1e-3, 0.0)),
     target="native",
     threads=2,
 )
@@ -56,3 +58,19 @@ def test_what_is_no_recipe_is_refused_with_the_field(text: str, field: str) -> N
 def test_a_recipe_cannot_be_changed_in_place() -> None:
     with pytest.raises(AttributeError):
         FULL.seed = 1  # type: ignore[misc]
+
+
+def test_a_file_with_one_tolerance_for_all_dtypes_is_read() -> None:
+    old = (
+        '{"source": {"spec": "a"}, "version": 1, "seed": 3, "tolerances": {"rtol": %s, "atol": %s}}'
+    )
+    assert from_json(old % (1e-4, 1e-5)) == Recipe(source=Source(spec="a"), seed=3)
+    chosen = from_json(old % (1e-3, 1e-6))
+    assert chosen.tolerances.float32 == Tolerance(1e-3, 1e-6)
+    # As it was then: no closer than four units in the last place.
+    assert chosen.tolerances.float16 == Tolerance(4 * 2.0**-10, 0.4 * 2.0**-10)
+    assert from_json(to_json(chosen)) == chosen
+    with pytest.raises(msgspec.ValidationError, match="lowering"):
+        from_json(
+            '{"source": {"spec": "a"}, "version": 1, "tolerances": {"rtol": 1}, "lowering": 1}'
+        )

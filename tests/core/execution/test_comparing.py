@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lowerscope.core.execution.comparing import difference, judge, tolerances_for
-from lowerscope.core.recipe import Tolerances
+from lowerscope.core.tolerances import EXACT, Tolerance, Tolerances
 
-CHOSEN = Tolerances(rtol=1e-3, atol=1e-4)
+CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(
     *[
         hnp.arrays(np.float32, (7,), elements=st.floats(-10, 10, width=32)),
@@ -60,7 +60,7 @@ def test_what_is_not_finite_is_said() -> None:
 def test_integers_have_to_be_equal() -> None:
     a, b = torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])
     assert difference(a, a, CHOSEN).matches
-    assert not difference(a, b, Tolerances(rtol=1.0, atol=10.0)).matches
+    assert not difference(a, b, Tolerances(float32=Tolerance(0.9, 10.0))).matches
 
 
 def test_large_integers_are_told_apart() -> None:
@@ -78,9 +78,17 @@ def test_another_shape_or_dtype_differs() -> None:
     assert "dtype torch.float64" in difference(wide, torch.ones(2), CHOSEN).reason
 
 
-def test_half_precision_has_wider_tolerances() -> None:
-    assert tolerances_for(torch.float16, CHOSEN).rtol > tolerances_for(torch.float32, CHOSEN).rtol
-    assert tolerances_for(torch.float32, CHOSEN) == CHOSEN
+def test_each_dtype_has_its_own_tolerance() -> None:
+    loose, tight = Tolerance(0.5, 0.5), Tolerance(1e-6, 1e-6)
+    chosen = Tolerances(float16=loose, float32=tight)
+    off = torch.tensor([1.0]), torch.tensor([1.001])
+    assert difference(off[0].half(), off[1].half(), chosen).matches
+    assert not difference(*off, chosen).matches
+    assert tolerances_for(torch.float64, chosen) == Tolerances().float64
+    # Complex numbers have that of their parts; eight bits cannot tell what float16 can.
+    assert tolerances_for(torch.complex64, chosen) == tight
+    assert tolerances_for(torch.float8_e4m3fn, Tolerances()).rtol == 0.5
+    assert tolerances_for(torch.bool, chosen) == EXACT
 
 
 def test_nothing_to_compare_is_a_match() -> None:
