@@ -1,7 +1,8 @@
 """The command line: it writes a recipe and prints what the window shows.
 
 Exit codes: 0 when all is well, 1 when a run, or one of several variants, differs from torch, or a
-scheduled function from the unscheduled one, 2 on an error.
+scheduled function from the unscheduled one, 2 on an error, and where a step of a schedule was left
+out.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
             from lowerscope.core.pipeline import Pipeline
-            from lowerscope.core.showing import check_model_schedules, note_lines
+            from lowerscope.core.showing import check_model_schedules, leaves_out, note_lines
 
             pipeline = Pipeline()
             if not listing:
@@ -111,6 +112,8 @@ def main(arguments: Sequence[str]) -> int:
                 check_model_schedules(pipeline, recipe)
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
             notes = note_lines(pipeline, recipe) if single else ()
+            if single and leaves_out(pipeline, recipe):
+                code = ERROR
     except LowerscopeError as error:
         print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
         return ERROR

@@ -60,7 +60,7 @@ def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
 
 def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Return the exit code, and the table of the variants or their records as JSON."""
-    from lowerscope.core.showing import note_lines
+    from lowerscope.core.showing import leaves_out, note_lines
     from lowerscope.core.variants import run_variants
 
     variants = run_variants(pipeline, recipes_of(options), Silent())
@@ -73,7 +73,8 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
         text = to_json({"variants": variants, "fastest": None if best is None else best.name})
     else:
         text = "\n".join(_lines(variants, best))
-    return _code(variants), text
+    left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
+    return 2 if left_out else _code(variants), text
 
 
 def _code(variants: Sequence[Variant]) -> int:

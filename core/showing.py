@@ -22,12 +22,18 @@ from lowerscope.core.rendering.translation_text import print_node_map, print_tra
 from lowerscope.core.run_records import RunRecord, SizeRecord
 from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.scheduling.validating import check_schedules
+from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
 from lowerscope.core.units import bytes_text
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
     """Return what the user should know of a recipe's model, a line each."""
     return tuple(note.line() for note in notes_of(pipeline.stages(recipe)))
+
+
+def leaves_out(pipeline: Pipeline, recipe: Recipe) -> bool:
+    """Return whether something of the schedules was not applied to the model; notes say what."""
+    return any(note.code == SCHEDULE_NOTE for note in notes_of(pipeline.stages(recipe)))
 
 
 def check_model_schedules(pipeline: Pipeline, recipe: Recipe) -> None:

@@ -24,7 +24,9 @@ def shifted(builder, node, x):
 """
 
 SPLIT = Primitive(
-    id="s1", name="split", arguments={"loop": At(block="dense", loop=1), "factors": (None, 4)}
+    id="s1",
+    name="split",
+    arguments={"loop": At(block="T_matmul_NT", loop=1), "factors": (None, 4)},
 )
 """Of a loop of ``dense``, which only the lowering by TE makes."""
 

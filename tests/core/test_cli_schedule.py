@@ -103,6 +103,12 @@ def test_a_step_that_does_not_fit_is_an_error_and_the_others_are_shown(
     assert "✓ 3  run i1_0 in parallel" in out
     assert "✗ 4  split" in out
     assert "around matmul are 4 loops" in out
+    # A model that is run with it fails as well, and says of what.
+    for command in (["run", MLP], ["show", MLP, "--stage", "tensorir"], ["compare", MLP]):
+        assert main([*command, "--schedule", str(path)]) == 2
+        out, error = capsys.readouterr()
+        assert "step 4 of its schedule is left out (split" in error
+        assert "T.parallel(" in out if command[0] == "show" else "atch" in out
 
 
 def test_the_model_runs_with_a_schedule(
