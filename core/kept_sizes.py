@@ -6,17 +6,16 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.lowering.translator import LoweredModel
-from lowerscope.core.sources.loading import LoadedModel
 
 SMALL = 1 << 20
 """What a result without weights of its own is taken to cost, in bytes."""
 
 
-def weight_bytes(loaded: LoadedModel) -> int:
-    """Return what the tensors of a model cost."""
-    if loaded.model is None:
+def weight_bytes(model: torch.nn.Module | None) -> int:
+    """Return what the tensors of a model cost; a source may have none."""
+    if model is None:
         return SMALL
-    tensors = [*loaded.model.parameters(), *loaded.model.buffers()]
+    tensors = [*model.parameters(), *model.buffers()]
     return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 

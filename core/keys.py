@@ -24,7 +24,7 @@ from lowerscope.core.recipe import (
     steps_before_schedules,
 )
 from lowerscope.core.schedules import Schedule
-from lowerscope.core.sources.files import source_files
+from lowerscope.core.sources.files import input_files, source_files
 from lowerscope.core.step_records import Moment
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
@@ -54,26 +54,51 @@ class Keys:
 
     @cached_property
     def _source_files(self) -> tuple[Path, ...]:
-        """Those that can be found without opening the source."""
-        return source_files(self._recipe.source, self._recipe.inputs)
+        """Those of the source that can be found without opening it."""
+        return source_files(self._recipe.source, ())
 
     @cached_property
     def _source_key(self) -> str:
-        """The load key as far as it can be known before the source is opened."""
+        """The key of the model as far as it can be known before the source is opened."""
         recipe = self._recipe
         files = self._files.all_of(self._source_files)
-        sizes = traced_sizes(recipe)
-        return key_of("load", recipe.source, recipe.inputs, sizes, recipe.seed, files, VERSIONS)
+        return key_of("open", recipe.source, recipe.seed, files, VERSIONS)
+
+    @cached_property
+    def _inputs_key(self) -> str:
+        """The load key as far as it can be known before the inputs are there."""
+        recipe = self._recipe
+        files = self._files.all_of(input_files(recipe.inputs))
+        return key_of("inputs", self._source_key, recipe.inputs, traced_sizes(recipe), files)
+
+    def _open_key(self) -> str:
+        """Of the source, the seed, the files behind it and the versions: of the model."""
+        read = self._files.all_of(self._files.read_for(self._source_key))
+        return key_of("open", self._source_key, read)
 
     def _load_key(self) -> str:
-        read = self._files.all_of(self._files.read_for(self._source_key))
-        return key_of("load", self._source_key, read)
+        read = self._files.all_of(self._files.read_for(self._inputs_key))
+        return key_of("load", self._open_key(), self._inputs_key, read)
+
+    @cached_property
+    def form_key(self) -> str:
+        """Of the model and of the form of its inputs: what they are but for their values.
+
+        As long as the form is not known, the values stand for it.
+        """
+        form = self._files.form_of(self.load_key)
+        return self.load_key if form is None else key_of("form", self._open_key(), form)
+
+    def _forget_keys(self) -> None:
+        """Make keys anew, as more is known of what they are made of."""
+        for name in _DERIVED:
+            self.__dict__.pop(name, None)
 
     @cached_property
     def trace_key(self) -> str:
         """Of the tracer, of what it traces, and of the importer that it may trace for."""
         recipe, ranges = self._recipe, sorted(self.ranges.items())
-        return key_of("trace", self.load_key, recipe.tracer, recipe.translator, ranges)
+        return key_of("trace", self.form_key, recipe.tracer, recipe.translator, ranges)
 
     @cached_property
     def lower_key(self) -> str:
@@ -136,11 +161,30 @@ class Keys:
         return key_of("build", self.transform_key, str(self.target))
 
     @cached_property
-    def run_key(self) -> str:
+    def shown_key(self) -> str:
         """Of the transformed module, and of the library files that it is run with."""
         files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
-        return key_of("run", self.transform_key, files) if files else self.transform_key
+        return key_of("shown", self.transform_key, files)
+
+    @cached_property
+    def run_key(self) -> str:
+        """Of what is run: the module with its library files, and the values of the inputs."""
+        return key_of("run", self.shown_key, self.load_key)
 
     def _extension_key(self, extension: Extension) -> str:
         files = self._files.all_of(extension_files(extension))
         return key_of("extension", extension.path, extension.kind, files, VERSIONS)
+
+
+_DERIVED = (
+    "load_key",
+    "form_key",
+    "trace_key",
+    "lower_key",
+    "unscheduled_key",
+    "transform_key",
+    "build_key",
+    "shown_key",
+    "run_key",
+)
+"""The keys that depend on what is known of the inputs."""

@@ -20,11 +20,16 @@ def key_of(*parts: object) -> str:
 
 
 class FileHashes:
-    """Content hashes of files, computed anew only where size or time of change differ."""
+    """Content hashes of files, computed anew only where size or time of change differ.
+
+    What was found out when something was made of them is noted here as well, under its key: the
+    files that it read, and the form of its inputs. Keys are made of that.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int], str]] = {}
         self._read: dict[str, tuple[Path, ...]] = {}
+        self._forms: dict[str, str] = {}
 
     def note_read(self, key: str, paths: tuple[Path, ...]) -> bool:
         """Note the files that were read for what has a key; return whether that is news."""
@@ -35,6 +40,14 @@ class FileHashes:
     def read_for(self, key: str) -> tuple[Path, ...]:
         """Return the files that were read for what has a key; none before it was made."""
         return self._read.get(key, ())
+
+    def note_form(self, key: str, form: str) -> None:
+        """Note the form of the inputs of what has a key."""
+        self._forms[key] = form
+
+    def form_of(self, key: str) -> str | None:
+        """Return the form of the inputs of what has a key; ``None`` before it was made."""
+        return self._forms.get(key)
 
     def all_of(self, paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
         """Return paths with the hashes of the files' contents."""

@@ -30,7 +30,7 @@ from lowerscope.core.rule_files import write_rule
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.runs import run_all
 from lowerscope.core.scheduling.replaying import Replays
-from lowerscope.core.snapshot import make_snapshot
+from lowerscope.core.snapshot import input_records, make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_functions import functions_at
 from lowerscope.core.step_records import Moment, PassRecord
@@ -85,10 +85,12 @@ class Pipeline:
             constants = constant_records(stages)
             return with_outside(msgspec.structs.replace(snapshot, constants=constants), stages)
 
-        key = key_of("snapshot", stages.run_key, metrics)
+        # Of the inputs' values, none of the drawing depends on; they are put in afterwards.
+        key = key_of("snapshot", stages.shown_key, metrics)
         snapshot = stages.keep("records", key, make)
+        model = msgspec.structs.replace(snapshot.model, inputs=input_records(loaded))
         return msgspec.structs.replace(
-            snapshot, key=stages.run_key, milliseconds=stages.milliseconds
+            snapshot, model=model, key=stages.run_key, milliseconds=stages.milliseconds
         )
 
     def text(
@@ -285,7 +287,8 @@ class Pipeline:
             If there is none called `name`.
         """
         stages = self.stages(recipe, progress)
-        key = key_of("values", stages.lower_key, name)
+        stages.loaded  # noqa: B018 - an input is known by its values
+        key = key_of("values", stages.lower_key, stages.load_key, name)
         return stages.keep("values", key, lambda: values_of(name, find_tensor(stages, name)))
 
     def translation(self, recipe: Recipe, node: str, progress: Progress) -> NodeTranslation:

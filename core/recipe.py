@@ -30,6 +30,14 @@ TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
 TRANSLATORS: tuple[Translator, ...] = ("lowerscope", "tvm-fx", "tvm-export")
 
 
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    """A grey picture that was drawn by hand: ``pixels`` row by row, a byte each, 0 for black."""
+
+    width: int
+    height: int
+    pixels: bytes
+
+
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What the user said of one input of the model.
 
@@ -46,6 +54,16 @@ class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
         A ``.npy``, ``.npz``, ``.pt`` or image file with the value; empty for random values.
     low, high
         Range of random integers, ``low`` included and ``high`` excluded.
+    fit
+        Bring the array of a file to the shape and dtype of the input, as a picture is; otherwise
+        these are what it must have.
+    item
+        Which sample of the array's first axis is the value, and is brought to fit.
+    drawing
+        The value as a picture, from 0 to 1; in place of a file.
+    seed
+        Of the random values of this input alone; ``None`` to draw them with the recipe's, after
+        the model. Another one leaves the model's weights as they are.
     """
 
     name: str = ""
@@ -54,6 +72,10 @@ class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     low: int | None = None
     high: int | None = None
+    fit: bool = False
+    item: int | None = None
+    drawing: Drawing | None = None
+    seed: int | None = None
 
 
 class Dimension(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,11 +87,13 @@ def _run_at(
     at = f" at {sizes_text(sizes)}" if sizes else ""
     progress.report(f"Running{at}")
     values = tuple(each.value for each in _inputs_at(sizes, stages, recipe))
+    side, reference = _reference_of(loaded, values, recipe.seed)
+    # Before TVM, which would read beyond its memory where an index is out of range: the model may
+    # have been traced with other values.
+    named = None if reference is None else reference.named_outputs()
     execution = Execution(built.executable, "main", stages.arguments(values))
     actual = execution.outputs()
-    side, reference = _reference_of(loaded, values, recipe.seed)
     progress.report(f"Comparing with {side}{at}")
-    named = None if reference is None else reference.named_outputs()
     expected = None if named is None else tuple(value for _, value in named)
     if expected is not None and loaded.model is None:
         expected = in_dtype_of(expected, actual)

@@ -201,19 +201,24 @@ def _model_record(loaded: LoadedModel) -> ModelRecord:
         path=str(loaded.path),
         kind="relax" if model is None else "torch",
         description=loaded.description,
-        inputs=tuple(
-            InputRecord(
-                name=each.name,
-                shape=each.shape,
-                dtype=_dtype(each.value),
-                origin=each.origin,
-                picture=picture_of(each.value),
-            )
-            for each in loaded.inputs
-        ),
+        inputs=input_records(loaded),
         classes=loaded.classes,
         modules=() if model is None else tuple(_modules(model)),
         parameters=() if model is None else tuple(_parameters(model)),
+    )
+
+
+def input_records(loaded: LoadedModel) -> tuple[InputRecord, ...]:
+    """Return records of the inputs as they are used."""
+    return tuple(
+        InputRecord(
+            name=each.name,
+            shape=each.shape,
+            dtype=_dtype(each.value),
+            origin=each.origin,
+            picture=picture_of(each.value),
+        )
+        for each in loaded.inputs
     )
 
 

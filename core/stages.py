@@ -42,7 +42,13 @@ from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.scheduling.functions import Functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
 from lowerscope.core.scheduling.whole_model import WholeModel
-from lowerscope.core.sources.loading import LoadedModel, load
+from lowerscope.core.sources.loading import (
+    LoadedModel,
+    OpenedModel,
+    form_of,
+    open_model,
+    with_inputs,
+)
 from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
 
@@ -73,24 +79,45 @@ class Stages(Keys):
         self._memo = memo
 
     @cached_property
-    def loaded(self) -> LoadedModel:
-        """The opened source with its inputs."""
+    def opened(self) -> OpenedModel:
+        """The opened source, whatever its inputs are."""
         recipe = self._recipe
 
-        def make() -> LoadedModel:
+        def make() -> OpenedModel:
             self._progress.report("Opening the model")
-            return load(recipe.source, recipe.inputs, recipe.seed, traced_sizes(recipe))
+            return open_model(recipe.source, recipe.seed)
 
-        key = self._load_key()
-        kept = self.keep("load", key, make, weight_bytes)
+        key = self._open_key()
+        kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
         if kept.spent:
             # What its file registered had to make room for another file's.
             self._memo.forget(key)
-            kept = self.keep("load", key, make, weight_bytes)
+            kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
         read = tuple(path for path in kept.files if path not in self._source_files)
         if self._files.note_read(self._source_key, read):
             # Which files it reads is known now: a change of these makes another key as well.
+            self._memo.rename(key, self._open_key())
+        return kept
+
+    @cached_property
+    def loaded(self) -> LoadedModel:
+        """The opened source with its inputs."""
+        recipe, opened = self._recipe, self.opened
+
+        def make() -> LoadedModel:
+            return with_inputs(opened, recipe.inputs, recipe.seed, traced_sizes(recipe))
+
+        key = self._load_key()
+        kept = self.keep("load", key, make)
+        if kept.home is not opened.home:
+            # It was opened again since.
+            self._memo.forget(key)
+            kept = self.keep("load", key, make)
+        read = tuple(path for path in kept.files if path not in opened.files)
+        if self._files.note_read(self._inputs_key, read):
             self._memo.rename(key, self._load_key())
+        self._files.note_form(self._load_key(), form_of(kept))
+        self._forget_keys()
         return kept
 
     @cached_property
@@ -331,7 +358,7 @@ class Stages(Keys):
             with loaded.environment():
                 return recorded_build(module, self.target)
 
-        return self.keep("build", self.build_key, make, lambda _: weight_bytes(loaded))
+        return self.keep("build", self.build_key, make, lambda _: weight_bytes(loaded.model))
 
     @cached_property
     def built(self) -> BuiltModel:

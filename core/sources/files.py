@@ -11,6 +11,12 @@ from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.spec import source_path, user_path
 
 
+def input_files(inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
+    """Return the files that inputs are read from, those that exist, without repeats."""
+    named = dict.fromkeys(user_path(spec.file).absolute() for spec in inputs if spec.file)
+    return tuple(file for file in named if file.is_file())
+
+
 def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
     """Return the files behind a source and its inputs, those that exist, without repeats.
 
@@ -24,9 +30,10 @@ def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, .
         If the source is a sample that does not exist.
     """
     path = source_path(source.spec)
-    named = [source.params, *(spec.file for spec in inputs)]
     found = {path: None}
-    found |= dict.fromkeys(user_path(name).absolute() for name in named if name)
+    if source.params:
+        found[user_path(source.params).absolute()] = None
+    found |= dict.fromkeys(input_files(inputs))
     if path.suffix.lower() == ".py":
         found |= dict.fromkeys(neighbours(path))
     return tuple(file for file in found if file.is_file())

@@ -8,6 +8,7 @@
 ``scale=():float32``                      a scalar
 ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
 ``x=shoe.png@1,1,28,28:float32``          the same with the shape, or dtype, that it must have
+``x=shoes.npz#3``                         a sample of the array's first axis, made to fit the input
 ``1,784``                                 without a name: the next input in order
 ========================================  =====================================================
 """
@@ -20,7 +21,7 @@ import re
 from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.recipe import SEEDS, InputSpec
 from lowerscope.core.sources.spec import user_path
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -38,6 +39,7 @@ EXTENT = re.compile(r"[^\W\d]\w*")
 
 FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
 
+_SAMPLE = re.compile(r"(.+)#(\d+)", re.DOTALL)
 _NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 _LAYOUT = re.compile(
     # A name alone is a file rather than a shape: x=batch is x=batch, with a comma.
@@ -58,9 +60,12 @@ def parse_input(text: str) -> InputSpec:
     named = _NAMED.fullmatch(text.strip())
     name, value = (named[1], named[2]) if named else ("", text.strip())
     layout = _LAYOUT.fullmatch(value)
-    file = ""
+    file, item = "", None
     if not value or layout is None:
         file, layout = _parse_file(value, text)
+        sampled = _SAMPLE.fullmatch(file)
+        if sampled is not None and not os.path.exists(user_path(file)):
+            file, item = sampled[1], int(sampled[2])
     shape, dtype, low, high = (
         (layout.group("shape", "dtype", "low", "high")) if layout else [None] * 4
     )
@@ -71,6 +76,7 @@ def parse_input(text: str) -> InputSpec:
         file=file,
         low=None if low is None else int(low),
         high=None if high is None else int(high),
+        item=item,
     )
     check_input(spec, option(text))
     return spec
@@ -92,7 +98,7 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
     path, at, rest = value.rpartition("@")
     layout = _LAYOUT.fullmatch(rest) if at and path and rest else None
     file = path if layout else value
-    if Path(file).suffix.lower() in (*ARRAYS, *IMAGES):
+    if Path(file).suffix.lower().partition("#")[0] in (*ARRAYS, *IMAGES):
         return file, layout
     raise LowerscopeError(
         "this is neither a shape nor a file that can be read" if value else "nothing is given",
@@ -112,15 +118,18 @@ def check_input(spec: InputSpec, where: str) -> None:
 def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
     if spec.dtype is not None and spec.dtype not in DTYPES:
         return f"there is no dtype called {spec.dtype!r}", f"The dtypes are {', '.join(DTYPES)}"
-    if spec.shape is None and not spec.file:
+    given = bool(spec.file) or spec.drawing is not None
+    if spec.shape is None and not given:
         return "the shape is missing", f"Write {FORMS}"
     if spec.shape is not None:
-        problem = _problem_of_shape(spec.shape, spec.file)
+        problem = _problem_of_shape(spec.shape, given)
         if problem is not None:
             return problem
+    if spec.seed is not None and not 0 <= spec.seed < SEEDS:
+        return f"the seed {spec.seed} is out of range", f"Give one from 0 to {SEEDS - 1}"
     if spec.low is None and spec.high is None:
         return None
-    if spec.file:
+    if given:
         return "a range is for random integers, not for a file", "Leave the range out"
     if spec.dtype not in INTEGERS:
         return (
@@ -137,7 +146,7 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
     return None
 
 
-def _problem_of_shape(shape: tuple[int | str, ...], file: str) -> tuple[str, str] | None:
+def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, str] | None:
     if any(isinstance(extent, int) and extent < 1 for extent in shape):
         extents = ", ".join(map(str, shape))
         return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
@@ -145,7 +154,7 @@ def _problem_of_shape(shape: tuple[int | str, ...], file: str) -> tuple[str, str
     for name in names:
         if not EXTENT.fullmatch(name) or keyword.iskeyword(name):
             return f"{name!r} cannot be the name of a dimension", "Choose another name"
-    if names and file:
+    if names and given:
         return (
             f"the dimension {names[0]} has any size, and a file has one",
             "Write numbers for the shape of a file, or leave the file out",

@@ -14,7 +14,8 @@ from PIL import Image, UnidentifiedImageError
 
 from lowerscope.core.dimensions import Sizes, at_sizes
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.recipe import Drawing, InputSpec
+from lowerscope.core.sources.fitting import LABELS, fitted, sample_of
 from lowerscope.core.sources.input_option import (
     ARRAYS,
     DTYPES,
@@ -58,17 +59,25 @@ def draw(spec: InputSpec, seed: int, sizes: Sizes) -> tuple[torch.Tensor, str]:
 def _drawn(spec: InputSpec, shape: Shape, seed: int) -> tuple[torch.Tensor, str]:
     name = spec.dtype or "float32"
     dtype = getattr(torch, name)
+    own: torch.Generator | None = None
+    if spec.seed is not None:
+        seed = spec.seed
+        own = torch.Generator().manual_seed(seed)
     if name == "bool":
-        return torch.randint(0, 2, shape, dtype=torch.uint8).bool(), f"random, seed {seed}"
+        value = torch.randint(0, 2, shape, dtype=torch.uint8, generator=own).bool()
+        return value, f"random, seed {seed}"
     if name in INTEGERS:
         low, high = integer_range(spec)
-        value = torch.randint(low, high, shape, dtype=torch.int64).to(dtype)
+        value = torch.randint(low, high, shape, dtype=torch.int64, generator=own).to(dtype)
         return value, f"random in [{low},{high}), seed {seed}"
-    return torch.randn(shape, dtype=torch.float32).to(dtype), f"random, seed {seed}"
+    value = torch.randn(shape, dtype=torch.float32, generator=own).to(dtype)
+    return value, f"random, seed {seed}"
 
 
-def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, str]:
-    """Read the value of the input called `name` from its file.
+def read(
+    spec: InputSpec, name: str, like: Shape | None, kind: str | None = None
+) -> tuple[torch.Tensor, str]:
+    """Return the value of the input called `name`: drawn by hand, or read from its file.
 
     Parameters
     ----------
@@ -78,21 +87,30 @@ def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, 
         The input, which is looked up in an ``.npz``.
     like
         Shape that a picture is made to fit where the user gave none; ``None`` for its own.
+    kind
+        Dtype that an array is brought to where the user gave none; ``None`` for its own.
 
     Raises
     ------
     LowerscopeError
         If the file cannot be read, or does not hold what was asked for.
     """
+    shape = like if spec.shape is None else at_sizes(spec.shape, {})
+    if spec.drawing is not None:
+        return _drawn_by_hand(spec.drawing, name, shape, spec.dtype or kind), "drawn by hand"
     path = user_path(spec.file)
     check_readable(path, "input")
     ending = path.suffix.lower()
     if ending in IMAGES:
-        value = _read_picture(path, like if spec.shape is None else at_sizes(spec.shape, {}))
+        value = _read_picture(path, shape)
         if spec.dtype is not None:
             value = value.to(getattr(torch, spec.dtype))
     elif ending in ARRAYS:
         value = _READERS[ending](path, name)
+        if spec.item is not None:
+            value = sample_of(value, spec.item, str(path))
+        if spec.fit or spec.item is not None:
+            value = fitted(value, shape, spec.dtype or kind, str(path))
     else:
         raise LowerscopeError(
             f"{ending or 'a file without an ending'} is not read as an input",
@@ -100,7 +118,22 @@ def read(spec: InputSpec, name: str, like: Shape | None) -> tuple[torch.Tensor, 
             todo=f"Give {', '.join(ARRAYS)} or an image",
         )
     _check_layout(value, spec, path)
-    return value.detach().cpu().contiguous(), path.name
+    sample = "" if spec.item is None else f", sample {spec.item}"
+    return value.detach().cpu().contiguous(), f"{path.name}{sample}"
+
+
+def _drawn_by_hand(
+    drawing: Drawing, name: str, shape: Shape | None, dtype: str | None
+) -> torch.Tensor:
+    size = drawing.width * drawing.height
+    if not 0 < size == len(drawing.pixels):
+        raise LowerscopeError(
+            f"{len(drawing.pixels)} pixels are no picture of {drawing.width}×{drawing.height}",
+            where=name,
+        )
+    pixels = torch.frombuffer(bytearray(drawing.pixels), dtype=torch.uint8)
+    shape = (1, 1, drawing.height, drawing.width) if shape is None else shape
+    return fitted(pixels, shape, dtype or "float32", name).clone()
 
 
 def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
@@ -138,7 +171,8 @@ def _read_npz(path: Path, name: str) -> torch.Tensor:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise _unreadable(path, "an archive of NumPy arrays", None)
             names = archive.files
-            key = name if name in names else names[0] if len(names) == 1 else None
+            inputs = [each for each in names if each not in LABELS]
+            key = name if name in names else inputs[0] if len(inputs) == 1 else None
             array = None if key is None else archive[key]
     except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
         raise _unreadable(path, "an archive of NumPy arrays", error) from None

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from lowerscope.core.calling import Calling, Place, Places
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
-from lowerscope.core.recipe import SEEDS, InputSpec
+from lowerscope.core.recipe import InputSpec
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -24,6 +21,7 @@ from lowerscope.core.sources.examples import (
 )
 from lowerscope.core.sources.input_option import FLOATS, check_input
 from lowerscope.core.sources.input_values import draw, read
+from lowerscope.core.sources.random_state import seed_all
 from lowerscope.core.sources.signatures import Parameter, Signature
 
 
@@ -112,27 +110,6 @@ def gather(
     return Inputs(tuple(values), Calling(names, *_in_order(filled, keywords, signature, path)))
 
 
-def seed_all(seed: int) -> None:
-    """Seed torch, NumPy and Python.
-
-    Raises
-    ------
-    LowerscopeError
-        If the seed is none that all of them take.
-    """
-    import random
-
-    if not 0 <= seed < SEEDS:
-        raise LowerscopeError(
-            f"the seed {seed} is out of range",
-            where="--seed",
-            todo=f"Give one from 0 to {SEEDS - 1}",
-        )
-    torch.manual_seed(seed)
-    np.random.seed(seed)
-    random.seed(seed)
-
-
 def _wants_examples(
     specs: tuple[InputSpec, ...],
     signature: Signature,
@@ -144,7 +121,7 @@ def _wants_examples(
     if not specs or not named <= set(signature.names):
         # A name of no parameter may be that of a tensor inside of an example.
         return True
-    if any(spec.file and spec.shape is None for spec in specs):
+    if any((spec.file or spec.drawing) and spec.shape is None for spec in specs):
         # A picture is made to fit the example.
         return True
     given = _assign(specs, _Offered(signature, {}), path)
@@ -268,12 +245,13 @@ def _given(
     seed: int,
     sizes: Sizes,
 ) -> ExampleInput:
-    if not spec.file:
+    if not spec.file and spec.drawing is None:
         return ExampleInput(name, *draw(spec, seed, sizes), drawn=spec)
     like = _known_shapes(signature).get(name)
     if example is not None:
         like = tuple(example.value.shape)
-    return ExampleInput(name, *read(spec, name, like))
+    kind = None if example is None else str(example.value.dtype).removeprefix("torch.")
+    return ExampleInput(name, *read(spec, name, like, kind))
 
 
 def _renumbered(argument: _Argument, places: list[Place]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lowerscope.core.calling import Calling
+from lowerscope.core.calling import Calling, Place
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.nesting import mapped
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.records import SourceLine
 from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
 from lowerscope.core.sources.exported import load_exported
-from lowerscope.core.sources.files import source_files
-from lowerscope.core.sources.inputs import gather, seed_all
+from lowerscope.core.sources.files import input_files, source_files
+from lowerscope.core.sources.inputs import gather
 from lowerscope.core.sources.package_types import register_package_types
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.prim_funcs import is_prim_func, with_main
+from lowerscope.core.sources.random_state import RandomState, seed_all
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.signatures import (
     Signature,
@@ -37,12 +39,12 @@ from lowerscope.core.sources.user_code import run_file, user_code
 if TYPE_CHECKING:
     import tvm
 
-__all__ = ["ExampleInput", "LoadedModel", "load"]
+__all__ = ["ExampleInput", "LoadedModel", "OpenedModel", "load"]
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedModel:
-    """What was opened.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpenedModel:
+    """What was opened, whatever it is called with.
 
     Attributes
     ----------
@@ -58,12 +60,6 @@ class LoadedModel:
         For a file that builds an ``IRModule``.
     exported
         For a ``.pt2``.
-    inputs
-        The tensors among the inputs as they are used, in order.
-    calling
-        How the model is called with them.
-    parameters
-        Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
     classes
         Names of the classes that the output tells apart, if the file has ``classes``.
     reference
@@ -74,6 +70,8 @@ class LoadedModel:
         imported or read from the file's folder, or below, while it was opened.
     home
         The environment of a Python file; ``None`` for an exported program.
+    offered
+        What its inputs can be made of.
     """
 
     title: str
@@ -82,13 +80,11 @@ class LoadedModel:
     model: torch.nn.Module | None
     module: tvm.IRModule | None
     exported: torch.export.ExportedProgram | None
-    inputs: tuple[ExampleInput, ...]
-    calling: Calling
     classes: tuple[str, ...]
     files: tuple[Path, ...]
     home: Environment | None = None
-    parameters: frozenset[str] = frozenset()
     reference: Callable[..., Any] | None = None
+    offered: Offered
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which the file's code runs: what is opened calls its functions.
@@ -116,48 +112,145 @@ class LoadedModel:
         return self.home is not None and self.home.spent
 
 
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """What the inputs of a model can be made of.
+
+    Attributes
+    ----------
+    signature
+        What the model takes.
+    examples
+        The file's example inputs.
+    fixed
+        The values of inputs that are known already, by name: a file of parameters has them.
+    random
+        Of the generators of random numbers once the model was built: examples draw from there on.
+    """
+
+    signature: Signature
+    examples: Examples
+    fixed: Mapping[str, ExampleInput]
+    random: RandomState
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedModel(OpenedModel):
+    """What was opened, with its inputs.
+
+    Attributes
+    ----------
+    inputs
+        The tensors among the inputs as they are used, in order.
+    calling
+        How the model is called with them.
+    parameters
+        Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
+    """
+
+    inputs: tuple[ExampleInput, ...]
+    calling: Calling
+    parameters: frozenset[str]
+
+
 def load(
     source: Source, inputs: tuple[InputSpec, ...], seed: int, sizes: Sizes | None = None
 ) -> LoadedModel:
+    """Open a source with its inputs: see `open_model` and `with_inputs`."""
+    return with_inputs(open_model(source, seed), inputs, seed, sizes)
+
+
+def open_model(source: Source, seed: int) -> OpenedModel:
     """Open a source.
 
     Parameters
     ----------
     source
         What to open.
-    inputs
-        What the user said of the inputs; the file's example inputs are taken for the rest.
     seed
-        Set before the file is run, before its entry is called, and before inputs are drawn.
-    sizes
-        Of the dimensions that `inputs` name.
+        Set before the file is run, and before its entry is called.
 
     Raises
     ------
     LowerscopeError
-        If the source, its parameters or its inputs cannot be had; the error says why.
+        If the source or its parameters cannot be had; the error says why.
     """
     path = source_path(source.spec)
     kind = source_kind(path)
     if source.params:
         check_readable(user_path(source.params), "parameters")
     if kind == "exported":
-        result = _load_exported(source, path, inputs, seed, sizes or {})
+        result = _open_exported(source, path, seed)
     else:
         environment = Environment(path)
         with environment.loading():
-            result = _load_python(source, environment, inputs, seed, sizes or {})
-    files = dict.fromkeys((*source_files(source, inputs), *result.files))
+            result = _open_python(source, environment, seed)
+    files = dict.fromkeys((*source_files(source, ()), *result.files))
     return replace(result, files=tuple(files))
 
 
-def _load_python(
-    source: Source,
-    environment: Environment,
-    specs: tuple[InputSpec, ...],
-    seed: int,
-    sizes: Sizes,
+def with_inputs(
+    opened: OpenedModel, specs: tuple[InputSpec, ...], seed: int, sizes: Sizes | None = None
 ) -> LoadedModel:
+    """Return an opened source with its inputs.
+
+    Parameters
+    ----------
+    specs
+        What the user said of the inputs; the file's example inputs are taken for the rest.
+    seed
+        Set before inputs are drawn.
+    sizes
+        Of the dimensions that `specs` name.
+
+    Raises
+    ------
+    LowerscopeError
+        If the inputs cannot be had; the error says why.
+    """
+    offered, home = opened.offered, opened.home
+    with contextlib.nullcontext() if home is None else home.loading():
+        # As if the model had just been built: the same examples come of it each time.
+        offered.random.restore()
+        gathered = gather(
+            specs,
+            offered.signature,
+            offered.examples,
+            offered.fixed,
+            seed,
+            opened.path,
+            sizes or {},
+        )
+        files = () if home is None else home.files()
+    fixed = offered.fixed.values()
+    fields = vars(opened) | {
+        "files": tuple(dict.fromkeys((*opened.files, *input_files(specs), *files)))
+    }
+    return LoadedModel(
+        **fields,
+        inputs=gathered.values,
+        calling=gathered.calling,
+        parameters=frozenset(each.name for each in gathered.values if each in fixed),
+    )
+
+
+def form_of(loaded: LoadedModel) -> str:
+    """Return what the inputs of a model are but for the values of its tensors, as a text.
+
+    Models that were opened alike and have the same form are traced and lowered alike.
+    """
+    calling = loaded.calling
+
+    def shown(leaf: Any) -> Any:
+        return ("place", int(leaf)) if isinstance(leaf, Place) else leaf
+
+    args = [mapped(each, shown) for each in calling.args]
+    kwargs = {name: mapped(each, shown) for name, each in calling.kwargs.items()}
+    inputs = [(each.name, each.shape, str(each.value.dtype)) for each in loaded.inputs]
+    return repr((inputs, args, kwargs, sorted(loaded.parameters)))
+
+
+def _open_python(source: Source, environment: Environment, seed: int) -> OpenedModel:
     path = environment.path
     arguments = parse_arguments(source.args)
     seed_all(seed)
@@ -183,27 +276,22 @@ def _load_python(
         load_into(built, arrays, source.params)
         register_package_types()
     examples = _examples(entry, built, file, path)
-    gathered = gather(specs, signature, examples, fixed, seed, path, sizes)
-    return LoadedModel(
+    return OpenedModel(
         title=_title(source, name),
         path=path,
         description=(file.__doc__ or "").strip().partition("\n")[0].strip(),
         model=None if is_ir_module(built) else built,
         module=built if is_ir_module(built) else None,
         exported=None,
-        inputs=gathered.values,
-        calling=gathered.calling,
         classes=_classes(file),
         reference=_reference(file, name) if is_ir_module(built) else None,
         files=environment.files(),
         home=environment,
-        parameters=frozenset(each.name for each in gathered.values if each in fixed.values()),
+        offered=Offered(signature, examples, fixed, RandomState.present()),
     )
 
 
-def _load_exported(
-    source: Source, path: Path, specs: tuple[InputSpec, ...], seed: int, sizes: Sizes
-) -> LoadedModel:
+def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
     for option, given in (("the entry", source.entry), ("--params", source.params)):
         if given:
             raise LowerscopeError(
@@ -219,18 +307,16 @@ def _load_exported(
     program, model = load_exported(path, trust=source.trust)
     signature = signature_of_model(model, str(path))
     examples = Examples(program.example_inputs, f"example inputs of {path.name}")
-    gathered = gather(specs, signature, examples, {}, seed, path, sizes)
-    return LoadedModel(
+    return OpenedModel(
         title=path.name,
         path=path,
         description="",
         model=model,
         module=None,
         exported=program,
-        inputs=gathered.values,
-        calling=gathered.calling,
         classes=(),
         files=(),
+        offered=Offered(signature, examples, {}, RandomState.present()),
     )
 
 

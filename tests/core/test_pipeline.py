@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from PIL import Image
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Override, Recipe, Source
+from lowerscope.core.recipe import Drawing, InputSpec, Override, Recipe, Source
 from lowerscope.core.records import Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.sources.input_option import parse_input
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -27,7 +30,7 @@ def changed(recipe: Recipe, **fields: object) -> Recipe:
 
 def test_a_change_runs_its_stage_and_those_after_it() -> None:
     pipeline = Pipeline()
-    everything = {"load", "trace", "lower", "passes", "records"}
+    everything = {"open", "load", "trace", "lower", "passes", "records"}
     assert set(snapshot(pipeline, MLP).milliseconds) == everything
     assert set(snapshot(pipeline, MLP).milliseconds) == set()
     te = changed(MLP, lowering="te")
@@ -41,7 +44,7 @@ def test_a_change_runs_its_stage_and_those_after_it() -> None:
     assert set(snapshot(pipeline, changed(te, threads=1)).milliseconds) == set()
     assert set(snapshot(pipeline, MLP).milliseconds) == set()
     assert set(snapshot(pipeline, changed(MLP, tracer="export")).milliseconds) == (
-        everything - {"load"}
+        everything - {"open", "load"}
     )
     assert set(snapshot(pipeline, changed(MLP, seed=1)).milliseconds) == everything
 
@@ -205,3 +208,62 @@ def test_a_model_that_fits_is_opened_once(tmp_path: Path) -> None:
         snapshot(pipeline, changed(recipe, lowering=lowering))
         pipeline.text(changed(recipe, lowering=lowering), "script", "add", Silent())
     assert "load" not in snapshot(pipeline, changed(recipe, lowering="library")).milliseconds
+
+
+def test_another_value_of_an_input_is_run_by_what_is_built(tmp_path: Path) -> None:
+    """By the records of the stages: no stage but that of the inputs runs again."""
+    pipeline = Pipeline()
+    first = pipeline.run(MLP, Silent())
+    stages = pipeline.stages(MLP)
+    build, executable = (stages.loaded, stages.build_key)[1], stages.built.executable
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (10, 28, 28), dtype=np.uint8)
+    np.savez(tmp_path / "set.npz", x=pixels, y=np.arange(10))
+    Image.fromarray(pixels[3]).save(tmp_path / "picture.png")
+    float_pixels = pixels[3].reshape(1, 784).astype(np.float32) / 255
+    np.save(tmp_path / "value.npy", float_pixels)
+    drawing = Drawing(width=28, height=28, pixels=pixels[3].tobytes())
+    pictures = (
+        InputSpec(name="x", drawing=drawing),
+        InputSpec(name="x", file=str(tmp_path / "picture.png")),
+        InputSpec(name="x", file=str(tmp_path / "value.npy")),
+        parse_input(f"x={tmp_path / 'set.npz'}#3"),
+    )
+    others = [InputSpec(name="x", shape=(1, 784), dtype="float32", seed=seed) for seed in (1, 2)]
+    shown = []
+    for spec in (*pictures, *others):
+        recipe = changed(MLP, inputs=(spec,))
+        stages = pipeline.stages(recipe)
+        value = stages.loaded.inputs[0].value
+        if spec in pictures:
+            assert np.allclose(value.numpy(), float_pixels, atol=1e-7), spec
+        record = snapshot(pipeline, recipe)
+        assert stages.build_key == build
+        assert stages.built.executable is executable
+        assert set(stages.milliseconds) == {"load"}, spec
+        assert stages.run_key == record.key
+        run = pipeline.run(recipe, Silent())
+        assert run.verdict == "match"
+        expected = stages.loaded.model(value)  # type: ignore[misc]
+        assert run.prediction is not None
+        assert run.prediction.torch == stages.loaded.classes[int(expected.argmax())]
+        shown.append(record.model.inputs[0].picture)
+    assert shown[0] == shown[1] == shown[3] != snapshot(pipeline, MLP).model.inputs[0].picture
+    assert first.key == snapshot(pipeline, MLP).key != record.key
+    # Another form is another program.
+    wide = changed(MLP, inputs=(InputSpec(name="x", shape=(2, 784)),))
+    stages = pipeline.stages(wide)
+    assert stages.loaded
+    assert stages.build_key != build
+
+
+def test_an_index_out_of_range_is_refused_by_torch_before_tvm_reads_there(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("import torch\nmodel = torch.nn.Embedding(50, 4)\n")
+    np.save(tmp_path / "tokens.npy", np.array([[0, 10**9]]))
+    recipe = Recipe(source=Source(spec=str(path)), inputs=(parse_input("input=1,2:int64[0,50)"),))
+    pipeline = Pipeline()
+    assert pipeline.run(recipe, Silent()).verdict == "match"
+    tokens = (parse_input(f"input={tmp_path}/tokens.npy"),)
+    with pytest.raises(LowerscopeError, match="index out of range"):
+        pipeline.run(changed(recipe, inputs=tokens), Silent())
