@@ -216,7 +216,7 @@ ENTRIES = (
             ACCESSED,
         ),
         candidates=_accessed,
-        guard=memory_guards.buffer_of_block,
+        guard=memory_guards.reindex,
     ),
     Entry(
         name="set_scope",

@@ -36,6 +36,21 @@ def _region(call: Call) -> Any:
     return None
 
 
+def reindex(call: Call) -> None:
+    """Refuse a buffer that the block reads and writes: its copy would begin with anything."""
+    buffer_of_block(call)
+    block = call.sch.get(call.values["block"])
+    name = call.values["buffer"]
+    read, written = (
+        {str(region.source.name) for region in regions} for regions in (block.reads, block.writes)
+    )
+    if name in read and name in written:
+        raise StepFailed(
+            f"{block.name_hint} reads what is in {name} before it writes there, and the copy would"
+            " not have that"
+        )
+
+
 def storage_align(call: Call) -> None:
     """Refuse an offset that is no remainder of the factor."""
     buffer_of_block(call)

@@ -312,6 +312,15 @@ def test_a_copy_with_other_indices_within_a_block(name: str) -> None:
     assert "stands in the block conv_o" in str(_refused(steps, name, **arguments))
 
 
+def test_a_copy_of_what_is_added_to() -> None:
+    steps = Steps(matmul)
+    steps.step("decompose_reduction", block=block("matmul"), loop=loop("matmul", 0))
+    failed = _refused(steps, "reindex", block=block("matmul_update"), buffer="C")
+    assert "matmul_update reads what is in C before it writes there" in str(failed)
+    # The sum in one block begins with 0 in the copy as well.
+    Steps(matmul).step("reindex", block=block("matmul"), buffer="C")
+
+
 def test_axes_outside_of_their_block() -> None:
     failed = _refused(Steps(in_place), "cache_inplace", block=block("add"))
     assert "outside of it" in str(failed)
