@@ -72,6 +72,7 @@ class PipelineEditing(QObject):
         for signal in (
             workspace.stepping.moment_changed,
             workspace.stepping.schedule_moved,
+            workspace.stepping.run_moved,
             workspace.stepping.list_changed,
             workspace.recipe_wanted,
             workspace.snapshot_changed,
@@ -223,6 +224,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
         ("passes", tr("Steps of the pa&sses")),
         ("schedule", tr("Steps of the s&chedule")),
         ("build", tr("Steps to the &metal")),
+        ("run", tr("Steps of the r&un")),
     )
 
     def edit(

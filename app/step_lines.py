@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lowerscope.core.run_records import CallRun
 from lowerscope.core.schedule_records import ScheduleStep
 from lowerscope.core.step_records import PassRecord, TranslationRecord
 
 Status = Literal["done", "failed", "skipped", "off"]
+
+HEAVY = 0.8
+"""The calls that take so much of a run's time together, the longest first, are the heavy ones."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,11 @@ class StepLine:
     status, error
         As in `PassRecord`.
     note
-        What it came to, for the translation of a node.
+        What it came to, for the translation of a node; what it computes, for a call.
+    heavy
+        Of a call: whether it is one of the few that take most of the run's time.
+    is_break
+        Of a call: whether playing stops there.
     """
 
     number: int
@@ -49,6 +57,8 @@ class StepLine:
     status: Status = "done"
     error: str = ""
     note: str = ""
+    heavy: bool = False
+    is_break: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,42 @@ def schedule_lines(function: str, steps: Sequence[ScheduleStep]) -> tuple[StepLi
         )
         for number, step in enumerate(steps, start=1)
     )
+
+
+def call_lines(
+    calls: Sequence[CallRun], breaks: Collection[str] = frozenset()
+) -> tuple[StepLine, ...]:
+    """Return the calls of a run; `breaks` are the nodes and bindings at whose calls it stops."""
+    heavy = _heavy(calls)
+    return tuple(
+        StepLine(
+            number=number,
+            title=call.function,
+            label=str(number),
+            milliseconds=call.milliseconds,
+            note=_computes(call),
+            heavy=number - 1 in heavy,
+            is_break=not set(breaks).isdisjoint((*call.nodes, *call.bindings)),
+        )
+        for number, call in enumerate(calls, start=1)
+    )
+
+
+def _heavy(calls: Sequence[CallRun]) -> frozenset[int]:
+    left = HEAVY * sum(call.milliseconds for call in calls)
+    found: set[int] = set()
+    for index in sorted(range(len(calls)), key=lambda each: -calls[each].milliseconds):
+        if left <= 0:
+            break
+        found.add(index)
+        left -= calls[index].milliseconds
+    return frozenset(found)
+
+
+def _computes(call: CallRun) -> str:
+    nodes = [node.removeprefix("fx:") for node in call.nodes]
+    names = nodes or [binding.rpartition("/")[2] for binding in call.bindings]
+    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
 
 
 def _came_to(record: TranslationRecord) -> str:

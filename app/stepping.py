@@ -15,6 +15,9 @@ from lowerscope.core.step_records import Clock, Moment, PassRecord
 PLAY_MS = 500
 """So long a step is shown while it plays."""
 
+APART: tuple[Clock, ...] = ("schedule", "run")
+"""At the steps of these the module is looked at as a whole: `Stepping.moment` is ``None``."""
+
 
 class Stepping(QObject):
     """The moment that is looked at, and the lists that it lies in.
@@ -23,8 +26,8 @@ class Stepping(QObject):
     -------
     moment_changed
         `moment`, or the step that is looked at, is another one.
-    schedule_moved
-        `schedule_index` is another one.
+    schedule_moved, run_moved
+        `schedule_index`, or `run_index`, is another one.
     list_changed
         Which steps there are to go through is new: another list, clock, filter or folding.
     playing_changed
@@ -33,6 +36,7 @@ class Stepping(QObject):
 
     moment_changed = Signal()
     schedule_moved = Signal()
+    run_moved = Signal()
     list_changed = Signal()
     playing_changed = Signal()
 
@@ -44,7 +48,8 @@ class Stepping(QObject):
         self._failed: StepLine | None = None
         # The step of a build that was looked at before the recipe changed: that build is to come.
         self._left: StepLine | None = None
-        self._schedule_index: int | None = None
+        # Of the clocks of `APART`: of the one that is gone through.
+        self._index: int | None = None
         self._function = ""
         self._filter = StepFilter()
         self._lists: dict[Clock, tuple[StepLine, ...]] = {}
@@ -69,19 +74,22 @@ class Stepping(QObject):
 
         The module is looked at as a whole meanwhile: `moment` is ``None``.
         """
-        return self._schedule_index
+        return self._index if self._clock == "schedule" else None
+
+    @property
+    def run_index(self) -> int | None:
+        """After how many calls of the run it is looked at; ``None`` while that is not stepped."""
+        return self._index if self._clock == "run" else None
 
     @property
     def here(self) -> Moment | None:
-        """Where in the list that is gone through: `moment`, or that of the schedule."""
-        if self._clock != "schedule":
+        """Where in the list that is gone through: `moment`, or that of the schedule or the run."""
+        if self._clock not in APART:
             return self._moment
-        index = self._schedule_index
-        return (
-            None
-            if index is None
-            else Moment(clock="schedule", index=index, function=self._function)
-        )
+        if self._index is None:
+            return None
+        function = self._function if self._clock == "schedule" else ""
+        return Moment(clock=self._clock, index=self._index, function=function)
 
     @property
     def line(self) -> StepLine | None:
@@ -128,7 +136,7 @@ class Stepping(QObject):
 
     def takes(self, line: StepLine) -> bool:
         """Return whether a step of the clock is gone through; the filter is one of passes."""
-        return self._clock == "schedule" or self._filter.takes(line)
+        return self._clock in APART or self._filter.takes(line)
 
     def _stops(self, clock: Clock) -> list[int]:
         """Return the numbers of the steps that are gone through, and 0 for before the first."""
@@ -147,10 +155,10 @@ class Stepping(QObject):
         if not lines:
             return
         index = max(0, min(moment.index, len(lines)))
-        if moment.clock == "schedule":
+        if moment.clock in APART:
             # What comes after a primitive that failed is tried nevertheless.
-            self._set_clock("schedule")
-            self._set_schedule_index(index)
+            self._set_clock(moment.clock)
+            self._set_index(index)
             return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
         if failed is not None:
@@ -184,7 +192,7 @@ class Stepping(QObject):
         """Show what is open as a whole again."""
         self.pause()
         self._set(None, None)
-        self._set_schedule_index(None)
+        self._set_index(None)
 
     def set_clock(self, clock: Clock) -> None:
         """Go through another list; while something is stepped through, from its end."""
@@ -192,7 +200,7 @@ class Stepping(QObject):
             return
         stepped = self._moment is not None
         self._set_clock(clock)
-        if stepped and clock != "schedule":
+        if stepped and clock not in APART:
             self.pause()
             self._set(None, None)
             self.last()
@@ -203,6 +211,17 @@ class Stepping(QObject):
         if here is None or here.clock != self._clock:
             return None
         return here.index if self._failed is None else self._failed.number
+
+    def to_break(self, way: int) -> None:
+        """Go on, or back for -1, to the next call of the run that is a break, or to the end."""
+        lines = self.lines("run")
+        if not lines:
+            return
+        self.pause()
+        here = self.run_index or 0
+        found = [line.number for line in lines if line.is_break and way * (line.number - here) > 0]
+        index = (min if way > 0 else max)(found, default=len(lines) if way > 0 else 0)
+        self.go(Moment(clock="run", index=index))
 
     # Playing
 
@@ -237,8 +256,9 @@ class Stepping(QObject):
 
     def _play_on(self) -> None:
         self.step(1)
-        here = self._here()
-        if here is None or here >= self._stops(self._clock)[-1]:
+        here, line = self._here(), self.line
+        at_break = line is not None and line.is_break
+        if here is None or at_break or here >= self._stops(self._clock)[-1]:
             self.pause()
 
     # Which ones
@@ -265,7 +285,7 @@ class Stepping(QObject):
         self._source = source
         line = self.line
         self._lists = {
-            "schedule": self.lines("schedule"),
+            **{clock: self.lines(clock) for clock in APART},
             "translate": node_lines(snapshot.translation),
             "passes": pass_lines(snapshot.passes),
         }
@@ -283,14 +303,27 @@ class Stepping(QObject):
         """Take the primitives of the schedule of a function."""
         if (function, lines) == (self._function, self._lists.get("schedule", ())):
             return
-        if function != self._function:
-            self._set_schedule_index(None)
+        if function != self._function and self._clock == "schedule":
+            self._set_index(None)
         self._function = function
         self._lists["schedule"] = lines
-        if self._schedule_index is not None and self._schedule_index > len(lines):
-            self._set_schedule_index(len(lines))
         if self._clock == "schedule":
+            if self._index is not None and self._index > len(lines):
+                self._set_index(len(lines))
             self.list_changed.emit()
+
+    def take_run(self, lines: tuple[StepLine, ...]) -> None:
+        """Take the calls of a run; nothing where there is none of what is shown."""
+        line = self.line
+        self._lists["run"] = lines
+        if self._clock != "run":
+            return
+        if not lines:
+            self.leave()
+        elif line is not None:
+            # Of another run, the call of the same function that was looked at.
+            self._set_index(_place_of(line, lines))
+        self.list_changed.emit()
 
     def take_build(self, records: Sequence[PassRecord]) -> None:
         """Take the passes of the build of what is shown."""
@@ -313,16 +346,16 @@ class Stepping(QObject):
     def _set_clock(self, clock: Clock) -> None:
         if clock == self._clock:
             return
-        if "schedule" in (clock, self._clock):
-            # One is about the function, the other about the module.
+        if clock in APART or self._clock in APART:
+            # One is about the function or the run, the other about the module.
             self.leave()
         self._clock = clock
         self.list_changed.emit()
 
-    def _set_schedule_index(self, index: int | None) -> None:
-        if index != self._schedule_index:
-            self._schedule_index = index
-            self.schedule_moved.emit()
+    def _set_index(self, index: int | None) -> None:
+        if index != self._index:
+            self._index = index
+            (self.schedule_moved if self._clock == "schedule" else self.run_moved).emit()
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None

@@ -64,6 +64,8 @@ class Theme(NamedTuple):
         A verdict's word and ground; the ground of a changed line.
     hover
         The ground of what is under the mouse.
+    stop
+        The disc of a node at which a run is stopped.
     node, node_line, edge, neutral
         A graph's node, its outline, an edge, and the bar of a node without a strategy.
     input, output, group
@@ -94,6 +96,7 @@ class Theme(NamedTuple):
     wrong_ground: str
     changed: str
     hover: str
+    stop: str
     node: str
     node_line: str
     edge: str
@@ -153,6 +156,7 @@ LIGHT = Theme(
     wrong_ground="#fdeceb",
     changed="#fff6dc",
     hover="#f0f2f5",
+    stop="#e5352b",
     node="#eef2f7",
     node_line="#d3dae4",
     edge="#8a97a9",
@@ -192,6 +196,7 @@ DARK = Theme(
     wrong_ground="#43262a",
     changed="#3a3420",
     hover="#272d37",
+    stop="#ff5a50",
     node="#262c36",
     node_line="#3b4453",
     edge="#748092",

@@ -6,7 +6,7 @@ the signals, draw the records, and call the methods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
@@ -21,6 +21,7 @@ from lowerscope.app.measurements import Measurements
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
 from lowerscope.app.requests import REPLACED_MS
+from lowerscope.app.run_steps import RunSteps
 from lowerscope.app.running import Runs
 from lowerscope.app.schedule_variants import Variants
 from lowerscope.app.scheduling import Scheduling
@@ -116,6 +117,7 @@ class Workspace(QObject):
         self.colouring = Colouring(lambda: self._snapshot, lambda: self.selecting.links, self)
         self.selecting.changed.connect(self.selection_changed)
         self.runs.changed.connect(self.run_changed)
+        self.run_steps = RunSteps(self)
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
@@ -358,10 +360,6 @@ class Workspace(QObject):
     def select(self, entities: Iterable[str], *, extend: bool = False) -> None:
         """Select entities by id, in place of what is selected or, with `extend`, besides it."""
         self.selecting.select(entities, extend=extend)
-
-    def take_functions(self, functions: Sequence[FunctionRecord]) -> None:
-        """Let these be the functions that can be selected: those of a step; none without one."""
-        self.selecting.take_functions(functions)
 
     def function_at_step(self, entity: str) -> FunctionRecord | None:
         """Return the function with an id at the step that is looked at."""

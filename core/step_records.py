@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-Clock = Literal["translate", "passes", "schedule", "build"]
+Clock = Literal["translate", "passes", "schedule", "build", "run"]
 """A list of steps: FX nodes translated, the recipe's passes, the primitives of the schedule of a
-function, or the passes of the build."""
+function, the passes of the build, or the calls of a run."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):

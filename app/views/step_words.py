@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from lowerscope.app.step_lines import StepLine
+from collections.abc import Sequence
+
+from lowerscope.app.step_lines import HEAVY, StepLine
 from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import Snapshot
+from lowerscope.core.run_records import CallRun
 
 
 def changed_text(line: StepLine) -> str:
@@ -34,6 +37,16 @@ def step_text(line: StepLine) -> str:
         more = f" and {len(line.changed) - 6} more" if len(line.changed) > 6 else ""
         words.append(", ".join(line.changed[:6]) + more)
     return " · ".join(words)
+
+
+def run_text(calls: Sequence[CallRun], lines: Sequence[StepLine]) -> str:
+    """Return which calls take the time, and what else the virtual machine has called."""
+    if not calls:
+        return ""
+    heavy = sum(line.heavy for line in lines)
+    own = sum(call.own for call in calls)
+    time = f"{heavy} of {len(calls)} calls take {HEAVY:.0%} of the time, as big dots"
+    return f"{time} · {own} calls for memory and shapes folded" if own else time
 
 
 def moment_text(stepping: Stepping) -> str:

@@ -135,7 +135,7 @@ class TensorIRView(Pane):
             return
         if moment is None:
             self._show_functions_of(snapshot.functions)
-            workspace.take_functions(())
+            workspace.selecting.take_functions(())
             workspace.colouring.renew()
         else:
             self._request = workspace.fetches.functions(
@@ -145,7 +145,7 @@ class TensorIRView(Pane):
     def _take_functions(self, functions: tuple[FunctionRecord, ...]) -> None:
         self._request = None
         self._show_functions_of(functions)
-        self._workspace.take_functions(functions)
+        self._workspace.selecting.take_functions(functions)
         self._workspace.colouring.renew()
 
     def _show_functions_of(self, functions: tuple[FunctionRecord, ...]) -> None:

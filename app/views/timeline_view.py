@@ -7,8 +7,9 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.step_lines import StepLine
+from lowerscope.app.stepping import APART
 from lowerscope.app.views.formats import milliseconds_text
-from lowerscope.app.views.step_words import changed_text, step_text
+from lowerscope.app.views.step_words import changed_text, run_text, step_text
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
@@ -23,6 +24,7 @@ CLOCKS: dict[str, Clock] = {
     "passes": "passes",
     "schedule": "schedule",
     "build": "build",
+    "run": "run",
 }
 
 
@@ -31,6 +33,7 @@ class TimelineView(QWidget):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._workspace = workspace
         self._stepping = workspace.stepping
         self.setAccessibleName(self.tr("Timeline"))
         self.setProperty("ground", "panel")
@@ -56,6 +59,9 @@ class TimelineView(QWidget):
                     self.tr("To the metal"),
                     self.tr("The passes of TVM's build, after these"),
                 ),
+                Segment(
+                    "run", self.tr("Run"), self.tr("One step for each call of the last run")
+                ),
             ),
         )
         self.title = QLabel()
@@ -77,6 +83,8 @@ class TimelineView(QWidget):
         self.slider.stepped.connect(self._stepping.step)
         self._stepping.moment_changed.connect(self._show_moment)
         self._stepping.schedule_moved.connect(self._show_moment)
+        self._stepping.run_moved.connect(self._show_moment)
+        workspace.run_changed.connect(self._show_run)
         self._stepping.list_changed.connect(self._show_list)
         self._stepping.playing_changed.connect(self._show_playing)
         self._show_list()
@@ -137,11 +145,19 @@ class TimelineView(QWidget):
         self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
         for button in (self.back, self.on, self.play):
             button.setEnabled(bool(lines))
-        self.compare.setEnabled(bool(lines) and stepping.clock != "schedule")
+        self.compare.setEnabled(bool(lines) and stepping.clock not in APART)
         self._show_hidden(lines)
         self._show_moment()
 
+    def _show_run(self) -> None:
+        # Whether one is under way is said where there are no calls yet.
+        if self._stepping.clock == "run":
+            self._show_moment()
+
     def _show_hidden(self, lines: tuple[StepLine, ...]) -> None:
+        if self._stepping.clock == "run":
+            self.hidden.setText(run_text(self._workspace.run_steps.calls, lines))
+            return
         chosen = self._stepping.filter
         made = [line for line in lines if line.status == "done"]
         small = sum(not self._stepping.takes(line) for line in made)
@@ -155,7 +171,12 @@ class TimelineView(QWidget):
     def _dot(self, line: StepLine) -> Dot:
         state = {"failed": "wrong", "skipped": "skipped", "off": "off"}.get(line.status, "")
         big = self._stepping.takes(line) and line.status in ("done", "failed")
-        return Dot(line.number, big=big, state=state, tooltip=step_text(line))
+        if self._stepping.clock == "run":
+            big = line.heavy
+        text = step_text(line)
+        if line.is_break:
+            text = self.tr("{0} · stops here").format(text)
+        return Dot(line.number, big=big, state=state, tooltip=text, is_break=line.is_break)
 
     def _show_moment(self) -> None:
         stepping = self._stepping
@@ -179,7 +200,8 @@ class TimelineView(QWidget):
             self._say(self.tr("✕ {0} failed").format(title), line.error, wrong=True)
             return
         time = "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
-        facts = (time, changed_text(line))
+        stops = self.tr("● stops here") if line.is_break else ""
+        facts = (time, changed_text(line), stops)
         self._say(title, " · ".join(fact for fact in facts if fact))
 
     def _whole(self) -> tuple[str, str]:
@@ -188,11 +210,14 @@ class TimelineView(QWidget):
         if not lines:
             return self._none()
         failed = next((line for line in lines if line.status == "failed"), None)
-        if failed is not None and stepping.clock != "schedule":
+        if failed is not None and stepping.clock not in APART:
             return "", self.tr("{0} failed: the steps before it can be looked at").format(
                 failed.title
             )
         count = self.tr("1 step") if len(lines) == 1 else self.tr("{0} steps").format(len(lines))
+        if stepping.clock == "run":
+            count = self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls").format(len(lines))
+            return "", self.tr("{0}; ▸ goes through them").format(count)
         return "", self.tr("{0}, all made; ▸ goes through them").format(count)
 
     def _none(self) -> tuple[str, str]:
@@ -201,8 +226,15 @@ class TimelineView(QWidget):
             "passes": self.tr("the pipeline has no pass"),
             "schedule": self.tr("nothing was done to the function yet: select a loop below"),
             "build": self.tr("not built yet"),
+            "run": self._no_run(),
         }
         return "", words[self._stepping.clock]
+
+    def _no_run(self) -> str:
+        steps = self._workspace.run_steps
+        if self._workspace.running:
+            return self.tr("running…")
+        return steps.why_none or self.tr("not run yet: Run (F5)")
 
     def _say(self, title: str, facts: str, *, wrong: bool = False) -> None:
         self.title.setText(title)

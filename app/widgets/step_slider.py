@@ -30,6 +30,8 @@ _ROUND = 11.0
 """Closer than this, dots are lines."""
 
 _BIG, _SMALL = 4.5, 2.25
+_DISC, _ABOVE = 3.0, 13.0
+"""Radius of the disc of a break, and how far it is above the middle."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +43,20 @@ class Dot:
     key
         A number that no other one has; they rise from left to right.
     big
-        Whether it is one to stop at.
+        Whether it is one to stop at; or, where all are, one that counts more than others.
     state
         ``""``, ``"start"``, ``"wrong"``, ``"skipped"`` or ``"off"``.
     tooltip
         What it is.
+    is_break
+        Whether playing stops there: a red disc above it.
     """
 
     key: int
     big: bool
     state: str = ""
     tooltip: str = ""
+    is_break: bool = False
 
 
 class StepSlider(QAbstractSlider):
@@ -241,6 +246,7 @@ class StepSlider(QAbstractSlider):
                 self._paint_dot(painter, self._x(place), dot, hovered=place == self._hovered)
         if self._current >= 0:
             self._paint_current(painter, self._x(self._current), self._dots[self._current])
+        self._paint_breaks(painter)
 
     def _paint_lines(self, painter: QPainter) -> None:
         colours = theme.current()
@@ -256,6 +262,14 @@ class StepSlider(QAbstractSlider):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(colour))
             painter.drawRects(rects)
+
+    def _paint_breaks(self, painter: QPainter) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.current().stop))
+        middle = self.height() / 2
+        for place, dot in enumerate(self._dots):
+            if dot.is_break:
+                painter.drawEllipse(QPointF(self._x(place), middle - _ABOVE), _DISC, _DISC)
 
     def _paint_dot(self, painter: QPainter, x: float, dot: Dot, *, hovered: bool) -> None:
         colours = theme.current()

@@ -1,0 +1,131 @@
+"""The steps of the clock Run: the calls of the last run, and the nodes that playing stops at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.app.step_lines import call_lines
+from lowerscope.core.recipe import Source
+from lowerscope.core.run_records import CallRun, RunRecord
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+
+class RunSteps(QObject):
+    """Where in the last run the window is, and where it stops.
+
+    Breaks are FX nodes or bindings, by id. They are the window's own, and no part of the recipe:
+    whatever that is changed to, they hold for what is still there.
+
+    Signals
+    -------
+    breaks_changed
+        `breaks` are others, or other things belong to them.
+    """
+
+    breaks_changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._source: Source | None = None
+        self._record: RunRecord | None = None
+        self._breaks: frozenset[str] = frozenset()
+        workspace.run_changed.connect(self._take_run)
+        workspace.snapshot_changed.connect(self._take_snapshot)
+        workspace.stepping.run_moved.connect(self._follow)
+
+    # The call that is looked at
+
+    @property
+    def calls(self) -> tuple[CallRun, ...]:
+        """The calls of the last run of what is shown, in order."""
+        return () if self._record is None else self._record.calls
+
+    @property
+    def index(self) -> int | None:
+        """Place of the call that is looked at among `calls`; ``None`` for none."""
+        index = self._workspace.stepping.run_index
+        return index - 1 if index and index <= len(self.calls) else None
+
+    @property
+    def why_none(self) -> str:
+        """Why a run that there was has no calls to step through; empty without a run."""
+        record = self._record
+        if record is None or record.calls:
+            return ""
+        return next(
+            (each.reason for each in record.nodes if each.reason),
+            self.tr("its calls cannot be told apart, or there is none"),
+        )
+
+    def _follow(self) -> None:
+        """Select what the call computes, so that all panes mark it."""
+        index = self.index
+        if index is not None:
+            call = self.calls[index]
+            self._workspace.select(call.bindings or call.nodes or (call.entity,))
+
+    def _take_run(self) -> None:
+        self._record = self._workspace.run_record
+        self._show_lines()
+
+    def _show_lines(self) -> None:
+        self._workspace.stepping.take_run(call_lines(self.calls, self._breaks))
+
+    # Breaks
+
+    @property
+    def breaks(self) -> frozenset[str]:
+        """The FX nodes and bindings at whose calls playing stops."""
+        return self._breaks
+
+    def marked(self) -> frozenset[str]:
+        """Return the breaks, with the nodes of bindings and the bindings of nodes among them."""
+        linked = self._workspace.linked_to(*self._breaks)
+        return self._breaks | {each for each in linked if can_break(each)}
+
+    def toggle(self, entities: Iterable[str]) -> None:
+        """Make breaks of some nodes or bindings; or no more, if all of them are."""
+        meant = frozenset(each for each in entities if can_break(each))
+        if not meant:
+            return
+        self._set(self._breaks - meant if meant <= self._breaks else self._breaks | meant)
+        stops = {each for call in self.calls for each in (*call.nodes, *call.bindings)}
+        if meant <= self._breaks and self.calls and meant.isdisjoint(stops):
+            text = self.tr("No call of the last run computes it: nothing stops there.")
+            self._workspace.announced.emit(text, "info")
+
+    def toggle_selected(self) -> None:
+        """Make breaks of the selected nodes or bindings, or no more: of a function, its nodes."""
+        selection = self._workspace.selection
+        chosen = [each for each in selection.chosen if can_break(each)]
+        self.toggle(chosen or selection.of_kind("fx"))
+
+    def clear(self) -> None:
+        """Take all breaks away."""
+        self._set(frozenset())
+
+    def _set(self, breaks: frozenset[str]) -> None:
+        if breaks != self._breaks:
+            self._breaks = breaks
+            self._show_lines()
+            self.breaks_changed.emit()
+
+    def _take_snapshot(self) -> None:
+        recipe = self._workspace.recipe
+        source = None if recipe is None else recipe.source
+        if source != self._source:
+            self._source = source
+            self._set(frozenset())
+        elif self._breaks:
+            self.breaks_changed.emit()
+
+
+def can_break(entity: str) -> bool:
+    """Return whether an id is that of a node or a binding."""
+    return entity.startswith("fx:") or (entity.startswith("relax:") and "/" in entity)
