@@ -14,6 +14,7 @@ from lowerscope.app.differing_nodes import finding_differences
 from lowerscope.app.importers import importing
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
+from lowerscope.app.run_step_commands import RunStepCommands
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
 
@@ -26,6 +27,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     workspace, tr = window.workspace, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
     lowering, run, help_ = tr("&Lowering"), tr("&Run"), tr("&Help")
+    run_steps = RunStepCommands(window)
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(window.change, **fields)
@@ -202,6 +204,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
+        *run_steps.commands(),
         Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),
         Command("target-native", run, tr("Target: this &machine"), change(target="native")),
         Command("target-other", run, tr("&Other target…"), window.type_target),
@@ -212,6 +215,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("about", help_, tr("A&bout Lowerscope"), partial(show_about, window)),
     ):
         commands.add(command)
+    run_steps.watch(commands)
     commands.check(window.settings.scheme())
     for key in ("target-llvm", "target-native"):
         commands.action(key).setCheckable(True)

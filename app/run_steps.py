@@ -97,7 +97,7 @@ class RunSteps(QObject):
         self._set(self._breaks - meant if meant <= self._breaks else self._breaks | meant)
         stops = {each for call in self.calls for each in (*call.nodes, *call.bindings)}
         if meant <= self._breaks and self.calls and meant.isdisjoint(stops):
-            text = self.tr("No call of the last run computes it: nothing stops there.")
+            text = self.tr("No call of the last run computes it, so there is nothing to break at.")
             self._workspace.announced.emit(text, "info")
 
     def toggle_selected(self) -> None:

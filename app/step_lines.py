@@ -170,7 +170,7 @@ def _heavy(calls: Sequence[CallRun]) -> frozenset[int]:
 def _computes(call: CallRun) -> str:
     nodes = [node.removeprefix("fx:") for node in call.nodes]
     names = nodes or [binding.rpartition("/")[2] for binding in call.bindings]
-    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "") or "of no node"
 
 
 def _came_to(record: TranslationRecord) -> str:

@@ -59,6 +59,12 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     if around:
         text = tr("Collapse {0}\t-").format(page.name_of(around))
         deeds[menu.addAction(text)] = partial(page.collapse, around)
+    breaks = page.breaks_of(name)
+    if breaks:
+        check = menu.addAction(tr("Break at its calls\tB"))
+        check.setCheckable(True)
+        check.setChecked(workspace.run_steps.breaks.issuperset(breaks))
+        deeds[check] = partial(page.toggle_break, name)
     if page.graph != "fx":
         return
     below = menu.addMenu(tr("Lower as"))

@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.run_steps import can_break
 from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.graph_cards import card_text, frame_text
@@ -86,6 +87,8 @@ class GraphPage(QWidget):
         self.canvas.expand_wanted.connect(self.expand)
         self.canvas.collapse_wanted.connect(self.collapse)
         self.canvas.menu_requested.connect(self._open_menu)
+        self.canvas.flag_wanted.connect(self.toggle_break)
+        workspace.run_steps.breaks_changed.connect(self._show_breaks)
         workspace.selection_changed.connect(self.show_selection)
         workspace.run_changed.connect(self._show_figures)
 
@@ -206,12 +209,16 @@ class GraphPage(QWidget):
         if is_other:
             graph = canvas_graph(record or NOTHING)
             self.canvas.set_graph(graph, keep_view=keep_view, anchor=anchor)
+        self._show_breaks()
         # What was expanded or collapsed stays where it is, whatever is selected.
         self._mark(reveal=not anchor)
 
     def _show_figures(self) -> None:
         record = self.workspace.run_record
         self.canvas.set_figures(figures_of(record, self._boxes.values()))
+
+    def _show_breaks(self) -> None:
+        self.canvas.set_flags(self._boxes_of(self.workspace.run_steps.marked()))
 
     def why_not(self, colouring: Colouring) -> str:
         """Return why nodes cannot have colours by time or by error; empty where they can."""
@@ -265,6 +272,15 @@ class GraphPage(QWidget):
             return self._boxes[name].members
         linked = self.workspace.linked_to(*entities).union(entities)
         return tuple(sorted(each for each in linked if each.startswith("fx:")))
+
+    def breaks_of(self, name: str) -> tuple[str, ...]:
+        """Return the nodes or bindings of a box, or those that are selected without one."""
+        entities = self.entities_of(name) if name else self.workspace.selection.chosen
+        return tuple(each for each in entities if can_break(each)) or self.meant(name)
+
+    def toggle_break(self, name: str) -> None:
+        """Let playing stop at the calls of a box, or of what is selected; or no more."""
+        self.workspace.run_steps.toggle(self.breaks_of(name))
 
     def _card_text(self, name: str) -> CardText | None:
         box = self._boxes.get(name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lowerscope.app.step_lines import HEAVY, StepLine
 from lowerscope.app.stepping import Stepping
-from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.views.formats import duration_text, milliseconds_text
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records import Snapshot
 from lowerscope.core.run_records import CallRun
@@ -39,14 +39,20 @@ def step_text(line: StepLine) -> str:
     return " · ".join(words)
 
 
-def run_text(calls: Sequence[CallRun], lines: Sequence[StepLine]) -> str:
-    """Return which calls take the time, and what else the virtual machine has called."""
+def call_text(call: CallRun, calls: Sequence[CallRun]) -> str:
+    """Return the time of a call of a run, and its share of that of all of them."""
+    whole = sum(each.milliseconds for each in calls)
+    share = f" · {call.milliseconds / whole:.1%}" if whole else ""
+    return f"{duration_text(call.milliseconds)}{share}"
+
+
+def run_text(calls: Sequence[CallRun]) -> str:
+    """Return what the dots of a run say, and what else the virtual machine has called."""
     if not calls:
         return ""
-    heavy = sum(line.heavy for line in lines)
     own = sum(call.own for call in calls)
-    time = f"{heavy} of {len(calls)} calls take {HEAVY:.0%} of the time, as big dots"
-    return f"{time} · {own} calls for memory and shapes folded" if own else time
+    folded = f" · {own} calls for memory and shapes folded" if own else ""
+    return f"big dots take {HEAVY:.0%} of the time{folded}"
 
 
 def moment_text(stepping: Stepping) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.stepping import APART
 from lowerscope.app.views.formats import milliseconds_text
-from lowerscope.app.views.step_words import changed_text, run_text, step_text
+from lowerscope.app.views.step_words import call_text, changed_text, run_text, step_text
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
@@ -59,9 +59,7 @@ class TimelineView(QWidget):
                     self.tr("To the metal"),
                     self.tr("The passes of TVM's build, after these"),
                 ),
-                Segment(
-                    "run", self.tr("Run"), self.tr("One step for each call of the last run")
-                ),
+                Segment("run", self.tr("Run"), self.tr("One step for each call of the last run")),
             ),
         )
         self.title = QLabel()
@@ -146,6 +144,8 @@ class TimelineView(QWidget):
         for button in (self.back, self.on, self.play):
             button.setEnabled(bool(lines))
         self.compare.setEnabled(bool(lines) and stepping.clock not in APART)
+        # There is nothing that could be compared, and room is wanted for what is said.
+        self.compare.setVisible(stepping.clock != "run")
         self._show_hidden(lines)
         self._show_moment()
 
@@ -156,7 +156,7 @@ class TimelineView(QWidget):
 
     def _show_hidden(self, lines: tuple[StepLine, ...]) -> None:
         if self._stepping.clock == "run":
-            self.hidden.setText(run_text(self._workspace.run_steps.calls, lines))
+            self.hidden.setText(run_text(self._workspace.run_steps.calls))
             return
         chosen = self._stepping.filter
         made = [line for line in lines if line.status == "done"]
@@ -175,7 +175,7 @@ class TimelineView(QWidget):
             big = line.heavy
         text = step_text(line)
         if line.is_break:
-            text = self.tr("{0} · stops here").format(text)
+            text = self.tr("{0} · break").format(text)
         return Dot(line.number, big=big, state=state, tooltip=text, is_break=line.is_break)
 
     def _show_moment(self) -> None:
@@ -200,8 +200,11 @@ class TimelineView(QWidget):
             self._say(self.tr("✕ {0} failed").format(title), line.error, wrong=True)
             return
         time = "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
-        stops = self.tr("● stops here") if line.is_break else ""
-        facts = (time, changed_text(line), stops)
+        steps = self._workspace.run_steps
+        if self._stepping.clock == "run" and steps.index is not None:
+            time = call_text(steps.calls[steps.index], steps.calls)
+        mark = self.tr("● break") if line.is_break else ""
+        facts = (time, changed_text(line), mark)
         self._say(title, " · ".join(fact for fact in facts if fact))
 
     def _whole(self) -> tuple[str, str]:
@@ -216,7 +219,9 @@ class TimelineView(QWidget):
             )
         count = self.tr("1 step") if len(lines) == 1 else self.tr("{0} steps").format(len(lines))
         if stepping.clock == "run":
-            count = self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls").format(len(lines))
+            count = (
+                self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls").format(len(lines))
+            )
             return "", self.tr("{0}; ▸ goes through them").format(count)
         return "", self.tr("{0}, all made; ▸ goes through them").format(count)
 

@@ -241,11 +241,14 @@ def chevron(place: QRectF) -> QRectF:
     return QRectF(place.left() + _CHEVRON_LEFT, place.center().y() - 8, CHEVRON, 16)
 
 
-def described(index: GraphIndex, walked: str, selection: frozenset[str]) -> str:
+def described(
+    index: GraphIndex, walked: str, selection: frozenset[str], flags: frozenset[str]
+) -> str:
     """Say where the keyboard is in a graph, or what there is, and what is selected."""
     here = index.nodes.get(walked)
     if here is not None:
-        text = ", ".join(each for each in (here.title, here.subtitle) if each)
+        flag = QCoreApplication.translate("GraphCanvas", "flagged") if walked in flags else ""
+        text = ", ".join(each for each in (here.title, here.subtitle, flag) if each)
     else:
         count = QCoreApplication.translate("GraphCanvas", "{0} nodes, {1} edges")
         text = count.format(len(index.nodes), len(index.graph.edges))

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.canvas_edges import LABEL_PIXELS, EdgePaths
+from lowerscope.app.widgets.canvas_flags import paint_flags
 from lowerscope.app.widgets.canvas_frames import (
     TEXT_SCALE,
     paint_frames,
@@ -38,6 +39,8 @@ class Marks:
         The node or frame under the mouse, and the one that the keyboard is at, or ``""``.
     port : CanvasPort or None
         The port under the mouse.
+    flags : frozenset of str
+        Nodes with a disc.
     """
 
     selection: frozenset[str] = frozenset()
@@ -45,6 +48,7 @@ class Marks:
     hovered: str = ""
     walked: str = ""
     port: CanvasPort | None = None
+    flags: frozenset[str] = frozenset()
 
 
 class GraphPainter:
@@ -127,6 +131,8 @@ class GraphPainter:
         self.nodes.paint_marked(painter, seen, zoom, marks, frozenset(lit))
         if marks.walked in index.frames:
             self.nodes.paint_focus(painter, index.frames[marks.walked])
+        flagged = self._seen(marks.flags & index.nodes.keys(), area)
+        paint_flags(painter, [index.rects[name] for name in flagged], zoom)
 
     def _paint_marked_edges(
         self, painter: QPainter, area: QRectF, zoom: float, marks: Marks

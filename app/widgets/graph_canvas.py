@@ -47,8 +47,8 @@ class GraphCanvas(CanvasDrawing):
     The wheel scrolls, with Ctrl it zooms where the mouse is; dragging the ground, or anything
     with the middle button or the space bar, moves it; a double click on the ground or F shows
     all of it, Z what is selected; ``+``, ``-`` and ``0`` zoom; the arrows walk along the edges;
-    ``/`` searches; I opens the card of a node. A chevron, a double click, Enter, the space bar,
-    ``+`` and ``-`` expand a group and collapse a frame.
+    ``/`` searches; I opens the card of a node, B flags it. A chevron, a double click, Enter, the
+    space bar, ``+`` and ``-`` expand a group and collapse a frame.
 
     Parameters
     ----------
@@ -74,6 +74,8 @@ class GraphCanvas(CanvasDrawing):
         The ground was clicked, without dragging.
     expand_wanted(str), collapse_wanted(str)
         A group is to be expanded, a frame to be collapsed: its id.
+    flag_wanted(str)
+        A flag is to be put on a node, or taken off: its id, or ``""`` for what is selected.
     menu_requested(str, QPoint)
         A context menu is wanted: the node, frame or ``""``, and a place on the screen.
     """
@@ -84,6 +86,7 @@ class GraphCanvas(CanvasDrawing):
     background_clicked = Signal()
     expand_wanted = Signal(str)
     collapse_wanted = Signal(str)
+    flag_wanted = Signal(str)
     menu_requested = Signal(str, QPoint)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -92,6 +95,7 @@ class GraphCanvas(CanvasDrawing):
         self._hovered = ""
         self._port: CanvasPort | None = None
         self._walked = ""
+        self._flags: frozenset[str] = frozenset()
         self._before = ""
         self._press: QPointF | None = None
         self._was_dragged = False
@@ -146,14 +150,21 @@ class GraphCanvas(CanvasDrawing):
             hovered=self._hovered,
             walked=self._walked if self.hasFocus() or self.search.is_open() else "",
             port=self._port,
+            flags=self._flags,
         )
+
+    def set_flags(self, ids: Collection[str]) -> None:
+        """Put a disc on these nodes, as far as they are here."""
+        self._flags = frozenset(ids)
+        self._describe()
+        self.viewport().update()
 
     def is_ground(self, place: QPointF) -> bool:
         """Whether there is nothing at a place of the viewport that could be clicked."""
         return not self._thing_at(place) and self._port_at(place) is None
 
     def _describe(self) -> None:
-        text = described(self._index, self._walked, self._selection)
+        text = described(self._index, self._walked, self._selection, self._flags)
         if text != self.accessibleDescription():
             self.setAccessibleDescription(text)
 
@@ -370,6 +381,8 @@ class GraphCanvas(CanvasDrawing):
             self.search.close()
         elif key == Qt.Key.Key_I and plain and not is_open:
             self.show_card()
+        elif key == Qt.Key.Key_B and plain:
+            self.flag_wanted.emit(walked)
         elif key in PLAIN and plain:
             PLAIN[key](self)
         else:

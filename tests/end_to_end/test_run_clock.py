@@ -1,0 +1,175 @@
+"""Stepping through the calls of a run in the window, by mouse and keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.graph_page import GraphPage
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Step
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+LEFT = Qt.MouseButton.LeftButton
+FUSED = tuple(
+    Step(name=each) for each in ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
+)
+
+
+def click_clock(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
+    """Click a clock of the timeline."""
+    clocks = window.panes.timeline.clocks
+    qtbot.mouseClick(clocks, LEFT, pos=clocks.segment_rect(key).center().toPoint())
+    assert window.workspace.stepping.clock == key
+
+
+def marked_lines(window: MainWindow) -> list[str]:
+    """Return the lines of the Relax script that are marked."""
+    code = window.panes.relax.script.code
+    marks = code.editor.marks
+    lines = code.text().split("\n")
+    return [line.strip() for number, line in enumerate(lines) if marks.is_selected(number)]
+
+
+def choose(page: GraphPage, entity: str, text: str) -> None:
+    """Open the menu of a box with the mouse, and choose an entry of it."""
+    canvas = page.canvas
+    place = canvas.node_rect(entity).center().toPoint()
+
+    def click() -> None:
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        action = next(each for each in menu.actions() if each.text().startswith(text))
+        menu.setActiveAction(action)
+        # By keyboard: what the mouse does in menus depends on the window manager.
+        QTest.keyClick(menu, Qt.Key.Key_Return)
+
+    QTimer.singleShot(0, canvas, click)
+    event = QContextMenuEvent(
+        QContextMenuEvent.Reason.Mouse, place, canvas.viewport().mapToGlobal(place)
+    )
+    QApplication.sendEvent(canvas.viewport(), event)
+
+
+@pytest.fixture
+def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
+    """A window on a model, run, with the clock Run."""
+    window = open_window("sample:fashion_mlp", lowering="te")
+    click_clock(qtbot, window)
+    timeline = window.panes.timeline
+    assert timeline.facts.whole() == "not run yet: Run (F5)"
+    assert not timeline.slider.dots()
+    assert not timeline.on.isEnabled()
+    run_and_wait(qtbot, window)
+    assert timeline.facts.whole() == "5 calls; ▸ goes through them"
+    return window
+
+
+def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
+    timeline, workspace = ran.panes.timeline, ran.workspace
+    dots = timeline.slider.dots()
+    assert [dot.tooltip.split(" · ")[0] for dot in dots[1:]] == [
+        "1 dense",
+        "2 add",
+        "3 te_relu",
+        "4 dense1",
+        "5 add1",
+    ]
+    assert dots[1].big
+    assert "calls for memory and shapes folded" in timeline.hidden.text()
+
+    qtbot.mouseClick(timeline.on, LEFT)
+    assert timeline.title.text() == "1 dense"
+    assert timeline.facts.whole().endswith("linear0")
+    assert workspace.selection.chosen == ("relax:main/lv",)
+    assert {"fx:linear0", "tir:dense"} <= workspace.selection.linked
+    (line,) = marked_lines(ran)
+    assert line.startswith("lv")
+    assert "cls.dense," in line
+    qtbot.waitUntil(lambda: "def dense(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE)
+
+    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
+    qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
+    assert timeline.title.text() == "3 te_relu"
+    assert workspace.selection.chosen == ("relax:main/lv2",)
+    qtbot.waitUntil(
+        lambda: "def te_relu(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE
+    )
+    # The module is looked at as a whole, and each call is that of a run of it.
+    assert workspace.stepping.moment is None
+    qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(5).toPoint())
+    assert timeline.title.text() == "5 add1"
+    ran.commands.action("leave-steps").trigger()
+    assert timeline.title.text() == ""
+
+    click_clock(qtbot, ran, "passes")
+    click_clock(qtbot, ran)
+    assert timeline.facts.whole() == "5 calls; ▸ goes through them"
+
+
+def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
+    timeline, stepping = ran.panes.timeline, ran.workspace.stepping
+    fx = ran.panes.fx.graph
+    choose(fx, "fx:relu", "Break at its calls")
+    assert ran.workspace.run_steps.breaks == {"fx:relu"}
+    assert fx.canvas.marks().flags == {"fx:relu"}
+    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3]
+    assert "relu" in timeline.slider.dots()[3].tooltip
+
+    qtbot.mouseClick(timeline.play, LEFT)
+    assert stepping.playing
+    qtbot.waitUntil(lambda: not stepping.playing, timeout=PATIENCE)
+    assert timeline.title.text() == "3 te_relu"
+    assert timeline.facts.whole().endswith("● break")
+    qtbot.mouseClick(timeline.play, LEFT)
+    qtbot.waitUntil(lambda: not stepping.playing, timeout=PATIENCE)
+    assert timeline.title.text() == "5 add1"
+
+    # By key: on the last layer, with B where the focus is, and from one break to the next.
+    fx.canvas.setFocus()
+    ran.workspace.select(("fx:linear1",))
+    qtbot.keyClick(fx.canvas, Qt.Key.Key_B)
+    assert fx.canvas.marks().flags == {"fx:relu", "fx:linear1"}
+    ran.commands.action("previous-break").trigger()
+    assert timeline.title.text() == "4 dense1"
+    ran.commands.action("previous-break").trigger()
+    assert timeline.title.text() == "3 te_relu"
+    ran.commands.action("previous-break").trigger()
+    assert timeline.title.text() == "before the first step"
+    ran.commands.action("next-break").trigger()
+    assert timeline.title.text() == "3 te_relu"
+    # Of a node in the Relax graph, there is the one binding.
+    ran.workspace.select(("relax:main/lv1",))
+    ran.commands.action("toggle-break").trigger()
+    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [2, 3, 4, 5]
+
+
+def test_breaks_stay_where_the_node_still_is(qtbot: QtBot, ran: MainWindow) -> None:
+    timeline, workspace = ran.panes.timeline, ran.workspace
+    workspace.run_steps.toggle(("fx:linear1",))
+    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
+    ran.change(lowering="high-level", steps=FUSED)
+    wait_for_records(qtbot, ran)
+    assert timeline.facts.whole() == "not run yet: Run (F5)"
+    assert ran.panes.fx.graph.canvas.marks().flags == {"fx:linear1"}
+    run_and_wait(qtbot, ran)
+    record = workspace.run_record
+    assert record is not None
+    stops = [number for number, call in enumerate(record.calls, 1) if "fx:linear1" in call.nodes]
+    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == stops
+    ran.commands.action("next-break").trigger()
+    # A fused call is all that was fused.
+    call = record.calls[stops[0] - 1]
+    assert set(workspace.selection.chosen) == set(call.bindings)
+    assert set(call.nodes) <= workspace.selection.linked
+    ran.commands.action("undo").trigger()
+    wait_for_records(qtbot, ran)
+    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
+    ran.commands.action("clear-breaks").trigger()
+    assert not any(dot.is_break for dot in timeline.slider.dots())
+    assert not ran.panes.fx.graph.canvas.marks().flags
