@@ -115,6 +115,7 @@ class ScheduleCommands(QObject):
             Command("copy-schedule", menu, tr("&Copy as Python"), self.copy_python, separated=True),
             Command("save-schedule", menu, tr("&Save as JSON…"), self.save),
             Command("load-schedule", menu, tr("&Load JSON…"), self.load),
+            Command("left-over", menu, tr("Left &over…"), self._show_left_over),
             Command(
                 "apply-to-model",
                 menu,
@@ -130,12 +131,15 @@ class ScheduleCommands(QObject):
         self._commands = commands
         self._workspace.scheduling.changed.connect(self._show_state)
         self._workspace.recipe_wanted.connect(self._show_state)
+        self._variants.left_over.changed.connect(self._show_state)
         self._show_state()
 
     def fill(self, panes: Panes) -> None:
         """Give the pane its menus."""
         self._variant_menu = panes.schedule.variant.menu()
         self._variant_menu.aboutToShow.connect(self._fill_variants)
+        self._left_menu = panes.schedule.left_over.menu()
+        self._left_menu.aboutToShow.connect(self._fill_left_over)
         keep = panes.schedule.keep.menu()
         for key in ("copy-schedule", "save-schedule", "load-schedule"):
             keep.addAction(self._commands.action(key))
@@ -225,11 +229,31 @@ class ScheduleCommands(QObject):
         for key in ("new-variant", "duplicate-variant", "rename-variant", "delete-variant"):
             menu.addAction(self._commands.action(key))
 
+    def _fill_left_over(self) -> None:
+        menu, left_over = self._left_menu, self._variants.left_over
+        menu.clear()
+        scheduling = self._workspace.scheduling
+        for each in left_over.all:
+            inner = menu.addMenu(left_over.title(each))
+            inner.addAction(left_over.reason(each)).setEnabled(False)
+            inner.addSeparator()
+            here = self.tr("&Try on {0}").format(scheduling.function or self.tr("a function"))
+            tried = inner.addAction(here, partial(left_over.try_here, each))
+            tried.setEnabled(scheduling.active and scheduling.record is not None)
+            inner.addAction(self.tr("&Copy as Python"), partial(left_over.copy, each))
+            inner.addAction(self.tr("&Delete"), partial(left_over.remove, each))
+
+    def _show_left_over(self) -> None:
+        """Open the menu of what fits no function."""
+        self.show()
+        self.view.left_over.showMenu()
+
     def _show_state(self) -> None:
         scheduling, commands = self._workspace.scheduling, self._commands
         opened = self._workspace.recipe is not None
         has_function = scheduling.active and scheduling.record is not None
         commands.enable("workbench", opened)
+        commands.enable("left-over", bool(self._variants.left_over.all))
         for key in WITH_FUNCTION:
             commands.enable(key, has_function)
         commands.enable("schedule-moves", opened)

@@ -6,6 +6,8 @@ goes before that, and concerns nobody else. Each function takes a recipe and ret
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from lowerscope.core.recipe import Recipe
@@ -51,6 +53,21 @@ def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | Non
         name = free_name((each.variant for each in rest if meet(each, after)), after.variant)
         rest.insert(place, msgspec.structs.replace(after, variant=name))
     return msgspec.structs.replace(recipe, schedules=tuple(rest))
+
+
+def left_over(recipe: Recipe, structures: Mapping[str, str]) -> tuple[Schedule, ...]:
+    """Return the schedules that none of some functions can have; none where there are none.
+
+    Parameters
+    ----------
+    structures
+        The structural hashes of the functions, by name.
+    """
+    return tuple(
+        each
+        for each in recipe.schedules
+        if structures and not any(fits(each, *function) for function in structures.items())
+    )
 
 
 def with_chosen(recipe: Recipe, function: str, structure: str, schedule: Schedule | None) -> Recipe:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.app import schedule_order as order
 from lowerscope.app import schedule_sharing as sharing
+from lowerscope.app.schedule_left_over import LeftOver
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.schedule_files import load_schedules, save_schedules
 from lowerscope.core.schedules import Schedule, fits
@@ -18,10 +19,17 @@ if TYPE_CHECKING:
 
 
 class Variants:
-    """The schedules of the function that is scheduled, one of which is on at most."""
+    """The schedules of the function that is scheduled, one of which is on at most.
+
+    Attributes
+    ----------
+    left_over
+        Those that fit no function.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
+        self.left_over = LeftOver(workspace)
 
     @property
     def all(self) -> tuple[Schedule, ...]:

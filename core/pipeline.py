@@ -90,7 +90,11 @@ class Pipeline:
         snapshot = stages.keep("records", key, make)
         model = msgspec.structs.replace(snapshot.model, inputs=input_records(loaded))
         return msgspec.structs.replace(
-            snapshot, model=model, key=stages.run_key, milliseconds=stages.milliseconds
+            snapshot,
+            model=model,
+            key=stages.run_key,
+            milliseconds=stages.milliseconds,
+            structures=stages.functions.structures if recipe.schedules else {},
         )
 
     def text(

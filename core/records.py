@@ -301,6 +301,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         files.
     milliseconds
         Time of each stage that had to be run, by name.
+    structures
+        Where the recipe has schedules, the structural hashes of the functions that these are made
+        for, by name.
     """
 
     model: ModelRecord
@@ -319,6 +322,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}
+    structures: dict[str, str] = {}
 
     @cached_property
     def nodes(self) -> dict[str, FxNode]:

@@ -61,6 +61,7 @@ class ProblemsView(QWidget):
         self._content: QWidget | None = None
         workspace.problems_changed.connect(self._show_problems)
         workspace.snapshot_changed.connect(self._show_problems)
+        workspace.variants.left_over.changed.connect(self._show_problems)
         theme.notifier().changed.connect(self._show_problems)
         self._show_problems()
 
@@ -68,7 +69,11 @@ class ProblemsView(QWidget):
         if self._content is not None:
             self._column.removeWidget(self._content)
             self._content.deleteLater()
-        problems, notes = self._workspace.problems, self._workspace.notes
+        problems = self._workspace.problems
+        left = self._workspace.variants.left_over.notes
+        # Where schedules are applied to the model, its own notes say so.
+        left = () if self._workspace.variants.in_model else left
+        notes = (*self._workspace.notes, *(Note(text=each) for each in left))
         self._content = self._list(problems, notes) if problems or notes else self._nothing()
         self._column.addWidget(self._content)
 

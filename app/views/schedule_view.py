@@ -48,6 +48,9 @@ class ScheduleView(Pane):
         self.keep = QPushButton(self.tr("Keep"))
         self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
+        self.left_over = QPushButton()
+        self.left_over.setMenu(QMenu(self))
+        self.left_over.hide()
         self.everywhere = QCheckBox()
         self.everywhere.setToolTip(
             self.tr(
@@ -88,6 +91,7 @@ class ScheduleView(Pane):
         self._scheduling.trying.draft_changed.connect(self._show_draft)
         workspace.recipe_wanted.connect(self._show)
         workspace.run_changed.connect(self._show)
+        workspace.variants.left_over.changed.connect(self._show_left_over)
         self._show()
 
     def _lay_out(self) -> None:
@@ -96,6 +100,7 @@ class ScheduleView(Pane):
         bar.setSpacing(8)
         bar.addWidget(self.variant)
         bar.addWidget(self.keep)
+        bar.addWidget(self.left_over)
         bar.addStretch(1)
         bar.addWidget(self.everywhere)
         bar.addWidget(self.in_model)
@@ -147,6 +152,14 @@ class ScheduleView(Pane):
         self.in_model.setChecked(variants.in_model)
         self.run.setEnabled(record is not None and not self._workspace.running)
         self._show_code()
+
+    def _show_left_over(self) -> None:
+        left_over = self._workspace.variants.left_over
+        count = len(left_over.all)
+        self.left_over.setVisible(count > 0)
+        self.left_over.setText(self.tr("⚠ {0} left over").format(count))
+        head = self.tr("Schedules of functions that are not there any more:")
+        self.left_over.setToolTip("\n".join((head, *map(left_over.title, left_over.all))))
 
     def _show_alike(self, functions: int) -> None:
         schedule, alike = self._scheduling.schedule, self._workspace.variants.alike

@@ -35,6 +35,7 @@ from lowerscope.core.engine.schedule_params import (
     MeasureParams,
     MovesParams,
     PeaksParams,
+    ProgramParams,
     ScheduleParams,
     WorkParams,
 )
@@ -114,6 +115,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         ),
         "derived_schedule": MethodType(
             ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
+        ),
+        "schedule_program": MethodType(
+            ProgramParams, str, "light", "writing a schedule as Python", ("engine",)
         ),
         "work": MethodType(WorkParams, Work, "light", "counting operations", ("engine",)),
         "peaks": MethodType(PeaksParams, Peaks, "heavy", "measuring the machine", ("worker",)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.schedules import Reference
+from lowerscope.core.schedules import Reference, Schedule
 
 
 class ScheduleParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +31,12 @@ class MovesParams(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     index: int | None = None
     chosen: tuple[Reference, ...] = ()
+
+
+class ProgramParams(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as a Python program, whatever it can be applied to."""
+
+    schedule: Schedule
 
 
 class WorkParams(msgspec.Struct, frozen=True, kw_only=True):

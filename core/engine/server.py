@@ -135,6 +135,7 @@ def _open_pipeline() -> Mapping[str, Call]:
 
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.rendering.hierarchy import Opening
+    from lowerscope.core.scheduling.code_by_name import program_by_name
 
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
@@ -178,6 +179,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "moves": lambda p, context: workbench.moves(
             p.recipe, p.function, p.index, p.chosen, context
         ),
+        "schedule_program": lambda p, context: program_by_name(p.schedule),
         "work": lambda p, context: numbers.work(p.recipe, p.function, context),
         "peaks": lambda p, context: numbers.peaks(p.recipe, p.again, context),
         "measure": lambda p, context: numbers.measure(p.recipe, p.function, p.index, context),
