@@ -19,6 +19,7 @@ from lowerscope.app.views.relax_view import RelaxView
 from lowerscope.app.views.result_view import ResultView
 from lowerscope.app.views.schedule_view import ScheduleView
 from lowerscope.app.views.tensorir_view import TensorIRView
+from lowerscope.app.views.time_page import TimePage
 from lowerscope.app.views.timeline_view import TimelineView
 from lowerscope.app.views.translation_page import TranslationPage
 from lowerscope.app.widgets.pane import Pane
@@ -86,6 +87,8 @@ class Panes(QMainWindow):
         self.outcome.add_page("result", self.tr("Result"), self.result)
         self.compare = ComparePage(workspace)
         self.outcome.add_page("compare", self.tr("Compare"), self.compare)
+        self.time = TimePage(workspace)
+        self.outcome.add_page("time", self.tr("Time"), self.time)
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.node_map = NodeMap(workspace)

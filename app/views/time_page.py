@@ -1,0 +1,193 @@
+"""Where the time of the last run went: its calls and its memory on one line, and a table."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+
+from lowerscope.app.views.formats import duration_text
+from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.views.time_rows import (
+    memory_text,
+    pieces_of,
+    selected_with,
+    shares_of,
+    spans_of,
+    time_rows,
+)
+from lowerscope.app.widgets.run_chart import RunChart
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.table import Column, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.run_records import RunRecord
+
+CHART_AND_TABLE = [88, 140]
+"""Their heights at first; the table takes what there is more."""
+
+
+class TimePage(QWidget):
+    """The chart of the run above the times by node, by function, by module or by call."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._entities: dict[str, tuple[str, ...]] = {}
+        self._stale = True
+        self.by = SegmentedSwitch(
+            self.tr("Times by"),
+            (
+                Segment("node", self.tr("Nodes"), self.tr("The time of each FX node's calls")),
+                Segment("function", self.tr("Functions"), self.tr("All calls of each function")),
+                Segment("module", self.tr("Modules"), self.tr("Each part of the model")),
+                Segment("call", self.tr("Calls"), self.tr("Each call, in order")),
+            ),
+        )
+        self.summary = QLabel()
+        self.summary.setProperty("role", "quiet")
+        self.chart = RunChart(self.tr("Calls of the run and the memory that they take"))
+        self.table = Table(
+            self.tr("Times"),
+            (
+                Column(self.tr("name"), width=160),
+                Column(self.tr("as"), width=50, tooltip=self.tr("The strategy")),
+                Column(self.tr("calls"), numeric=True, width=56, falling=True),
+                Column(
+                    self.tr("TVM"),
+                    numeric=True,
+                    width=84,
+                    falling=True,
+                    tooltip=self.tr("Median over a few watched runs; of a fused call, all of it"),
+                ),
+                Column(self.tr("share"), numeric=True, width=72, falling=True),
+                Column(
+                    self.tr("torch"),
+                    numeric=True,
+                    width=84,
+                    falling=True,
+                    tooltip=self.tr("The nodes one by one in torch, median"),
+                ),
+                Column(
+                    self.tr("ratio"),
+                    numeric=True,
+                    width=64,
+                    falling=True,
+                    tooltip=self.tr("TVM's time by torch's: above 1, TVM takes longer"),
+                ),
+                Column(self.tr("with"), stretch=True),
+            ),
+        )
+        self.table.set_sortable(True)
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 4, 10, 4)
+        strip.setSpacing(12)
+        strip.addWidget(self.by)
+        strip.addWidget(self.summary, 1)
+        self.parts = QSplitter(Qt.Orientation.Vertical)
+        self.parts.setChildrenCollapsible(False)
+        self.parts.addWidget(self.chart)
+        self.parts.addWidget(self.table)
+        self.parts.setStretchFactor(1, 1)
+        self.parts.setSizes(CHART_AND_TABLE)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.parts, 1)
+        self.by.changed.connect(self._show_rows)
+        self.table.row_clicked.connect(self._select_row)
+        self.chart.chosen.connect(self._select_call)
+        workspace.snapshot_changed.connect(self._show_run)
+        workspace.run_changed.connect(self._show_run)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_run()
+
+    def _show_run(self) -> None:
+        # Thousands of rows are not made for a page that nobody looks at.
+        self._stale = not self.isVisible()
+        if self._stale:
+            return
+        snapshot, record = self._workspace.snapshot, self._workspace.run_record
+        has_calls = snapshot is not None and record is not None and bool(record.calls)
+        self.chart.setVisible(has_calls)
+        self.by.setVisible(has_calls)
+        if snapshot is not None and record is not None and has_calls:
+            memory = record.memory
+            self.chart.set_run(spans_of(snapshot, record), pieces_of(memory), memory_text(memory))
+            self.summary.setText(self._summary(record))
+        else:
+            self.summary.setText("")
+        self._say_empty()
+        self._show_rows()
+
+    def _summary(self, record: RunRecord) -> str:
+        whole = sum(each.milliseconds for each in record.calls)
+        return self.tr("{0} calls in {1} watched, {2} unwatched").format(
+            len(record.calls), duration_text(whole), duration_text(record.tvm_ms)
+        )
+
+    def _say_empty(self) -> None:
+        record = self._workspace.run_record
+        if self._workspace.running:
+            said = self.tr("Running…"), self.tr("Cancel, in the status bar, stops it.")
+        elif record is None:
+            said = (
+                self.tr("Not run yet"),
+                self.tr("Run (F5) times each call of the virtual machine."),
+            )
+        else:
+            said = (
+                self.tr("No call was timed"),
+                self.tr("The run calls nothing, or its calls could not be told apart."),
+            )
+        self.table.set_empty(*said)
+
+    def _show_rows(self) -> None:
+        snapshot, record = self._workspace.snapshot, self._workspace.run_record
+        self._entities = {}
+        if snapshot is None or record is None or not record.calls:
+            self.table.set_rows(())
+            return
+        by = self.by.current()
+        self._entities = {each.key: each.entities for each in shares_of(snapshot, record, by)}
+        self.table.set_rows(time_rows(snapshot, record, by))
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        if self._stale:
+            return
+        chosen = set(self._workspace.selection.chosen)
+        rows = [key for key, each in self._entities.items() if each and chosen >= set(each)]
+        self.table.set_selection(rows)
+        record = self._workspace.run_record
+        if record is not None:
+            marked = self.chart.marked()
+            calls = [
+                f"call:{index}"
+                for index, call in enumerate(record.calls)
+                if not chosen.isdisjoint(selected_with(call)) or call.entity in chosen
+            ]
+            # A function is called several times: the call that was chosen stays marked.
+            self.chart.mark([marked] if marked in calls else calls)
+
+    def _select_row(self, key: str, modifiers: Qt.KeyboardModifier) -> None:
+        entities = self._entities.get(key, ())
+        if key.startswith("call:"):
+            self.chart.mark([key])
+        if entities:
+            self._workspace.select(entities, extend=bool(modifiers & EXTENDING))
+
+    def _select_call(self, key: str) -> None:
+        record = self._workspace.run_record
+        if record is not None:
+            self._workspace.select(selected_with(record.calls[int(key.partition(":")[2])]))
+            if self.by.current() == "call":
+                self.table.set_selection([key])
+                self.table.reveal(key)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self._show_run()

@@ -1,0 +1,98 @@
+"""Where the time of a run goes, in the real window: the chart, and the table by what."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.time_page import TimePage
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Step
+from lowerscope.core.run_records import RunRecord
+from tests.end_to_end.driving import OpenWindow, run_and_wait
+
+LEFT = Qt.MouseButton.LeftButton
+FUSED = tuple(
+    Step(name=each) for each in ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
+)
+
+
+def click_segment(qtbot: QtBot, page: TimePage, key: str) -> None:
+    keys = [each.key for each in page.by.segments()]
+    page.by.setFocus()
+    steps = keys.index(key) - keys.index(page.by.current())
+    for _ in range(abs(steps)):
+        qtbot.keyClick(page.by, Qt.Key.Key_Right if steps > 0 else Qt.Key.Key_Left)
+    assert page.by.current() == key
+
+
+def column(page: TimePage, number: int) -> dict[str, str]:
+    return {row.key: row.cell(number).text for row in page.table.rows()}
+
+
+def values(page: TimePage, number: int) -> dict[str, float]:
+    return {row.key: row.cell(number).value or 0.0 for row in page.table.rows()}
+
+
+def opened(qtbot: QtBot, open_window: OpenWindow) -> tuple[MainWindow, TimePage, RunRecord]:
+    window = open_window("sample:transformer_block", steps=FUSED)
+    window.panes.show_page("time")
+    page = window.panes.time
+    assert page.table.empty.accessibleName() == "Not run yet"
+    run_and_wait(qtbot, window)
+    window.panes.show_page("time")
+    record = window.workspace.run_record
+    assert record is not None
+    return window, page, record
+
+
+def test_every_way_to_share_out_the_time_adds_up(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window, page, record = opened(qtbot, open_window)
+    whole = sum(each.milliseconds for each in record.calls)
+    for by in ("call", "function"):
+        click_segment(qtbot, page, by)
+        assert sum(values(page, 3).values()) == pytest.approx(whole)
+        assert sum(values(page, 4).values()) == pytest.approx(1)
+    click_segment(qtbot, page, "function")
+    assert sum(values(page, 2).values()) == len(record.calls)
+    click_segment(qtbot, page, "module")
+    rows = page.table.rows()
+    assert rows[0].cell(0).text == "the whole model"
+    assert values(page, 4)["module:"] == pytest.approx(1)
+    names = [row.cell(0).text for row in rows]
+    # In the order of the model, each below what it is a part of.
+    assert names.index("    norm0") < names.index("    attention") < names.index("        query")
+    assert names.index("        query") < names.index("    norm1")
+    click_segment(qtbot, page, "node")
+    times = {each.id: each.milliseconds for each in record.nodes}
+    for key, taken in values(page, 3).items():
+        assert taken == pytest.approx(times[key] or 0.0), key
+    # A fused call is not shared out: its nodes have all of it, and say so.
+    notes = column(page, 7)
+    shared = {each.id for each in record.nodes if each.shared_with and each.id in notes}
+    assert shared
+    assert {key for key, note in notes.items() if note.startswith("fused with")} == shared
+    assert page.summary.text().startswith(f"{len(record.calls)} calls in ")
+    window.workspace.select(())
+
+
+def test_chart_and_table_select_in_all_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window, page, record = opened(qtbot, open_window)
+    assert [each.length for each in page.chart.spans()] == [
+        each.milliseconds for each in record.calls
+    ]
+    assert [each.amount for each in page.chart.spans()] == list(record.memory.live)
+    longest = max(range(len(record.calls)), key=lambda each: record.calls[each].milliseconds)
+    place = page.chart.span_rect(longest).center().toPoint()
+    click_segment(qtbot, page, "call")
+    qtbot.mouseClick(page.chart, LEFT, pos=place)
+    assert window.workspace.selection.chosen == record.calls[longest].nodes
+    assert page.table.selected_keys() == [f"call:{longest}"]
+    click_segment(qtbot, page, "function")
+    row = page.table.rows()[0].key
+    index = page.table.model().index(0, 0)
+    qtbot.mouseClick(page.table.viewport(), LEFT, pos=page.table.visualRect(index).center())
+    called = next(each for each in record.calls if each.function == row)
+    assert window.workspace.selection.chosen == (called.entity,)
+    assert page.chart.marked() == f"call:{record.calls.index(called)}"
