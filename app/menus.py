@@ -15,6 +15,7 @@ from lowerscope.app.importers import importing
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.run_step_commands import RunStepCommands
+from lowerscope.app.variant_commands import running_variants
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
 
@@ -201,6 +202,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *NumberCommands(window).commands(),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
+        *running_variants(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),

@@ -16,7 +16,7 @@ class Outcomes:
 
     def keep(self, recipe: Recipe, record: RunRecord) -> None:
         """Remember the outcome of a recipe in place of an earlier one."""
-        run = _run_of(recipe)
+        run = run_of(recipe)
         self._records.pop(run, None)
         self._records[run] = record
         while len(self._records) > MOST:
@@ -24,10 +24,10 @@ class Outcomes:
 
     def of(self, recipe: Recipe, key: str) -> RunRecord | None:
         """Return the outcome of a recipe if what was run has this key; see `RunRecord.key`."""
-        record = self._records.get(_run_of(recipe))
+        record = self._records.get(run_of(recipe))
         return record if record is not None and record.key == key else None
 
 
-def _run_of(recipe: Recipe) -> Recipe:
+def run_of(recipe: Recipe) -> Recipe:
     """Return what is run of a recipe: schedules count where they are applied to the model."""
     return recipe if applies_schedules(recipe) else without_schedules(recipe)

@@ -22,8 +22,10 @@ from lowerscope.app.views.tensorir_view import TensorIRView
 from lowerscope.app.views.time_page import TimePage
 from lowerscope.app.views.timeline_view import TimelineView
 from lowerscope.app.views.translation_page import TranslationPage
+from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import RunRecord
 
 Row = tuple[tuple[str, int], ...]
@@ -91,6 +93,10 @@ class Panes(QMainWindow):
         self.outcome.add_page("time", self.tr("Time"), self.time)
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
+        self.variants = VariantsPage(workspace, self.outcome.set_busy)
+        self.outcome.add_page("variants", self.tr("Variants"), self.variants)
+        self.variants.text_wanted.connect(self._show_difference_of)
+        workspace.runs.variants.ended.connect(self._show_variants)
         self.node_map = NodeMap(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
         self.outcome.add_page("node-map", self.tr("Node map"), self.node_map)
@@ -265,6 +271,13 @@ class Panes(QMainWindow):
             self._bottom = round(self.height() * DIFFERENCE_SHARE)
             self._keep_bottom()
         self.difference.page.diff.setFocus()
+
+    def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
+        self.difference.filter.setText(function)
+        self._workspace.pins.compare_recipes(old, new)
+
+    def _show_variants(self) -> None:
+        self.show_page("variants")
 
     def _show_result(self) -> None:
         record, shown = self._workspace.run_record, self._shown_run

@@ -102,6 +102,11 @@ class Pins(QObject):
         self._set(Side(recipe=recipe), None)
         self.wanted.emit()
 
+    def compare_recipes(self, old: Recipe, new: Recipe) -> None:
+        """Compare two recipes, both after all their steps, and keep to these."""
+        self._set(Side(recipe=old), Side(recipe=new))
+        self.wanted.emit()
+
     def compare_lowering(self, lowering: Strategy) -> None:
         """Compare another default strategy, for all nodes, with what is shown."""
         recipe = self._shown()

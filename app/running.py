@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.outcomes import Outcomes
+from lowerscope.app.outcomes import Outcomes, run_of
+from lowerscope.app.variants import RunVariants
 from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
@@ -37,11 +38,13 @@ class Runs(QObject):
         self._waits = False
         self._reopening = False
         self.record: RunRecord | None = None
+        self.variants = RunVariants(workspace, self._keep_outcome)
+        self.variants.running_changed.connect(self.changed)
 
     @property
     def running(self) -> bool:
-        """Whether a run is under way or waits for the engine."""
-        return self._waits or self._request is not None
+        """Whether a run, or a row of them, is under way or waits for the engine."""
+        return self._waits or self._request is not None or self.variants.running
 
     def run(self) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle."""
@@ -57,6 +60,7 @@ class Runs(QObject):
     def run_if_waiting(self) -> None:
         """Start the run that waits, if the engine has nothing to do any more."""
         workspace = self._workspace
+        self.variants.go_on()
         recipe = workspace.recipe
         busy = workspace.changing or workspace.engine.state in ("starting", "busy")
         if not self._waits or busy or recipe is None:
@@ -69,6 +73,7 @@ class Runs(QObject):
 
     def cancel(self) -> None:
         """Stop the run, or do not start it; the outcome of before is shown again."""
+        self.variants.cancel()
         if self._waits:
             self._waits = False
             self._bring_back()
@@ -104,6 +109,7 @@ class Runs(QObject):
             else:
                 text = self._workspace.tr("The file has changed since: it was opened anew.")
                 self._workspace.announced.emit(text, "info")
+        self.variants.take(recipe, snapshot)
         shown, self.record = self.record, self._outcomes.of(recipe, snapshot.key)
         return self.record is not shown
 
@@ -114,6 +120,7 @@ class Runs(QObject):
         recipe, snapshot = workspace.recipe, workspace.snapshot
         if recipe is not None:
             self._outcomes.keep(recipe, record)
+            self.variants.keep(recipe, record)
         workspace.show_trouble()
         workspace.say("")
         self.changed.emit()
@@ -130,6 +137,14 @@ class Runs(QObject):
         else:
             self._workspace.show_trouble(problem)
         self.changed.emit()
+
+    def _keep_outcome(self, recipe: Recipe, record: RunRecord) -> None:
+        """Remember the outcome of one of a row of runs, and show it if it is of what is shown."""
+        self._outcomes.keep(recipe, record)
+        shown, snapshot = self._workspace.recipe, self._workspace.snapshot
+        if shown is not None and snapshot is not None and run_of(shown) == run_of(recipe):
+            self.record = self._outcomes.of(shown, snapshot.key)
+            self.changed.emit()
 
     def _bring_back(self) -> None:
         """Show the outcome of before, since the run that was to replace it came to nothing."""

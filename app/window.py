@@ -344,6 +344,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.comparing import enable_comparing
         from lowerscope.app.differing_nodes import enable_finding
         from lowerscope.app.importers import show_translator
+        from lowerscope.app.variant_commands import enable_variants
 
         workspace, commands = self.workspace, self.commands
         recipe, snapshot = workspace.wanted, workspace.snapshot
@@ -366,6 +367,7 @@ class MainWindow(QMainWindow):
         commands.enable("redo", workspace.can_redo)
         enable_comparing(commands, workspace)
         enable_finding(commands, workspace)
+        enable_variants(commands, workspace)
         show_translator(commands, workspace)
         self.graphs.enable_figures()
         if recipe is not None:

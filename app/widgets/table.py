@@ -71,10 +71,13 @@ class Table(QTableView):
         A row was clicked, or come to by the arrow keys: its key.
     row_activated(str)
         A row was double-clicked or entered.
+    row_written(str, str)
+        The words of a row's editable column were written anew: its key, and the words.
     """
 
     row_clicked = Signal(str, object)
     row_activated = Signal(str)
+    row_written = Signal(str, str)
 
     def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -107,6 +110,8 @@ class Table(QTableView):
         # Texts are measured for a table that is looked at.
         self._is_fitted = True
         self.entered.connect(self._hover)
+        # Other rows, in answer to it, would take the editor away that is still at it.
+        self._model.written.connect(self.row_written, Qt.ConnectionType.QueuedConnection)
         self.clicked.connect(self._clicked)
         self.doubleClicked.connect(self._activated)
         theme.notifier().changed.connect(self.viewport().update)
@@ -153,6 +158,13 @@ class Table(QTableView):
             return False
         self.scrollTo(self._model.index(i, 0))
         return True
+
+    def write_row(self, key: str) -> None:
+        """Let the words of a row's editable column be written anew."""
+        editable = (i for i, column in enumerate(self._model.columns) if column.editable)
+        index = self._model.index(self._model.row_of(key), next(editable, -1))
+        if index.isValid():
+            self.edit(index)
 
     def set_sortable(self, sortable: bool) -> None:
         """Let a click on a title sort, another one the other way, a third one not at all."""
@@ -251,7 +263,9 @@ class Table(QTableView):
             self.copy()
             return
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if self.currentIndex().isValid():
+            # An editor lets the key go on that it was ended by.
+            editing = self.state() == QAbstractItemView.State.EditingState
+            if self.currentIndex().isValid() and not editing:
                 self._activated(self.currentIndex())
             return
         before = self.currentIndex().row()

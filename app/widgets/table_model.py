@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Signal,
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,8 @@ class Column:
         What the title means.
     falling : bool
         Sorted from the largest down by the first click on its title.
+    editable : bool
+        Its words can be written anew.
     """
 
     title: str
@@ -35,6 +44,7 @@ class Column:
     wrap: bool = False
     tooltip: str = ""
     falling: bool = False
+    editable: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,14 @@ class TableModel(QAbstractTableModel):
         The columns.
     parent : QObject, optional
         The view.
+
+    Signals
+    -------
+    written(str, str)
+        The words of an editable column were written anew: the key of the row, and the words.
     """
+
+    written = Signal(str, str)
 
     def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -147,7 +164,7 @@ class TableModel(QAbstractTableModel):
         if not index.isValid():
             return None
         cell = self.cell(index)
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return cell.text
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return cell.spoken or cell.text
@@ -156,6 +173,24 @@ class TableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(self.columns[index.column()])
         return None
+
+    def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        if index.isValid() and self.columns[index.column()].editable:
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+    def setData(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        value: object,
+        role: int = Qt.ItemDataRole.EditRole,
+    ) -> bool:
+        if role != Qt.ItemDataRole.EditRole or str(value) == self.cell(index).text:
+            return False
+        # Whoever hears of it gives other rows, or lets them be.
+        self.written.emit(self._rows[index.row()].key, str(value))
+        return True
 
     def headerData(
         self,

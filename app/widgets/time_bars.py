@@ -15,6 +15,7 @@ _BAR = 8.0
 _PAD = 10.0
 _GAP = 8.0
 _MOST_NAME = 110.0
+_MOST_SHARE = 0.4
 _LEAST = 2.0
 _FONT_PIXELS = 12.0
 
@@ -67,7 +68,7 @@ class TimeBars(QWidget):
         metrics = QFontMetricsF(self._bold)
         names = max((metrics.horizontalAdvance(each.name) for each in self._bars), default=0.0)
         texts = max((metrics.horizontalAdvance(each.text) for each in self._bars), default=0.0)
-        left = _PAD + min(names, _MOST_NAME) + _GAP
+        left = _PAD + min(names, max(_MOST_NAME, _MOST_SHARE * self.width())) + _GAP
         room = max(_LEAST, self.width() - left - _GAP - texts - _PAD)
         most = max((each.value for each in self._bars), default=0.0) or 1.0
         length = max(_LEAST, room * self._bars[index].value / most)

@@ -1,0 +1,190 @@
+"""The rows and the bars of the page Variants: of the variants, and of the functions of two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.variants import KeptRun
+from lowerscope.app.views.formats import (
+    STATUS_MARKS,
+    count_text,
+    duration_text,
+    error_text,
+    milliseconds_text,
+)
+from lowerscope.app.views.result_view import STATUS
+from lowerscope.app.widgets.table import Cell, Column, Row
+from lowerscope.app.widgets.time_bars import Bar
+from lowerscope.core.difference_records import FunctionDifference
+from lowerscope.core.run_records import RunRecord
+from lowerscope.core.variant_records import FunctionTimes, Variant, fastest
+
+ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
+
+
+def variant_columns() -> tuple[Column, ...]:
+    """Return the columns of the table of variants."""
+    return (
+        Column("", width=48, tooltip=_tr("● the one that is shown, ★ the fastest")),
+        Column(_tr("variant"), width=150, editable=True),
+        Column(_tr("TVM"), numeric=True, width=84),
+        Column(_tr("verdict"), width=104),
+        Column(_tr("torch"), numeric=True, width=84),
+        Column(_tr("ratio"), numeric=True, width=60, tooltip=_tr("TVM's time in that of torch")),
+        Column(_tr("error"), numeric=True, width=66, tooltip=_tr("The largest absolute one")),
+        Column(_tr("functions"), numeric=True, width=76),
+        Column(_tr("built in"), numeric=True, width=84),
+    )
+
+
+def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> Row:
+    """Return the row of a variant."""
+    record = run.record
+    facts = [
+        *([_tr("● it is what is shown")] if shown else []),
+        *([_tr("★ the fastest that does not differ")] if best else []),
+        *([_tr("The files have changed since it was run")] if run.outdated else []),
+        _tr("Return or a double click goes back to it, F2 gives it a name, Del deletes it"),
+    ]
+    marks = ("●" if shown else "") + ("★" if best else "")
+    spoken = [*([_tr("shown")] if shown else []), *([_tr("fastest")] if best else [])]
+    name = Cell(
+        variant.name,
+        "quiet" if run.outdated else "",
+        bold=shown,
+        tooltip="\n".join((variant.name, *facts)),
+    )
+    first = Cell(marks, "right" if best else "accent", spoken=", ".join(spoken))
+    if record is None:
+        assert run.problem is not None
+        line = run.problem.line()
+        failed = Cell(_tr("✕ failed: {0}").format(run.problem.what), "wrong", tooltip=line)
+        none = Cell("–", "quiet")
+        return Row(run.id, (first, name, none, failed, *(none for _ in range(5))))
+    return Row(
+        run.id,
+        (
+            first,
+            name,
+            Cell(
+                milliseconds_text(record.tvm_ms),
+                "right" if best else "",
+                bold=best,
+                value=record.tvm_ms,
+            ),
+            _verdict(record, run.outdated),
+            _figure(record.torch_ms, milliseconds_text),
+            _ratio(record),
+            Cell(error_text(record.max_abs_error), value=record.max_abs_error),
+            Cell(count_text(record.functions), value=float(record.functions)),
+            Cell(milliseconds_text(record.build_ms), value=record.build_ms),
+        ),
+    )
+
+
+def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
+    """Return a bar for each variant that ran, and one for torch."""
+    best = fastest(variants)
+    ran = [(each.name, each.record, each is best) for each in variants if each.record is not None]
+    bars = [
+        Bar(name, record.tvm_ms, milliseconds_text(record.tvm_ms), "best" if is_best else "")
+        for name, record, is_best in ran
+    ]
+    others = [(record.torch_ms, record.reference) for _, record, _ in ran if record.torch_ms]
+    if others:
+        milliseconds, reference = min(others)
+        bars.append(Bar(reference, milliseconds, milliseconds_text(milliseconds), "other"))
+    return tuple(bars)
+
+
+def function_columns() -> tuple[Column, ...]:
+    """Return the columns of the functions of two variants, A and B."""
+    return (
+        Column(_tr("function"), width=150),
+        Column("A", numeric=True, width=72, tooltip=_tr("The time of its calls in the first")),
+        Column("B", numeric=True, width=72, tooltip=_tr("The time of its calls in the second")),
+        Column(_tr("difference"), numeric=True, width=84, falling=True),
+        Column(_tr("calls"), numeric=True, width=56),
+        Column(_tr("text"), width=80, tooltip=_tr("How its script has changed from A to B")),
+        Column(_tr("nodes"), stretch=True),
+    )
+
+
+def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) -> Row:
+    """Return the row of a function that one of two variants calls."""
+    one_side = ""
+    if not times.old_calls:
+        one_side = _tr("only in B")
+    elif not times.new_calls:
+        one_side = _tr("only in A")
+    counts = str(times.old_calls)
+    if times.old_calls != times.new_calls:
+        counts = f"{times.old_calls} → {times.new_calls}"
+    apart = times.difference
+    sign = "+" if apart > 0 else "−" if apart < 0 else ""
+    nodes = ", ".join(each.removeprefix("fx:") for each in times.nodes)
+    return Row(
+        times.name,
+        (
+            Cell(times.name, tooltip=times.name),
+            _time(times.old_ms, times.old_calls),
+            _time(times.new_ms, times.new_calls),
+            Cell(f"{sign}{duration_text(abs(apart))}", value=apart),
+            Cell(counts, value=float(times.new_calls)),
+            _text(texts.get(times.name), one_side),
+            Cell(nodes, "quiet", tooltip=nodes),
+        ),
+    )
+
+
+def _verdict(record: RunRecord, outdated: bool) -> Cell:
+    text, role = STATUS[record.verdict]
+    first = record.first_difference.removeprefix("fx:")
+    more = [record.reason] if record.reason else []
+    if first:
+        more.append(_tr("The first node that differs is {0}").format(first))
+    if outdated:
+        text = _tr("{0}, as it was").format(text)
+    return Cell(text, role, tooltip="\n".join(more))
+
+
+def _ratio(record: RunRecord) -> Cell:
+    if not record.torch_ms:
+        return Cell("–", "quiet")
+    ratio = record.tvm_ms / record.torch_ms
+    return Cell(f"{ratio:.3g} ×", value=ratio)
+
+
+def _figure(value: float | None, words: object) -> Cell:
+    if value is None or not callable(words):
+        return Cell("–", "quiet")
+    return Cell(words(value), value=value)
+
+
+def _time(milliseconds: float, calls: int) -> Cell:
+    if not calls:
+        return Cell("–", "quiet")
+    return Cell(duration_text(milliseconds), value=milliseconds)
+
+
+def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
+    if one_side:
+        return Cell(one_side, "quiet")
+    if difference is None:
+        return Cell("")
+    counts = (
+        ("added", difference.added),
+        ("removed", difference.removed),
+        ("changed", difference.changed + len(difference.constants)),
+    )
+    if difference.status == "same":
+        return Cell(_tr("= same"), "quiet")
+    parts = [f"{STATUS_MARKS[status]}{count}" for status, count in counts if count]
+    spoken = ", ".join(f"{count} {status}" for status, count in counts if count)
+    return Cell(" ".join(parts), spoken=spoken, tooltip=_tr("lines: {0}").format(spoken))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("VariantsPage", text)

@@ -1,0 +1,219 @@
+"""Runs side by side in the real window: rows, bars, going back, and two of them compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.formats import duration_text, error_text, milliseconds_text
+from lowerscope.app.views.variants_page import VariantsPage
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Extension
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.test_node_figures import WRONG
+
+NAMES = ["high-level · legalised", "TE · legalised", "high-level · fused", "TE · fused"]
+
+
+def texts(page: VariantsPage, column: int) -> list[str]:
+    """What stands in a column, from the top."""
+    return [row.cell(column).text for row in page.table.rows()]
+
+
+def run_variants(qtbot: QtBot, window: MainWindow) -> VariantsPage:
+    """Let the command run them, and wait for the last."""
+    window.commands.action("run-variants").trigger()
+    assert window.workspace.running
+    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    return window.panes.variants
+
+
+def press(page: VariantsPage, key: Qt.Key) -> None:
+    """Press a key in the table."""
+    page.table.setFocus()
+    QTest.keyClick(page.table, key)
+
+
+def choose(page: VariantsPage, *places: int) -> None:
+    """Select rows, as clicks with Ctrl do."""
+    for count, place in enumerate(places):
+        index = page.table.table_model().index(place, 1)
+        modifier = Qt.KeyboardModifier.ControlModifier if count else Qt.KeyboardModifier.NoModifier
+        where = page.table.visualRect(index).center()
+        QTest.mouseClick(page.table.viewport(), Qt.MouseButton.LeftButton, modifier, where)
+
+
+def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace = window.workspace
+    page = run_variants(qtbot, window)
+    assert window.panes.outcome.current() == "variants"
+    assert not workspace.can_undo
+    kept = workspace.runs.variants.kept
+    assert texts(page, 1) == NAMES
+    # The figures are those of the records, and the best that matches has the star.
+    records = [each.record for each in kept]
+    assert all(record is not None and record.verdict == "match" for record in records)
+    shown = [record for record in records if record is not None]
+    assert texts(page, 2) == [milliseconds_text(each.tvm_ms) for each in shown]
+    assert texts(page, 3) == ["✓ matches"] * 4
+    assert texts(page, 4) == [milliseconds_text(each.torch_ms or 0.0) for each in shown]
+    assert texts(page, 6) == [error_text(each.max_abs_error) for each in shown]
+    assert texts(page, 7) == [str(each.functions) for each in shown] == ["7", "5", "2", "2"]
+    best = min(range(4), key=lambda place: shown[place].tvm_ms)
+    assert [place for place, mark in enumerate(texts(page, 0)) if "★" in mark] == [best]
+    assert texts(page, 0)[0].startswith("●")
+    bars = page.bars.bars()
+    assert [bar.name for bar in bars] == [*NAMES, "torch"]
+    assert [bar.value for bar in bars[:4]] == [each.tvm_ms for each in shown]
+    assert [bar.role for bar in bars].index("best") == best
+    # What is shown has its outcome now, as after a run of its own.
+    assert workspace.run_record == shown[0]
+
+    # Sorted by time, as a click on the title does; another one the other way.
+    page.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert texts(page, 2)[-1] == milliseconds_text(shown[best].tvm_ms)
+    page.table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+
+    # Return goes to the recipe of a row with its outcome, as one step of undo.
+    choose(page, 3)
+    press(page, Qt.Key.Key_Return)
+    wait_for_records(qtbot, window)
+    assert workspace.recipe is not None
+    assert workspace.recipe.lowering == "te"
+    assert workspace.run_record == shown[3]
+    assert texts(page, 0)[3].startswith("●")
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert workspace.recipe.lowering == "high-level"
+    assert len(page.table.rows()) == 4
+
+    # Two of them, function by function.
+    window.panes.show_page("variants")
+    choose(page, 0, 1)
+    functions = page.functions
+    assert functions.isVisible()
+    assert page.state.whole().startswith("A high-level · legalised, B TE · legalised: ")
+    spent: dict[str, float] = {}
+    for call in shown[0].calls:
+        spent[call.function] = spent.get(call.function, 0.0) + call.milliseconds
+    rows = {
+        row.key: [row.cell(column).text for column in range(7)] for row in functions.table.rows()
+    }
+    assert {name for name, row in rows.items() if row[1] != "–"} == set(spent)
+    assert rows["matmul"][1:4] == [
+        duration_text(spent["matmul"]),
+        "–",
+        f"−{duration_text(spent['matmul'])}",
+    ]
+    assert rows["matmul"][4:] == ["1 → 0", "only in A", "linear0"]
+    assert rows["dense"][1] == "–"
+    assert rows["dense"][5] == "only in B"
+    both = [name for name, row in rows.items() if "–" not in row[1:3]]
+    qtbot.waitUntil(
+        lambda: all(row.cell(5).text for row in functions.table.rows() if row.key in both),
+        timeout=PATIENCE,
+    )
+    functions.table.row_activated.emit("matmul")
+    assert window.panes.outcome.current() == "difference"
+    difference = window.panes.difference
+    qtbot.waitUntil(lambda: difference.page.is_current, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: bool(difference.page.functions.rows()), timeout=PATIENCE)
+    assert {row.key for row in difference.page.functions.rows()} == {"matmul", "matmul1"}
+
+
+def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    page = window.panes.variants
+    assert page.table.empty.accessibleName() == "No run yet"
+    run_and_wait(qtbot, window)
+    window.change(lowering="te")
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    window.panes.show_page("variants")
+    assert texts(page, 1) == ["high-level", "TE"]
+    # Once more is the same row.
+    run_and_wait(qtbot, window)
+    window.panes.show_page("variants")
+    assert texts(page, 1) == ["high-level", "TE"]
+
+    choose(page, 0)
+    press(page, Qt.Key.Key_F2)
+    editor = page.table.viewport().findChild(QLineEdit)
+    assert isinstance(editor, QLineEdit)
+    editor.setText("as it came")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: texts(page, 1) == ["as it came", "TE"])
+    assert [bar.name for bar in page.bars.bars()] == ["as it came", "TE", "torch"]
+
+    press(page, Qt.Key.Key_Delete)
+    assert texts(page, 1) == ["TE"]
+    window.open_source("sample:matmul_relu")
+    wait_for_records(qtbot, window)
+    assert page.table.rows() == ()
+
+
+def test_what_differs_is_marked_and_never_the_best_and_a_row_of_runs_can_be_stopped(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    window = open_window(
+        "sample:fashion_mlp", extensions=(Extension(path=str(path), kind="rules"),)
+    )
+    workspace, page = window.workspace, window.panes.variants
+    run_and_wait(qtbot, window)
+    window.change(extensions=())
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    window.panes.show_page("variants")
+    assert texts(page, 1) == ["wrong.py", "high-level"]
+    assert texts(page, 3) == ["✕ differs", "✓ matches"]
+    assert page.table.rows()[0].cell(3).tooltip.endswith("first node that differs is relu")
+    assert texts(page, 0) == ["", "●★"]
+    assert [bar.role for bar in page.bars.bars()] == ["", "best", "other"]
+
+    window.commands.action("run-variants").trigger()
+    qtbot.waitUntil(lambda: "Variant 2 of 4" in workspace.activity.text, timeout=PATIENCE)
+    workspace.cancel()
+    qtbot.waitUntil(lambda: not workspace.running, timeout=PATIENCE)
+    assert window.commands.action("run-variants").isEnabled()
+    # What was run before stays.
+    assert len(page.table.rows()) in (2, 3)
+
+
+def test_a_variant_that_cannot_run_is_a_row_that_says_so(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace, page = window.workspace, window.panes.variants
+    recipe = workspace.recipe
+    assert recipe is not None
+    failing = msgspec.structs.replace(recipe, translator="tvm-fx", lowering="library")
+    workspace.runs.variants.run((failing, recipe))
+    qtbot.waitUntil(lambda: not workspace.running, timeout=PATIENCE)
+    failed, ran = page.table.rows()
+    assert failed.cell(3).text.startswith("✕ failed: TVM's from_fx knows no library functions")
+    assert ran.cell(3).text == "✓ matches"
+    assert workspace.problems == ()
+    choose(page, 0, 1)
+    assert page.functions.sides is None
+
+
+@pytest.mark.parametrize("spec", ["sample:mlp_tvmscript"])
+def test_a_source_without_torch_has_its_pipelines_for_variants(
+    qtbot: QtBot, open_window: OpenWindow, spec: str
+) -> None:
+    window = open_window(spec)
+    page = run_variants(qtbot, window)
+    assert texts(page, 1) == ["legalised", "fused"]
