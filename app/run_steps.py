@@ -23,10 +23,13 @@ class RunSteps(QObject):
 
     Signals
     -------
+    call_changed
+        `call` is another one.
     breaks_changed
         `breaks` are others, or other things belong to them.
     """
 
+    call_changed = Signal()
     breaks_changed = Signal()
 
     def __init__(self, workspace: Workspace) -> None:
@@ -35,6 +38,7 @@ class RunSteps(QObject):
         self._source: Source | None = None
         self._record: RunRecord | None = None
         self._breaks: frozenset[str] = frozenset()
+        self._call: CallRun | None = None
         workspace.run_changed.connect(self._take_run)
         workspace.snapshot_changed.connect(self._take_snapshot)
         workspace.stepping.run_moved.connect(self._follow)
@@ -53,6 +57,11 @@ class RunSteps(QObject):
         return index - 1 if index and index <= len(self.calls) else None
 
     @property
+    def call(self) -> CallRun | None:
+        """The call that is looked at."""
+        return self._call
+
+    @property
     def why_none(self) -> str:
         """Why a run that there was has no calls to step through; empty without a run."""
         record = self._record
@@ -66,13 +75,20 @@ class RunSteps(QObject):
     def _follow(self) -> None:
         """Select what the call computes, so that all panes mark it."""
         index = self.index
-        if index is not None:
-            call = self.calls[index]
+        call = None if index is None else self.calls[index]
+        if call is not self._call:
+            self._call = call
+            self.call_changed.emit()
+        if call is not None:
             self._workspace.select(call.bindings or call.nodes or (call.entity,))
 
     def _take_run(self) -> None:
         self._record = self._workspace.run_record
+        index = self._workspace.stepping.run_index
         self._show_lines()
+        if self._workspace.stepping.run_index == index:
+            # It did not move, and is a call of another run nevertheless.
+            self._follow()
 
     def _show_lines(self) -> None:
         self._workspace.stepping.take_run(call_lines(self.calls, self._breaks))

@@ -46,7 +46,7 @@ class Stepping(QObject):
         self._clock: Clock = "passes"
         self._moment: Moment | None = None
         self._failed: StepLine | None = None
-        # The step of a build that was looked at before the recipe changed: that build is to come.
+        # The step of a build, or of a run, that was looked at before: the next one is to come.
         self._left: StepLine | None = None
         # Of the clocks of `APART`: of the one that is gone through.
         self._index: int | None = None
@@ -318,10 +318,13 @@ class Stepping(QObject):
         self._lists["run"] = lines
         if self._clock != "run":
             return
+        line = line or self._left
         if not lines:
             self.leave()
+            self._left = line
         elif line is not None:
             # Of another run, the call of the same function that was looked at.
+            self._left = None
             self._set_index(_place_of(line, lines))
         self.list_changed.emit()
 

@@ -33,6 +33,7 @@ class RelaxView(Pane):
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_context)
         workspace.stepping.moment_changed.connect(self._show_moment)
+        workspace.run_steps.call_changed.connect(self._show_call)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
@@ -59,6 +60,11 @@ class RelaxView(Pane):
             self.script.show_moment()
             self.builder.show_text_of("", moment)
             self._show_context()
+
+    def _show_call(self) -> None:
+        """Point at the instruction of the call of the run that is looked at."""
+        call = self._workspace.run_steps.call
+        self.bytecode.script.point_at(0 if call is None else call.line)
 
     def _show_selection(self) -> None:
         self.graph.show_selection()

@@ -39,6 +39,7 @@ class ScriptPage(QWidget):
         self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
         self._changed: list[int] = []
+        self._here = 0
         # Whether something else is selected than what is marked: nobody looked at it since.
         self._is_stale = False
         #: Whether a text is shown from the first line on that belongs to something.
@@ -87,11 +88,19 @@ class ScriptPage(QWidget):
         else:
             self.code.set_selection(self._marked())
             self.code.set_place(place)
+        if self._here:
+            self.code.point_at(self._here)
 
     @property
     def record(self) -> TextRecord | None:
         """The text that is shown."""
         return self._record
+
+    def point_at(self, line: int) -> None:
+        """Point at a line of the text, from 1, and of any that comes; 0 for none."""
+        if line != self._here:
+            self._here = line
+            self.code.point_at(line)
 
     def set_hiding(self, hide: Hide | None) -> None:
         """Leave parts of lines out of view: `hide` says which ones of a text; ``None`` for none."""
@@ -107,7 +116,7 @@ class ScriptPage(QWidget):
         marked = self._marked()
         self.code.set_selection(marked)
         chosen = [entity for entity in selection.chosen if entity in marked]
-        if marked:
+        if marked and not self._here:
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
 
     def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:

@@ -101,6 +101,10 @@ class CodeEditor(CodeText):
         """Whether a line belongs to what is selected."""
         return self.marks.is_selected(number)
 
+    def is_here(self, number: int) -> bool:
+        """Whether a line is the one that is pointed at."""
+        return self.marks.is_here(number)
+
     def caret_line(self) -> int:
         """The caret's line, or -1 without the focus."""
         return self.place(self.textCursor().position())[0] if self.hasFocus() else -1

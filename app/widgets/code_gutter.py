@@ -42,6 +42,10 @@ class Lines(Protocol):
         """Whether a line belongs to what is selected."""
         ...
 
+    def is_here(self, number: int) -> bool:
+        """Whether a line is the one that is pointed at."""
+        ...
+
     def can_fold(self, number: int) -> bool:
         """Whether a region begins with a line."""
         ...
@@ -103,6 +107,15 @@ class Gutter(QWidget):
         painter.drawPolyline(QPolygonF([QPointF(_CHEVRON + x, middle + y) for x, y in corners]))
         painter.restore()
 
+    def _paint_arrow(self, painter: QPainter, middle: float) -> None:
+        corners = [(-4.0, -4.5), (4.0, 0.0), (-4.0, 4.5)]
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.current().accent))
+        painter.drawPolygon(QPolygonF([QPointF(_CHEVRON + x, middle + y) for x, y in corners]))
+        painter.restore()
+
     # Qt
 
     def sizeHint(self) -> QSize:
@@ -121,6 +134,8 @@ class Gutter(QWidget):
             if self._lines.is_selected(number):
                 bar = QRectF(0, place.top(), _BAR, place.height())
                 painter.fillRect(bar, QColor(colours.accent))
+            if self._lines.is_here(number):
+                self._paint_arrow(painter, round(place.center().y()))
             self._paint_chevron(painter, number, round(place.center().y()))
             painter.setPen(QColor(colours.quiet if number == caret else colours.faint))
             text = str(number + 1)

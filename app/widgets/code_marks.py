@@ -22,12 +22,14 @@ class CodeMarks:
         self._selection: frozenset[str] = frozenset()
         self._selected = LineSet()
         self._changed = LineSet()
+        self._here = 0
         self._matches: dict[int, list[Match]] = {}
 
     def clear(self) -> None:
         """Take off what belongs to a text; what is selected stays so."""
         self._spans, self._selected, self._changed = Spans(), LineSet(), LineSet()
         self._matches, self.current_match = {}, None
+        self._here = 0
 
     def set_spans(self, spans: Iterable[Span]) -> None:
         """Say which lines belong to which entities."""
@@ -52,6 +54,17 @@ class CodeMarks:
         """Mark these lines, from 1, as changed."""
         self._changed = LineSet((line, line) for line in lines)
 
+    def point(self, line: int) -> None:
+        """Point at a line, from 1, as the one that is looked at; 0 for none.
+
+        What is selected is not marked meanwhile: it may well have other lines as well.
+        """
+        self._here = line
+
+    def is_here(self, line: int) -> bool:
+        """Whether a line is the one that is pointed at."""
+        return line + 1 == self._here
+
     def find(self, matches: Sequence[Match], current: Match | None) -> None:
         """Mark the places that were found, and one of them more than the others."""
         by_line: dict[int, list[Match]] = {}
@@ -60,8 +73,8 @@ class CodeMarks:
         self._matches, self.current_match = by_line, current
 
     def is_selected(self, line: int) -> bool:
-        """Whether a line belongs to what is selected."""
-        return line + 1 in self._selected
+        """Whether a line belongs to what is selected, or is the one that is pointed at."""
+        return self.is_here(line) if self._here else line + 1 in self._selected
 
     def is_changed(self, line: int) -> bool:
         """Whether a line is marked as changed."""

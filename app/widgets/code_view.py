@@ -136,6 +136,13 @@ class CodeView(QWidget):
         self.editor.marks.tint = tint
         self.editor.repaint_lines()
 
+    def point_at(self, line: int) -> None:
+        """Mark this line, from 1, as the one that is looked at, and show it; 0 for none."""
+        self.editor.marks.point(line)
+        if line:
+            self.editor.show_lines(line - 1, line - 1)
+        self.editor.repaint_lines()
+
     def go_to_line(self, line: int) -> None:
         """Put the caret on this line, from 1, and show it."""
         self.editor.go_to(line - 1)

@@ -173,3 +173,42 @@ def test_breaks_stay_where_the_node_still_is(qtbot: QtBot, ran: MainWindow) -> N
     ran.commands.action("clear-breaks").trigger()
     assert not any(dot.is_break for dot in timeline.slider.dots())
     assert not ran.panes.fx.graph.canvas.marks().flags
+
+
+def test_the_bytecode_is_pointed_at_where_a_function_is_called_again(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:mlp_tvmscript")
+    run_and_wait(qtbot, window)
+    click_clock(qtbot, window)
+    timeline, relax = window.panes.timeline, window.panes.relax
+    relax.set_current("bytecode")
+    code = relax.bytecode.script.code
+    qtbot.waitUntil(lambda: code.text().startswith("@main:"), timeout=PATIENCE)
+    lines = code.text().split("\n")
+    calls = [number for number, line in enumerate(lines) if line.split()[1:2] == ["linear0"]]
+
+    def marked() -> list[int]:
+        return [each for each in range(len(lines)) if code.editor.marks.is_selected(each)]
+
+    seen = []
+    for _ in range(3):
+        qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
+        seen.append((timeline.title.text(), marked()))
+    assert [title for title, _ in seen] == ["1 linear0", "2 env.relu", "3 linear0"]
+    assert [places for title, places in seen if "linear0" in title] == [[each] for each in calls]
+    assert code.editor.marks.is_here(calls[1])
+    # All panes mark the call, and not what else its function computes.
+    assert window.workspace.selection.chosen == ("relax:main/out",)
+    window.commands.action("leave-steps").trigger()
+    assert not any(code.editor.marks.is_here(each) for each in range(len(lines)))
+
+
+def test_a_step_is_looked_at_again_after_the_next_run(qtbot: QtBot, ran: MainWindow) -> None:
+    timeline = ran.panes.timeline
+    qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(3).toPoint())
+    assert timeline.title.text() == "3 te_relu"
+    run_and_wait(qtbot, ran)
+    assert timeline.title.text() == "3 te_relu"
+    assert ran.workspace.run_steps.call is not None
+    assert ran.workspace.run_steps.call.function == "te_relu"
