@@ -6,6 +6,7 @@ This module imports neither torch nor TVM.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -32,11 +33,40 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_rel_error: float | None = None
 
 
+class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What each side gives a class, from 0 to 1; ``torch`` is ``None`` without a torch side."""
+
+    name: str
+    tvm: float
+    torch: float | None = None
+
+
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """The class that each side predicts, by name; ``torch`` is empty without a torch side."""
+    """The class that each side predicts, by name; ``torch`` is empty without a torch side.
+
+    Attributes
+    ----------
+    scores
+        What the scores of ``top`` are: ``"softmax"`` of the output; ``"output"``, where that is
+        probabilities already; empty where it is not finite, and there are none.
+    top
+        The classes that are among the five best of one side or the other, torch's best first.
+    """
 
     torch: str
     tvm: str
+    scores: Literal["softmax", "output", ""] = ""
+    top: tuple[ClassScore, ...] = ()
+
+
+TOP = 5
+"""So many classes of each side are told."""
+
+
+def best_of(prediction: Prediction, side: Literal["tvm", "torch"]) -> tuple[ClassScore, ...]:
+    """Return the best classes of one side, its best first; none where it has no scores."""
+    given = [each for each in prediction.top if getattr(each, side) is not None]
+    return tuple(sorted(given, key=lambda each: -float(getattr(each, side))))[:TOP]
 
 
 class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Literal
+
 import tvm
 
 from lowerscope.core.dimensions import sizes_text
@@ -19,7 +22,7 @@ from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
-from lowerscope.core.run_records import RunRecord, SizeRecord
+from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
@@ -219,11 +222,21 @@ def describe_run(record: RunRecord) -> str:
             f" {bytes_text(memory.constants)}"
         )
     if record.prediction is not None:
-        names = [f"TVM {record.prediction.tvm}"]
-        if record.prediction.torch:
-            names.append(f"{record.reference} {record.prediction.torch}")
-        lines.append(f"Prediction: {', '.join(names)}")
+        lines += _prediction_lines(record.prediction, record.reference)
     return "\n".join(lines)
+
+
+def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
+    names = [f"TVM {prediction.tvm}"]
+    if prediction.torch:
+        names.append(f"{reference} {prediction.torch}")
+    by = "" if prediction.scores != "softmax" else " (by softmax)"
+    yield f"Prediction: {', '.join(names)}{by if prediction.top else ''}"
+    sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
+    for side, title in sides:
+        best = [f"{each.name} {getattr(each, side):.1%}" for each in best_of(prediction, side)]
+        if best:
+            yield f"  {title:<5}  {', '.join(best)}"
 
 
 def _size_line(record: SizeRecord, reference: str) -> str:

@@ -1,4 +1,4 @@
-"""The class that a model predicts, by name."""
+"""The class that a model predicts, by name, and those that come next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.run_records import Prediction
+from lowerscope.core.run_records import TOP, ClassScore, Prediction
+
+_SUM = 1e-3
+"""Probabilities in half precision add up to 1 no better than this."""
 
 
 def predict(
@@ -14,7 +17,7 @@ def predict(
     actual: Sequence[torch.Tensor],
     expected: Sequence[torch.Tensor] | None,
 ) -> Prediction | None:
-    """Name the class with the highest score in the first output of each side.
+    """Name the classes with the highest scores in the first output of each side.
 
     Returns
     -------
@@ -24,7 +27,32 @@ def predict(
     """
     if not classes or not actual or actual[0].numel() != len(classes):
         return None
+    outputs = [each[0].flatten().double() for each in (actual, expected) if each]
+    best = [classes[int(each.argmax())] for each in outputs]
+    found = Prediction(torch=best[1] if expected else "", tvm=best[0])
+    if not all(bool(each.isfinite().any()) and not bool(each.isnan().any()) for each in outputs):
+        return found
+    # Of both sides alike, or they could not be compared.
+    given = _are_probabilities(outputs[-1])
+    scores = outputs if given else [each.softmax(0) for each in outputs]
+    places = {
+        int(place) for each in scores for place in each.argsort(descending=True, stable=True)[:TOP]
+    }
+    order = sorted(places, key=lambda place: (-float(scores[-1][place]), place))
     return Prediction(
-        torch=classes[int(expected[0].argmax())] if expected else "",
-        tvm=classes[int(actual[0].argmax())],
+        torch=found.torch,
+        tvm=found.tvm,
+        scores="output" if given else "softmax",
+        top=tuple(
+            ClassScore(
+                name=classes[place],
+                tvm=float(scores[0][place]),
+                torch=float(scores[1][place]) if expected else None,
+            )
+            for place in order
+        ),
     )
+
+
+def _are_probabilities(output: torch.Tensor) -> bool:
+    return bool((output >= 0).all()) and abs(float(output.sum()) - 1) < _SUM

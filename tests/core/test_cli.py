@@ -69,14 +69,17 @@ def test_samples_run_and_match(
     assert record["outputs"][0]["shape"]
     assert record["outputs"][0]["dtype"] == "float32"
     if sample == "fashion_mlp":
-        assert record["prediction"] == {"torch": "Ankle boot", "tvm": "Ankle boot"}
+        prediction = record["prediction"]
+        assert prediction["torch"] == prediction["tvm"] == prediction["top"][0]["name"]
+        assert (prediction["torch"], prediction["scores"]) == ("Ankle boot", "softmax")
 
 
 def test_a_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "sample:fashion_mlp", "--target", "native", "--threads", "1"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("Matches torch: largest error")
-    assert "Prediction: TVM Ankle boot, torch Ankle boot" in text
+    assert "Prediction: TVM Ankle boot, torch Ankle boot (by softmax)" in text
+    assert "  torch  Ankle boot 9" in text
 
 
 def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

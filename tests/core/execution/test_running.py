@@ -21,6 +21,7 @@ from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution, Reference, measure, to_torch, to_tvm
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.run_records import ClassScore, best_of
 
 LLVM = make_target("llvm", 0)
 
@@ -167,6 +168,26 @@ def test_predictions_need_a_score_for_each_class() -> None:
     assert (found.torch, found.tvm) == ("cat", "dog")
     assert predict((), (scores,), None) is None
     assert predict(("a", "b", "c"), (scores,), None) is None
+    # The five best of either side, with what softmax makes of the scores; but not of probabilities.
+    names = tuple("abcdefgh")
+    ours, torchs = torch.randn(1, 8), torch.randn(8)
+    top = predict(names, (ours,), (torchs,))
+    assert top is not None
+    assert top.scores == "softmax"
+    for side, output in (("tvm", ours[0]), ("torch", torchs)):
+        expected = torch.softmax(output.double(), 0)
+        best = best_of(top, side)  # type: ignore[arg-type]
+        order = expected.argsort(descending=True)[:5].tolist()
+        assert [each.name for each in best] == [names[place] for place in order]
+        shown = [getattr(each, side) for each in best]
+        assert shown == pytest.approx([float(expected[place]) for place in order])
+    given = predict(("cat", "dog"), (scores,), (scores,))
+    assert given is not None
+    assert given.scores == "output"
+    assert given.top[0] == ClassScore(name="dog", tvm=pytest.approx(0.9), torch=pytest.approx(0.9))
+    broken = predict(("cat", "dog"), (scores * float("nan"),), (scores,))
+    assert broken is not None
+    assert broken.top == ()
     without = predict(("cat", "dog"), (scores,), None)
     assert without is not None
     assert without.torch == ""
