@@ -25,6 +25,7 @@ from lowerscope.core.cli_passes import (
     recipe_of_catalogue,
 )
 from lowerscope.core.cli_schedule import add_schedule_options, schedule
+from lowerscope.core.cli_sets import add_set_option
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
@@ -207,6 +208,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a table of the FX nodes: error in the run, error alone on torch's inputs, and the "
         "times of both sides; with --json as nodes",
     )
+    add_set_option(run)
     add_recipe_options(run)
 
     add_compare_options(

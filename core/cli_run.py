@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lowerscope.core.cli_sets import run_set
 from lowerscope.core.encoding import to_json
 from lowerscope.core.per_node import per_node
 from lowerscope.core.progress import Silent
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
     """Return whether nothing differs, and what the command prints."""
+    if options.inputs_set:
+        return run_set(pipeline, recipe, options)
     record = pipeline.run(recipe, Silent())
     done = record.verdict != "differ"
     nodes = per_node(pipeline.stages(recipe), recipe, record) if options.per_node else ()

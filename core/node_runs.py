@@ -45,11 +45,21 @@ class NodeRuns:
 
 
 def node_runs(
-    stages: Stages, recipe: Recipe, inputs: Sequence[torch.Tensor], progress: Progress
+    stages: Stages,
+    recipe: Recipe,
+    inputs: Sequence[torch.Tensor],
+    progress: Progress,
+    *,
+    repeats: int = REPEATS,
 ) -> NodeRuns:
     """Run again, watched, and return what that shows of each FX node and each binding.
 
     Of a source without torch, the calls alone. What cannot be told of a node is said in its record.
+
+    Parameters
+    ----------
+    repeats
+        Watched runs that are timed, at most; one at least.
 
     Raises
     ------
@@ -71,7 +81,7 @@ def node_runs(
         progress.report("Timing node by node")
         # The first one was slowed down by what torch did in between.
         once = max(sum(first.seconds), 1e-6)
-        for _ in range(max(1, min(REPEATS, int(BUDGET / once)))):
+        for _ in range(max(1, min(repeats, int(BUDGET / once)))):
             times.append(watch(execution, calls.calls))
             progress.check()
     except LowerscopeError as error:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import msgspec
 import psutil
 
+from lowerscope.core.agreement import agreement
+from lowerscope.core.agreement_records import AgreementRecord
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
@@ -347,10 +349,15 @@ class Pipeline:
         """
         return self.stages(recipe, progress).recorded.records
 
-    def run(self, recipe: Recipe, progress: Progress) -> RunRecord:
+    def run(self, recipe: Recipe, progress: Progress, *, quick: bool = False) -> RunRecord:
         """Build, run on the CPU, compare with torch, and time both: see `core.runs`."""
         use_threads(recipe.threads)
-        return run_all(self.stages(recipe, progress), recipe, progress)
+        return run_all(self.stages(recipe, progress), recipe, progress, quick=quick)
+
+    def agreement(self, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
+        """Run a set of inputs by one executable, and compare: see `core.agreement`."""
+        use_threads(recipe.threads)
+        return agreement(self.stages(recipe, progress), recipe, path, progress)
 
 
 def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:

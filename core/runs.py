@@ -24,6 +24,7 @@ from lowerscope.core.execution.running import (
     measure,
 )
 from lowerscope.core.memory_plan import planned_memory
+from lowerscope.core.node_runs import REPEATS as WATCHED
 from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
@@ -47,10 +48,17 @@ class _Run:
     prediction: Prediction | None
 
 
-def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
+def run_all(
+    stages: Stages, recipe: Recipe, progress: Progress, *, quick: bool = False
+) -> RunRecord:
     """Build once, run at each size, compare with torch, and time both.
 
     Without named dimensions it runs once.
+
+    Parameters
+    ----------
+    quick
+        Measure no more often than it takes to have times at all.
 
     Raises
     ------
@@ -65,10 +73,12 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
     built = stages.built
     # What the files import late, or register, has to be there while the model runs.
     with stages.running():
-        runs = [_run_at(each, len(sizes), stages, recipe, built, progress) for each in sizes]
+        budget = 0.0 if quick else BUDGET / len(sizes)
+        runs = [_run_at(each, budget, stages, recipe, built, progress) for each in sizes]
         # Last, and apart: what was measured has not been watched.
         inputs = _inputs_at(sizes[0], stages, recipe)
-        watched = node_runs(stages, recipe, tuple(each.value for each in inputs), progress)
+        values = tuple(each.value for each in inputs)
+        watched = node_runs(stages, recipe, values, progress, repeats=1 if quick else WATCHED)
     record = _record(runs, stages, built)
     return msgspec.structs.replace(
         record,
@@ -81,13 +91,18 @@ def run_all(stages: Stages, recipe: Recipe, progress: Progress) -> RunRecord:
 
 
 def _run_at(
-    sizes: Sizes, count: int, stages: Stages, recipe: Recipe, built: BuiltModel, progress: Progress
+    sizes: Sizes,
+    budget: float,
+    stages: Stages,
+    recipe: Recipe,
+    built: BuiltModel,
+    progress: Progress,
 ) -> _Run:
     loaded, lowered = stages.loaded, stages.lowered
     at = f" at {sizes_text(sizes)}" if sizes else ""
     progress.report(f"Running{at}")
     values = tuple(each.value for each in _inputs_at(sizes, stages, recipe))
-    side, reference = _reference_of(loaded, values, recipe.seed)
+    side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read beyond its memory where an index is out of range: the model may
     # have been traced with other values.
     named = None if reference is None else reference.named_outputs()
@@ -103,7 +118,7 @@ def _run_at(
     progress.report(f"Measuring{at}")
     # What a function prints or counts, it does once a call.
     most = REPEATS if stages.transformed.module["main"].is_pure else 0
-    times = measure(execution, reference, progress.check, most, BUDGET / count)
+    times = measure(execution, reference, progress.check, most, budget)
     return _Run(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
 
 
@@ -112,7 +127,7 @@ def _inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInp
     return inputs if sizes == traced_sizes(recipe) else drawn_at(inputs, sizes, recipe.seed)
 
 
-def _reference_of(
+def reference_of(
     loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
 ) -> tuple[str, Reference | None]:
     """Return what the outputs are compared with, and its name."""

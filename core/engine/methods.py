@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from lowerscope.core.agreement_records import AgreementRecord
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference
 from lowerscope.core.engine.protocol import (
     BuildParams,
@@ -29,7 +30,7 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
-from lowerscope.core.engine.run_params import RunParams
+from lowerscope.core.engine.run_params import AgreementParams, RunParams
 from lowerscope.core.engine.schedule_params import (
     CheckParams,
     MeasureParams,
@@ -129,6 +130,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
         "build_steps": MethodType(
             BuildParams, tuple[PassRecord, ...], "heavy", "compiling the model", ("worker",)
+        ),
+        "agreement": MethodType(
+            AgreementParams, AgreementRecord, "heavy", "running a set of inputs", ("worker",)
         ),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }

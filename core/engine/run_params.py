@@ -15,11 +15,20 @@ from lowerscope.core.run_records import KEEP
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build and run, and compare with torch.
 
-    ``keep`` is how many bytes of the run's values may be kept, so that they can be looked at.
+    ``keep`` is how many bytes of the run's values may be kept, so that they can be looked at. A
+    ``quick`` run answers soon: its times are of a few repeats.
     """
 
     recipe: Recipe
+    quick: bool = False
     keep: int = KEEP
+
+
+class AgreementParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Build, run each sample of the set of inputs at ``path``, and compare with torch."""
+
+    recipe: Recipe
+    path: str
 
 
 class ComparisonParams(msgspec.Struct, frozen=True, kw_only=True):

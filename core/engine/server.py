@@ -189,7 +189,8 @@ def _open_pipeline() -> Mapping[str, Call]:
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
-        "run": lambda p, context: pipeline.run(p.recipe, context),
+        "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
+        "run": lambda p, context: pipeline.run(p.recipe, context, quick=p.quick),
     }
 
 

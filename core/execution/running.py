@@ -72,6 +72,10 @@ class Execution:
         machine = virtual_machine(executable)
         self._function = machine[entry]
         self._machine = machine  # the function does not keep it alive
+        self.take(inputs)
+
+    def take(self, inputs: Sequence[torch.Tensor | tvm.runtime.Tensor]) -> None:
+        """Set other inputs."""
         self._inputs = [
             to_tvm(value) if isinstance(value, torch.Tensor) else value for value in inputs
         ]
@@ -181,9 +185,13 @@ class Reference:
             # The modules of exported programs hold specs of trees that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
             self._model = in_eval_mode(copied(model))
-        self._pristine = tuple(value.detach().clone() for value in inputs)
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
+        self.take(inputs)
+
+    def take(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Set other inputs; they are copied."""
+        self._pristine = tuple(value.detach().clone() for value in inputs)
         self.refresh()
 
     def refresh(self) -> None:

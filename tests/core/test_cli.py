@@ -79,7 +79,7 @@ def test_a_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.startswith("Matches torch: largest error")
     assert "Prediction: TVM Ankle boot, torch Ankle boot (by softmax)" in text
-    assert "  torch  Ankle boot 9" in text
+    assert "  torch  Ankle boot 100.0%, Sneaker" in text
 
 
 def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
