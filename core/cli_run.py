@@ -43,7 +43,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
 
 
 def _first_difference(record: RunRecord, stages: Stages) -> str:
-    """Return the node, how it was lowered, where it stands, and how far it is off."""
+    """Return the node, how its code was made, where it stands, and how far it is off."""
     assert stages.lowered is not None
     assert stages.traced is not None
     found = next(each for each in record.nodes if each.id == record.first_difference)
@@ -52,7 +52,13 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     place = "" if line is None else f"{PurePath(line.file).name}:{line.line}"
     about = "; ".join(each for each in (node.rule, place) if each)
     far = f"largest error {found.max_abs_error:.2g} absolute"
-    return f"First difference: {name} ({about}): {found.reason}, {far}"
+    made = record.first_made
+    lines = [
+        f"First difference: {name} ({about}): {found.reason}, {far}",
+        f"  passes on it: {', '.join(made.passes) or 'none'}",
+        *(f"  schedule of {each}" for each in made.schedules),
+    ]
+    return "\n".join(lines)
 
 
 _HEADINGS = ("node", "how", "abs error", "alone", "TVM ms", "torch ms", "status")

@@ -159,6 +159,25 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     torch_ms: float | None = None
 
 
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """How the code of an FX node was made; see `core.making`.
+
+    Attributes
+    ----------
+    rule
+        What lowered it.
+    passes
+        Names of the recipe's steps that changed what is computed for it, or how, in order.
+    schedules
+        Of each function that it has a part in and that is scheduled: ``dense: split k into 4 × 32,
+        vectorize …``.
+    """
+
+    rule: str = ""
+    passes: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+
+
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one FX node from a run; see `core.per_node`.
 
@@ -217,7 +236,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     the calls of the virtual machine in their order, both from runs of their own, which were watched
     after the others were measured; with named dimensions, at the first size. ``first_difference``
     is the id of the first node, in the order of the graph, whose value differs; empty for none, and
-    where the outputs do not differ. ``memory`` is what a run of ``main`` allocates.
+    where the outputs do not differ; ``first_made`` is how its code was made. ``memory`` is what a
+    run of ``main`` allocates.
     """
 
     verdict: str
@@ -239,6 +259,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRun, ...] = ()
     calls: tuple[CallRun, ...] = ()
     first_difference: str = ""
+    first_made: Making = Making()
     memory: MemoryRecord = MemoryRecord()
     kept_bytes: int = 0
     kept_budget: int = 0

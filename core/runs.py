@@ -23,12 +23,13 @@ from lowerscope.core.execution.running import (
     Times,
     measure,
 )
+from lowerscope.core.making import making_of
 from lowerscope.core.memory_plan import planned_memory
 from lowerscope.core.node_runs import REPEATS as WATCHED
 from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord, first_difference
+from lowerscope.core.run_records import Making, Prediction, RunRecord, SizeRecord, first_difference
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.loading import LoadedModel
@@ -80,12 +81,14 @@ def run_all(
         values = tuple(each.value for each in inputs)
         watched = node_runs(stages, recipe, values, progress, repeats=1 if quick else WATCHED)
     record = _record(runs, stages, built)
+    # What a run only passes by, such as a state that nothing reads, is no difference of it.
+    first = first_difference(watched.nodes) if record.verdict == "differ" else ""
     return msgspec.structs.replace(
         record,
         nodes=watched.nodes,
         calls=watched.calls,
-        # What a run only passes by, such as a state that nothing reads, is no difference of it.
-        first_difference=first_difference(watched.nodes) if record.verdict == "differ" else "",
+        first_difference=first,
+        first_made=making_of(stages, recipe, first) if first else Making(),
         memory=planned_memory(stages.recorded),
     )
 

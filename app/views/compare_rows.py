@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from PySide6.QtCore import QCoreApplication
 
@@ -17,9 +16,6 @@ from lowerscope.app.views.formats import (
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records import FxNode, Snapshot
 from lowerscope.core.run_records import NodeRun, RunRecord
-
-Sort = Literal["all", "differs", "not-compared"]
-"""Which nodes are shown."""
 
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""
@@ -36,11 +32,23 @@ def compared_nodes(snapshot: Snapshot, record: RunRecord) -> Iterator[tuple[FxNo
             yield node, runs[node.id]
 
 
-def sort_of(run: NodeRun) -> Sort:
-    """Return what a node's verdict is sorted under."""
-    if run.matches is None:
-        return "not-compared"
-    return "all" if run.matches else "differs"
+def is_of(run: NodeRun, sort: str) -> bool:
+    """Return whether a node is among ``"all"``, ``"starts"``, ``"differs"``, ``"not-compared"``."""
+    if sort == "starts":
+        return starts_here(run)
+    if sort == "not-compared":
+        return run.matches is None
+    return sort == "all" or run.matches is False
+
+
+def starts_here(run: NodeRun) -> bool:
+    """Return whether a node differs alone, on torch's inputs, as well: its error is its own."""
+    return run.matches is not True and run.own_matches is False
+
+
+def came_from_above(run: NodeRun) -> bool:
+    """Return whether a node differs in the run, and not alone on torch's inputs."""
+    return run.matches is False and run.own_matches is True
 
 
 def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
@@ -79,7 +87,6 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
     functions = ", ".join(called)
     about = "\n".join(each for each in (node.label, node.rule, functions) if each)
     said = "; ".join(_said(run, inside))
-    time = run.milliseconds
     return Row(
         node.id,
         (
@@ -88,7 +95,9 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
             Cell(_operator(node), role="quiet", tooltip=about),
             how,
             _error_cell(run.max_abs_error, run.matches),
-            "–" if time is None else Cell(duration_text(time), value=time),
+            _error_cell(run.own_abs_error, run.own_matches, run.own_reason),
+            _time_cell(run.milliseconds),
+            _time_cell(run.torch_ms),
             Cell(said, role="quiet", tooltip=said) if said else "",
         ),
     )
@@ -101,17 +110,32 @@ def _operator(node: FxNode) -> str:
     return node.target.rpartition(".")[2]
 
 
-def _error_cell(error: float | None, matches: bool | None) -> Cell | str:
+def _error_cell(error: float | None, matches: bool | None, reason: str = "") -> Cell | str:
     if error is None:
+        return Cell("–", role="quiet", tooltip=reason) if reason else "–"
+    role = "wrong" if matches is False else ""
+    return Cell(error_text(error), role=role, value=error, tooltip=reason)
+
+
+def _time_cell(milliseconds: float | None) -> Cell | str:
+    if milliseconds is None:
         return "–"
-    return Cell(error_text(error), role="wrong" if matches is False else "", value=error)
+    return Cell(duration_text(milliseconds), value=milliseconds)
 
 
 def _said(run: NodeRun, inside: Sequence[str]) -> Iterator[str]:
+    if run.not_finite and run.not_finite not in run.reason:
+        yield run.not_finite
+    if came_from_above(run):
+        yield _tr("came from above")
+    elif starts_here(run):
+        yield _tr("starts here")
     if run.reason:
         yield run.reason
     if inside:
         yield _tr("the value of a fused group, with {0} inside").format(names_of(tuple(inside)))
+    if run.own_with:
+        yield _tr("alone, run with {0}").format(names_of(run.own_with))
 
 
 def _tr(text: str) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from lowerscope.app.views.compare_rows import compared_nodes, node_rows, sort_of
+from lowerscope.app.views.compare_rows import compared_nodes, is_of, node_rows
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.run_records import NodeRun
+
+OWN_ERROR, TORCH_TIME = 5, 7
+"""Places of columns."""
 
 
 class CompareTable(QWidget):
@@ -33,7 +35,7 @@ class CompareTable(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._rows: tuple[Row, ...] = ()
-        self._sorts: dict[str, str] = {}
+        self._runs: dict[str, NodeRun] = {}
         self._stale = True
         self.filter = QLineEdit()
         self.filter.setPlaceholderText(self.tr("Filter: a node, an operator, a reason…"))
@@ -49,22 +51,21 @@ class CompareTable(QWidget):
                 Column(self.tr("node"), width=112),
                 Column(self.tr("operator"), width=92),
                 Column(self.tr("as"), width=48, tooltip=self.tr("The strategy")),
-                Column(
-                    self.tr("error in run"),
-                    numeric=True,
-                    width=88,
-                    falling=True,
-                    tooltip=self.tr(
+                self._figure(
+                    self.tr("in the run"),
+                    self.tr(
                         "The largest absolute error of its value, on what the run has computed"
                     ),
                 ),
-                Column(
-                    self.tr("TVM"),
-                    numeric=True,
-                    width=76,
-                    falling=True,
-                    tooltip=self.tr("The time of its calls, median; of all that it is fused with"),
+                self._figure(
+                    self.tr("alone"),
+                    self.tr("The largest absolute error of the node alone, on torch's inputs"),
                 ),
+                self._figure(
+                    self.tr("TVM"),
+                    self.tr("The time of its calls, median; of all that it is fused with"),
+                ),
+                self._figure(self.tr("torch"), self.tr("The time of the node in torch, median")),
                 Column(self.tr("reason"), stretch=True),
             ),
         )
@@ -75,6 +76,7 @@ class CompareTable(QWidget):
         strip.addWidget(self.filter, 1)
         strip.addWidget(self.sorts)
         strip.addWidget(self.count)
+        self.strip = strip
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -101,10 +103,17 @@ class CompareTable(QWidget):
         if self._stale:
             return
         snapshot, record = self._workspace.snapshot, self._workspace.run_record
-        self._rows, self._sorts = (), {}
+        self._rows, self._runs = (), {}
         if snapshot is not None and record is not None:
             self._rows = node_rows(snapshot, record)
-            self._sorts = {node.id: sort_of(run) for node, run in compared_nodes(snapshot, record)}
+            self._runs = {node.id: run for node, run in compared_nodes(snapshot, record)}
+        # Without torch's inputs, or its times, a column of dashes would say nothing.
+        runs = self._runs.values()
+        for column, known in (
+            (OWN_ERROR, any(each.own_matches is not None for each in runs)),
+            (TORCH_TIME, any(each.torch_ms is not None for each in runs)),
+        ):
+            self.table.setColumnHidden(column, not known)
         self._say_empty()
         self._show_sorts()
         self._show_rows()
@@ -130,22 +139,23 @@ class CompareTable(QWidget):
         self.table.set_empty(*said)
 
     def _show_sorts(self) -> None:
-        counts = Counter(self._sorts.values())
-        differ, others = counts["differs"], counts["not-compared"]
         self.sorts.set_segments(
             (
                 Segment("all", self.tr("All"), self.tr("Every node that computes something")),
-                Segment(
-                    "differs",
-                    self.tr("✕ Differs {0}").format(differ),
-                    self.tr("Nodes whose value is out of tolerance"),
-                    enabled=differ > 0,
+                self._segment(
+                    "starts",
+                    self.tr("✕ Starts here {0}"),
+                    self.tr("Nodes that are out of tolerance alone, on torch's inputs, as well"),
                 ),
-                Segment(
+                self._segment(
+                    "differs",
+                    self.tr("✕ Differs {0}"),
+                    self.tr("Nodes whose value is out of tolerance in the run"),
+                ),
+                self._segment(
                     "not-compared",
-                    self.tr("– Not compared {0}").format(others),
+                    self.tr("– Not compared {0}"),
                     self.tr("Nodes whose value could not be compared, with the reason"),
-                    enabled=others > 0,
                 ),
             )
         )
@@ -154,13 +164,20 @@ class CompareTable(QWidget):
             self.sorts.set_current("all")
         self.sorts.setVisible(bool(self._rows))
 
+    def _segment(self, sort: str, label: str, tooltip: str) -> Segment:
+        count = sum(is_of(run, sort) for run in self._runs.values())
+        return Segment(sort, label.format(count), tooltip, enabled=count > 0)
+
+    def _figure(self, title: str, tooltip: str) -> Column:
+        return Column(title, numeric=True, width=80, falling=True, tooltip=tooltip)
+
     def _show_rows(self) -> None:
-        words, chosen = self.filter.text().casefold().split(), self.sorts.current()
+        words = self.filter.text().casefold().split()
+        chosen = self.sorts.current()
         shown = [
             row
             for row in self._rows
-            if (chosen == "all" or self._sorts[row.key] == chosen)
-            and all(word in _text(row) for word in words)
+            if is_of(self._runs[row.key], chosen) and all(word in _text(row) for word in words)
         ]
         self.table.set_rows(shown)
         count = len(self._rows)

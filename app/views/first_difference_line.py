@@ -27,19 +27,21 @@ class FirstDifferenceLine(QPushButton):
         self._show_run()
 
     def _show_run(self) -> None:
-        record, snapshot = self._workspace.run_record, self._workspace.snapshot
+        record = self._workspace.run_record
         self._node = "" if record is None else record.first_difference
         self.setVisible(bool(self._node))
         if record is None or not self._node:
             return
         run = next(each for each in record.nodes if each.id == self._node)
-        nodes = () if snapshot is None else snapshot.fx
-        rule = next((each.rule for each in nodes if each.id == self._node), "")
-        far = self.tr("{0} absolute").format(error_text(run.max_abs_error))
+        made = record.first_made
+        passes, schedules = ", ".join(made.passes), "; ".join(made.schedules)
         parts = [
             self.tr("✕ First difference: {0}").format(self._node.removeprefix("fx:")),
-            rule,
-            far,
+            run.not_finite,
+            self.tr("{0} absolute").format(error_text(run.max_abs_error)),
+            made.rule,
+            self.tr("passes {0}").format(passes) if passes else "",
+            self.tr("schedule of {0}").format(schedules) if schedules else self.tr("no schedule"),
         ]
         text = "  ·  ".join(part for part in parts if part)
         self.setText(text.replace("&", "&&"))

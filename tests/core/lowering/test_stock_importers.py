@@ -145,6 +145,7 @@ def test_a_run_names_the_batch_norm(
     out = capsys.readouterr().out
     assert out.startswith("Differs from torch")
     assert "First difference: norm (from_fx torch.nn.BatchNorm2d" in out
+    assert "passes on it: " in out
 
     # The export importer is right here, and so are the rules.
     assert main(["run", *source, "--importer", "tvm-export", "--json"]) == 0
