@@ -81,6 +81,22 @@ class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
     tvm_ms: float
 
 
+Hand = Literal["in place", "copied", "unseen"]
+"""What torch did with the memory of a tensor of TVM's: work on it, copy it, or never touch it."""
+
+
+class HandOver(msgspec.Struct, frozen=True, kw_only=True):
+    """How the tensors of a call of a library function were handed over, by DLPack.
+
+    ``inputs`` and ``results`` have what was observed of each tensor; ``copied_bytes`` is the size
+    of those that were copied.
+    """
+
+    inputs: tuple[Hand, ...]
+    results: tuple[Hand, ...]
+    copied_bytes: int = 0
+
+
 class CallRun(msgspec.Struct, frozen=True, kw_only=True):
     """One call of the virtual machine in a run of ``main``.
 
@@ -102,6 +118,8 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
     own
         How many calls the virtual machine made just before it on its own account: for memory,
         shapes and checks. Those after the last call are counted by nobody.
+    hand_over
+        Of a function outside of the module; ``None`` for others, and where it was not observed.
     """
 
     function: str
@@ -111,6 +129,7 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
     entity: str = ""
     line: int = 0
     own: int = 0
+    hand_over: HandOver | None = None
 
 
 class NodeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from lowerscope.core.execution.running import (
     Times,
     measure,
 )
+from lowerscope.core.hand_overs import with_hand_overs
 from lowerscope.core.making import making_of
 from lowerscope.core.memory_plan import planned_memory
 from lowerscope.core.node_runs import REPEATS as WATCHED
@@ -80,13 +81,14 @@ def run_all(
         inputs = _inputs_at(sizes[0], stages, recipe)
         values = tuple(each.value for each in inputs)
         watched = node_runs(stages, recipe, values, progress, repeats=1 if quick else WATCHED)
+        calls = with_hand_overs(stages, values, watched.calls)
     record = _record(runs, stages, built)
     # What a run only passes by, such as a state that nothing reads, is no difference of it.
     first = first_difference(watched.nodes) if record.verdict == "differ" else ""
     return msgspec.structs.replace(
         record,
         nodes=watched.nodes,
-        calls=watched.calls,
+        calls=calls,
         first_difference=first,
         first_made=making_of(stages, recipe, first) if first else Making(),
         memory=planned_memory(stages.recorded),
