@@ -76,7 +76,7 @@ class _Watch:
         if before:
             tensors = [each for each in args if isinstance(each, tvm.runtime.Tensor)]
             self._touched = _Touched(tensors)
-            self._touched.__enter__()
+            self._touched.__enter__()  # type: ignore[no-untyped-call]
         elif self._touched is not None:
             touched = self._touched
             self.end()
@@ -87,14 +87,14 @@ class _Watch:
         """Observe no more."""
         if self._touched is not None:
             touched, self._touched = self._touched, None
-            touched.__exit__(None, None, None)
+            touched.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
 
-class _Touched(TorchDispatchMode):
+class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes which operators of torch read and write the memory of some tensors of TVM."""
 
     def __init__(self, tensors: Sequence[tvm.runtime.Tensor]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._tensors = tensors
         self._read: dict[int, list[str]] = {}
         self._written: dict[int, list[str]] = {}
@@ -172,7 +172,7 @@ def _hand_of(operators: Sequence[str]) -> Hand:
 
 
 def _size(tensor: tvm.runtime.Tensor) -> int:
-    return tensor.numel() * tensor.dtype.itemsize
+    return int(tensor.numel()) * int(tensor.dtype.itemsize)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

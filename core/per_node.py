@@ -63,6 +63,11 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
                 own_with=tuple(f"fx:{each}" for each in own.together),
                 tvm_ms=run.milliseconds,
                 torch_ms=torch_ms.get(name),
+                hand_overs=tuple(
+                    found
+                    for index in run.calls
+                    if (found := record.calls[index].hand_over) is not None
+                ),
             )
         )
     return tuple(reports)

@@ -219,6 +219,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
         Of its calls; of a call that computes other nodes too, all of it.
     torch_ms
         The node in torch, median; ``None`` for nodes that call nothing.
+    hand_overs
+        Of its calls of library functions.
     """
 
     fx: str
@@ -235,6 +237,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     own_with: tuple[str, ...]
     tvm_ms: float | None
     torch_ms: float | None
+    hand_overs: tuple[HandOver, ...] = ()
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from lowerscope.app.views.formats import (
     duration_text,
     error_text,
 )
+from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records import FxNode, Snapshot
 from lowerscope.core.run_records import NodeRun, RunRecord
@@ -86,7 +87,8 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
     called = dict.fromkeys(record.calls[index].function for index in run.calls)
     functions = ", ".join(called)
     about = "\n".join(each for each in (node.label, node.rule, functions) if each)
-    said = "; ".join(_said(run, inside))
+    handed = hand_over_text([record.calls[index] for index in run.calls])
+    said = "; ".join((*_said(run, inside), *filter(None, (handed,))))
     return Row(
         node.id,
         (

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import Facts, names_of
 from lowerscope.app.views.formats import duration_text, error_text
+from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.canvas_graph import CanvasFigures, CanvasShade
 from lowerscope.core.graph_records import Box
@@ -46,12 +47,17 @@ def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
 
 
 def run_facts(record: RunRecord | None, members: Sequence[str]) -> Facts:
-    """Return time and error of some nodes or bindings together, as facts."""
+    """Return time, error and hand-over of some nodes or bindings together, as facts."""
     if record is None:
         return ()
     runs = [each for each in record.nodes if each.id in members]
-    time, error = _time_text(record, runs), _error_text(runs)
-    return tuple((label, text) for label, text in (("time", time), ("error", error)) if text)
+    calls = dict.fromkeys(index for each in runs for index in each.calls)
+    facts = (
+        ("time", _time_text(record, runs)),
+        ("error", _error_text(runs)),
+        ("DLPack", hand_over_text([record.calls[index] for index in calls])),
+    )
+    return tuple((label, text) for label, text in facts if text)
 
 
 def measured_in(box: Box) -> tuple[str, ...]:

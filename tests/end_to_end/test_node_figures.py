@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Extension
+from lowerscope.core.recipe import Extension, Override
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_graphs import choose
 
@@ -24,6 +24,9 @@ from lowerscope.core.rules import rule
 def shifted(builder, node, x):
     return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
 """
+
+
+LIBRARY_RELU = (Override(pattern="fx:relu", strategy="library"),)
 
 
 def shades(canvas: GraphCanvas) -> dict[str, str]:
@@ -92,6 +95,28 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert canvas.legend.words() == ["nothing measured yet"]
     assert shades(canvas) == {}
     assert not window.commands.action("colours-error").isEnabled()
+
+
+def test_a_node_run_by_the_library_shows_its_function_its_hand_over_and_its_time(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te", overrides=LIBRARY_RELU)
+    run_and_wait(qtbot, window)
+    window.workspace.select(("fx:relu",))
+    facts = details(window)
+    assert facts["functions"] == "torch.relu"
+    assert facts["time"].endswith("%")
+    # It is 128 values of four bytes that torch has computed in memory of its own.
+    assert facts["DLPack"] == "input in place (zero copy); result copied; 512 B copied"
+    window.commands.action("graph-card").trigger()
+    assert dict(window.panes.fx.graph.canvas.card.text().rows)["DLPack"] == facts["DLPack"]
+    window.panes.show_page("compare")
+    table = window.panes.compare.nodes.table
+    said = {row.key: row.cells[-1] for row in table.rows()}
+    assert said["fx:relu"].text == facts["DLPack"]
+    assert said["fx:linear0"] == ""
+    window.workspace.select(("fx:linear0",))
+    assert "DLPack" not in details(window)
 
 
 def shades_of_time(milliseconds: float) -> str:
