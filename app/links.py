@@ -60,11 +60,15 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
         ("--lowering", recipe.lowering, plain.lowering),
         ("--target", recipe.target, plain.target),
         ("--threads", recipe.threads, plain.threads),
+        ("--repeats", recipe.measuring.repeats, plain.measuring.repeats),
+        ("--warm-up", recipe.measuring.warm_up, plain.measuring.warm_up),
     ):
         if value != default:
             yield from (option, str(value))
     if source.trust:
         yield "--trust"
+    if recipe.measuring.torch_compile:
+        yield "--torch-compile"
     if recipe.params_as_inputs:
         yield "--params-as-inputs"
     plain_texts = tolerance_texts(plain.tolerances)

@@ -14,7 +14,7 @@ from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.runs import reference_of
+from lowerscope.core.run_sides import reference_of
 from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
 from lowerscope.core.stages import Stages
 

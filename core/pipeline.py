@@ -29,8 +29,8 @@ from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRe
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
-from lowerscope.core.run_records import RunRecord
-from lowerscope.core.runs import run_all
+from lowerscope.core.run_records import RunPart, RunRecord
+from lowerscope.core.runs import measure_again, run_all
 from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.snapshot import input_records, make_snapshot
 from lowerscope.core.stages import Stages
@@ -349,10 +349,27 @@ class Pipeline:
         """
         return self.stages(recipe, progress).recorded.records
 
-    def run(self, recipe: Recipe, progress: Progress, *, quick: bool = False) -> RunRecord:
-        """Build, run on the CPU, compare with torch, and time both: see `core.runs`."""
+    def run(
+        self,
+        recipe: Recipe,
+        progress: Progress,
+        part: RunPart = "all",
+        before: RunRecord | None = None,
+        *,
+        quick: bool = False,
+    ) -> RunRecord:
+        """Build, run on the CPU, compare with torch, and time both: see `core.runs`.
+
+        Of `before`, an earlier run of the same module, all but a `part` is kept.
+        """
         use_threads(recipe.threads)
-        return run_all(self.stages(recipe, progress), recipe, progress, quick=quick)
+        stages = self.stages(recipe, progress)
+        if before is None or before.key != stages.run_key:
+            return run_all(stages, recipe, progress, quick=quick)
+        if part == "times":
+            return measure_again(stages, recipe, before, progress)
+        known = before if part == "verdict" else None
+        return run_all(stages, recipe, progress, known, quick=quick)
 
     def agreement(self, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
         """Run a set of inputs by one executable, and compare: see `core.agreement`."""

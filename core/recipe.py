@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.schedules import APPLY_SCHEDULES, Schedule
 from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
@@ -225,6 +226,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         and changed without a step that applies them to the model.
     tolerances
         For the comparison with torch, by dtype.
+    measuring
+        How a run is timed; the number of threads is in `threads`.
     target
         ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
     threads
@@ -245,6 +248,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
     schedules: tuple[Schedule, ...] = ()
     tolerances: Tolerances = Tolerances()
+    measuring: Measuring = Measuring()
     target: str = "llvm"
     threads: int = 0
 

@@ -10,6 +10,7 @@ import msgspec
 
 from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.measuring import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.passes.presets import PRESETS, find_pipeline
 from lowerscope.core.passes.step_option import parse_step
 from lowerscope.core.recipe import (
@@ -208,7 +209,30 @@ def add_recipe_options(parser: argparse.ArgumentParser, *, several: bool = False
         help="outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of "
         f"them by itself (default {'; '.join(tolerance_texts(Tolerances()).values())}); repeatable",
     )
-    parser.add_argument("--threads", type=int, default=0, help="default: all that there are")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="of TVM and of torch (default: all that there are)"
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=0,
+        metavar="N",
+        help="calls of each side that are timed, by turns (default: as many as a second allows, "
+        f"from {LEAST} to {REPEATS})",
+    )
+    parser.add_argument(
+        "--warm-up",
+        type=int,
+        default=Measuring().warm_up,
+        metavar="N",
+        help=f"calls of each side before, which do not count (default {Measuring().warm_up})",
+    )
+    parser.add_argument(
+        "--torch-compile",
+        action="store_true",
+        help="time torch.compile of the model as well: it takes seconds to minutes to compile, and "
+        "a C++ compiler",
+    )
 
 
 def recipe_from(options: argparse.Namespace) -> Recipe:
@@ -252,6 +276,13 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         tolerances=parse_tolerances(options.tolerances),
         target=options.target,
         threads=options.threads,
+        measuring=check_measuring(
+            Measuring(
+                warm_up=options.warm_up,
+                repeats=options.repeats,
+                torch_compile=options.torch_compile,
+            )
+        ),
     )
     dimensions_of(recipe)
     loaded = [each for file in options.schedules for each in load_schedules(file)]

@@ -11,9 +11,13 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.memory_records import MemoryRecord
+from lowerscope.core.time_records import RunTimes
 
 KEEP = 1 << 30
 """Bytes of a run's values that are kept, unless the user says otherwise."""
+
+RunPart = Literal["all", "verdict", "times"]
+"""What of a run is made anew."""
 
 
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +83,7 @@ class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_rel_error: float | None
     torch_ms: float | None
     tvm_ms: float
+    times: RunTimes | None = None
 
 
 Hand = Literal["in place", "copied", "unseen"]
@@ -248,7 +253,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     outputs that are compared; they are ``None`` where none is. ``tracer`` is the one that was
     taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
-    ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time.
+    ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
+    medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
 
     With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
     Verdict and errors are then the worst of them, with the outputs of the first that has that
@@ -286,6 +292,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     kept_bytes: int = 0
     kept_budget: int = 0
     kept_calls: int = 0
+    times: RunTimes | None = None
 
 
 def first_difference(nodes: Sequence[NodeRun]) -> str:

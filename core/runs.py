@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-import torch
 import tvm
 
-from lowerscope.core.dimensions import Sizes, runs_of, sizes_text, traced_sizes
+from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.execution.building import BuiltModel
 from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.comparing import Verdict, judge
-from lowerscope.core.execution.numpy_reference import NumpyReference, in_dtype_of
+from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.prediction import predict
-from lowerscope.core.execution.running import (
-    BUDGET,
-    REPEATS,
-    Execution,
-    Reference,
-    Times,
-    measure,
-)
+from lowerscope.core.execution.running import Execution
 from lowerscope.core.hand_overs import with_hand_overs
 from lowerscope.core.making import making_of
 from lowerscope.core.memory_plan import planned_memory
@@ -31,10 +24,9 @@ from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import Making, Prediction, RunRecord, SizeRecord, first_difference
-from lowerscope.core.sources.examples import ExampleInput
-from lowerscope.core.sources.inputs import drawn_at
-from lowerscope.core.sources.loading import LoadedModel
+from lowerscope.core.run_sides import inputs_at, measure_run, reference_of
 from lowerscope.core.stages import Stages
+from lowerscope.core.time_records import RunTimes
 
 _WORST = ("differ", "not-comparable", "no-reference", "match")
 
@@ -46,12 +38,17 @@ class _Run:
     sizes: Sizes
     side: str
     verdict: Verdict
-    times: Times
+    times: RunTimes
     prediction: Prediction | None
 
 
 def run_all(
-    stages: Stages, recipe: Recipe, progress: Progress, *, quick: bool = False
+    stages: Stages,
+    recipe: Recipe,
+    progress: Progress,
+    before: RunRecord | None = None,
+    *,
+    quick: bool = False,
 ) -> RunRecord:
     """Build once, run at each size, compare with torch, and time both.
 
@@ -59,6 +56,8 @@ def run_all(
 
     Parameters
     ----------
+    before
+        An earlier run of the same module, whose times are kept: nothing is measured.
     quick
         Measure no more often than it takes to have times at all.
 
@@ -75,10 +74,12 @@ def run_all(
     built = stages.built
     # What the files import late, or register, has to be there while the model runs.
     with stages.running():
-        budget = 0.0 if quick else BUDGET / len(sizes)
-        runs = [_run_at(each, budget, stages, recipe, built, progress) for each in sizes]
+        runs = [
+            _run_at(each, stages, recipe, built, known, progress, quick=quick)
+            for each, known in zip(sizes, _times_of(before, len(sizes)), strict=True)
+        ]
         # Last, and apart: what was measured has not been watched.
-        inputs = _inputs_at(sizes[0], stages, recipe)
+        inputs = inputs_at(sizes[0], stages, recipe)
         values = tuple(each.value for each in inputs)
         watched = node_runs(stages, recipe, values, progress, repeats=1 if quick else WATCHED)
         calls = with_hand_overs(stages, values, watched.calls)
@@ -95,18 +96,60 @@ def run_all(
     )
 
 
+def measure_again(
+    stages: Stages, recipe: Recipe, before: RunRecord, progress: Progress
+) -> RunRecord:
+    """Return an earlier run of the same module with its times measured anew.
+
+    Raises
+    ------
+    LowerscopeError
+        If a run fails.
+    """
+    times = []
+    with stages.running():
+        for sizes in runs_of(recipe):
+            values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+            _, reference = reference_of(stages.loaded, values, recipe.seed)
+            execution = Execution(stages.built.executable, "main", stages.arguments(values))
+            times.append(measure_run(stages, recipe, sizes, execution, reference, progress))
+    return msgspec.structs.replace(
+        before,
+        **_time_fields(times[0], before.reference),
+        sizes=tuple(
+            msgspec.structs.replace(each, **_time_fields(found, before.reference))
+            for each, found in zip(before.sizes, times, strict=False)
+        ),
+    )
+
+
+def _times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:
+    """Return the times that a record has of each run."""
+    if record is None or (record.sizes and len(record.sizes) != count):
+        return [None] * count
+    return [each.times for each in record.sizes] or [record.times]
+
+
+def _time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
+    """Return the fields of a record, or of one size, that are about times."""
+    medians = {each.side: each.milliseconds for each in times.sides}
+    return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}
+
+
 def _run_at(
     sizes: Sizes,
-    budget: float,
     stages: Stages,
     recipe: Recipe,
     built: BuiltModel,
+    before: RunTimes | None,
     progress: Progress,
+    *,
+    quick: bool,
 ) -> _Run:
     loaded, lowered = stages.loaded, stages.lowered
     at = f" at {sizes_text(sizes)}" if sizes else ""
     progress.report(f"Running{at}")
-    values = tuple(each.value for each in _inputs_at(sizes, stages, recipe))
+    values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read beyond its memory where an index is out of range: the model may
     # have been traced with other values.
@@ -120,28 +163,10 @@ def _run_at(
     names = [name for name, _ in named or ()]
     random = () if lowered is None else lowered.random
     verdict = judge(actual, expected, recipe.tolerances, random, names)
-    progress.report(f"Measuring{at}")
-    # What a function prints or counts, it does once a call.
-    most = REPEATS if stages.transformed.module["main"].is_pure else 0
-    times = measure(execution, reference, progress.check, most, budget)
+    times = before or measure_run(
+        stages, recipe, sizes, execution, reference, progress, quick=quick
+    )
     return _Run(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
-
-
-def _inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInput, ...]:
-    inputs = stages.loaded.inputs
-    return inputs if sizes == traced_sizes(recipe) else drawn_at(inputs, sizes, recipe.seed)
-
-
-def reference_of(
-    loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
-) -> tuple[str, Reference | None]:
-    """Return what the outputs are compared with, and its name."""
-    if loaded.model is not None:
-        return "torch", Reference(loaded.model, values, seed, loaded.calling)
-    if loaded.reference is not None:
-        numpy = NumpyReference(loaded.reference)
-        return "NumPy", Reference(numpy, values, seed, loaded.calling, "NumPy")
-    return "torch", None
 
 
 def _record(runs: Sequence[_Run], stages: Stages, built: BuiltModel) -> RunRecord:
@@ -157,8 +182,7 @@ def _record(runs: Sequence[_Run], stages: Stages, built: BuiltModel) -> RunRecor
         max_rel_error=_largest([run.verdict.max_rel for run in runs]),
         rtol=verdict.tolerance.rtol,
         atol=verdict.tolerance.atol,
-        torch_ms=runs[0].times.torch_ms,
-        tvm_ms=runs[0].times.tvm_ms,
+        **_time_fields(runs[0].times, runs[0].side),
         build_ms=built.milliseconds,
         functions=sum(
             isinstance(function, tvm.tirx.PrimFunc) for function in module.functions.values()
@@ -179,8 +203,7 @@ def _size_record(run: _Run) -> SizeRecord:
         reason=run.verdict.reason,
         max_abs_error=run.verdict.max_abs,
         max_rel_error=run.verdict.max_rel,
-        torch_ms=run.times.torch_ms,
-        tvm_ms=run.times.tvm_ms,
+        **_time_fields(run.times, run.side),
     )
 
 

@@ -26,6 +26,7 @@ from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord, best_
 from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
+from lowerscope.core.time_text import claims_text, times_text
 from lowerscope.core.units import bytes_text
 
 
@@ -208,12 +209,9 @@ def describe_run(record: RunRecord) -> str:
         judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
         lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
     lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
-    times = f"TVM {record.tvm_ms:.3f} ms"
-    if record.torch_ms is not None:
-        times += f", {record.reference} {record.torch_ms:.3f} ms"
-    lines.append(
-        f"{times}; built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions"
-    )
+    if record.times is not None:
+        lines += [times_text(record.times), claims_text(record.times)]
+    lines.append(f"Built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions")
     memory = record.memory
     if memory.storages:
         lines.append(

@@ -9,19 +9,23 @@ import msgspec
 
 from lowerscope.core.comparison_records import Saved, TensorPlace
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import KEEP
+from lowerscope.core.run_records import KEEP, RunPart, RunRecord
 
 
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Build and run, and compare with torch.
+    """Build and run, compare with torch, and time both.
 
     ``keep`` is how many bytes of the run's values may be kept, so that they can be looked at. A
-    ``quick`` run answers soon: its times are of a few repeats.
+    ``quick`` run answers soon: its times are of a few repeats. Of an earlier run of the same
+    module, ``before``, one ``part`` can be made anew: the verdict, by other tolerances; or the
+    times, in another way.
     """
 
     recipe: Recipe
     quick: bool = False
     keep: int = KEEP
+    part: RunPart = "all"
+    before: RunRecord | None = None
 
 
 class AgreementParams(msgspec.Struct, frozen=True, kw_only=True):

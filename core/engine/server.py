@@ -190,7 +190,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
         "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
-        "run": lambda p, context: pipeline.run(p.recipe, context, quick=p.quick),
+        "run": lambda p, context: pipeline.run(p.recipe, context, p.part, p.before, quick=p.quick),
     }
 
 

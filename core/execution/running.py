@@ -1,13 +1,11 @@
-"""The run stage: an executable's outputs on given inputs, and its time beside torch's."""
+"""The run stage: an executable's outputs on given inputs, and torch's."""
 
 from __future__ import annotations
 
 import copy
 import re
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,26 +17,11 @@ from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.nesting import leaves, path_text
 
-BUDGET = 1.0
-"""Seconds that all measurements of one run together should take."""
-
-REPEATS = 200
-"""Measurements of each side, at most."""
-
-
 _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
     r"(?P<type>.*\))\)\s"
 )
 """What the virtual machine says of an argument whose shape or dtype is not that of ``main``."""
-
-
-@dataclass(frozen=True)
-class Times:
-    """The fastest call of each side, in milliseconds; ``torch_ms`` is ``None`` without torch."""
-
-    tvm_ms: float
-    torch_ms: float | None
 
 
 def virtual_machine(executable: relax.VMExecutable) -> relax.VirtualMachine:
@@ -164,7 +147,7 @@ class Reference:
     calling
         How the model is called with `inputs`; ``None`` for by position.
     side
-        What it runs in, for errors.
+        What it runs in.
 
     Raises
     ------
@@ -180,11 +163,11 @@ class Reference:
         calling: Calling | None = None,
         side: str = "torch",
     ) -> None:
-        self._side = side
+        self.side = side
         with warnings.catch_warnings():
             # The modules of exported programs hold specs of trees that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
-            self._model = in_eval_mode(copied(model))
+            self._model: Callable[..., Any] = in_eval_mode(copied(model))
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
         self.take(inputs)
@@ -201,17 +184,21 @@ class Reference:
 
     def call(self) -> Any:
         """Run once and return what the model returns; `refresh` belongs before it."""
+        with torch.inference_mode():
+            return self.infer()
+
+    def infer(self) -> Any:
+        """Run once, where the caller has seen to inference mode."""
         try:
-            with torch.inference_mode():
-                return self._model(*self._args, **self._kwargs)
+            return self._model(*self._args, **self._kwargs)
         except (Exception, SystemExit) as error:
             # Whatever a user's model comes up with, it concerns this run alone.
             raise LowerscopeError(
-                f"{self._side}'s own run of the model failed: {type(error).__name__}: "
+                f"{self.side}'s own run of the model failed: {type(error).__name__}: "
                 f"{last_line(error)}",
                 where="run",
                 todo="Check that the model runs more than once, in eval mode"
-                if self._side == "torch"
+                if self.side == "torch"
                 else "Check the function reference of the file",
             ) from error
 
@@ -261,51 +248,3 @@ def in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
     except NotImplementedError:
         # The module of an exported program is already fixed to the mode of its export.
         return model
-
-
-def measure(
-    execution: Execution,
-    reference: Reference | None,
-    check: Callable[[], None],
-    most: int = REPEATS,
-    budget: float = BUDGET,
-) -> Times:
-    """Time both sides, alternately, so that a busy moment of the machine hits both.
-
-    Each side runs once unmeasured. The number of repeats follows from the first times and
-    `budget`, and is at least three.
-
-    Parameters
-    ----------
-    check
-        Called between calls; may raise to cancel.
-    most
-        Repeats at most, if three or more: few for a function with side effects.
-    budget
-        Seconds that all measurements together should take.
-    """
-    sides: list[tuple[Callable[[], Any], Callable[[], None]]] = [(execution.call, lambda: None)]
-    if reference is not None:
-        sides.append((reference.call, reference.refresh))
-    for side, before in sides:
-        before()
-        side()
-        check()
-    once = sum(_seconds(side, before) for side, before in sides)
-    repeats = max(3, min(most, int(budget / max(once, 1e-6))))
-    times: list[list[float]] = [[] for _ in sides]
-    for _ in range(repeats):
-        for (side, before), taken in zip(sides, times, strict=True):
-            taken.append(_seconds(side, before))
-            check()
-    # The fastest, as `timeit` does: where another process takes a processor for a moment, torch's
-    # threads wait for each other many times longer than the work takes.
-    fastest = [min(taken) * 1000 for taken in times]
-    return Times(tvm_ms=fastest[0], torch_ms=fastest[1] if reference is not None else None)
-
-
-def _seconds(call: Callable[[], Any], before: Callable[[], None]) -> float:
-    before()
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start

@@ -20,3 +20,8 @@ def use_threads(count: int) -> int:
     torch.set_num_threads(count)
     tvm.get_global_func("runtime.config_threadpool")(1, count)
     return count
+
+
+def threads_of_tvm() -> int:
+    """Return the number of threads that TVM runs parallel loops with."""
+    return int(tvm.get_global_func("runtime.NumThreads")())

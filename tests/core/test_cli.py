@@ -233,6 +233,7 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "sample:fashion_mlp", "--tolerance", "float32=-1,0"], ["rtol", "distance"]),
         (["run", "sample:fashion_mlp", "--tolerance", "float32=2,0"], ["rtol", "below 1"]),
         (["run", "sample:fashion_mlp", "--tolerance", "float32=0,nan"], ["atol", "number"]),
+        (["run", "sample:fashion_mlp", "--warm-up", "0"], ["--warm-up", "1 to 100000"]),
         (["run", "sample:fashion_mlp", "--threads", "-1"], ["--threads"]),
         (["run", "sample:fashion_mlp", "--threads", "9999"], ["--threads", "1 to 1024"]),
         (["show", "sample:mlp_tvmscript", "--stage", "fx"], ["IRModule"]),

@@ -13,14 +13,16 @@ from torch import nn
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import build
 from lowerscope.core.execution.calling import check_registered, external_functions
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.prediction import predict
-from lowerscope.core.execution.running import Execution, Reference, measure, to_torch, to_tvm
+from lowerscope.core.execution.running import Execution, Reference, to_torch, to_tvm
 from lowerscope.core.execution.targets import make_target
-from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.execution.threads import threads_of_tvm, use_threads
+from lowerscope.core.execution.timing import Side, measure
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.run_records import ClassScore, best_of
 
 LLVM = make_target("llvm", 0)
@@ -91,27 +93,6 @@ def test_the_reference_is_a_copy_in_eval_mode_that_leaves_the_inputs() -> None:
     assert torch.equal(x, torch.ones(2, 3))
 
 
-def test_measuring_times_both_sides() -> None:
-    x = torch.randn(2, 3)
-    execution = Execution(build(Twice, LLVM).executable, "main", (x,))
-    reference = Reference(nn.ReLU(), (x,), seed=0)
-    times = measure(execution, reference, lambda: None)
-    assert times.tvm_ms > 0
-    assert times.torch_ms is not None
-    assert times.torch_ms > 0
-    assert measure(execution, None, lambda: None).torch_ms is None
-
-
-def test_measuring_can_be_stopped() -> None:
-    execution = Execution(build(Twice, LLVM).executable, "main", (torch.ones(2, 3),))
-
-    def stop() -> None:
-        raise Cancelled
-
-    with pytest.raises(Cancelled):
-        measure(execution, None, stop)
-
-
 def test_a_wrong_input_is_one_line() -> None:
     execution = Execution(build(Twice, LLVM).executable, "main", (torch.ones(3, 3),))
     with pytest.raises(LowerscopeError, match="the run failed") as caught:
@@ -155,7 +136,7 @@ def test_targets() -> None:
 def test_threads_are_those_of_the_machine_at_most() -> None:
     try:
         assert use_threads(1) == 1
-        assert torch.get_num_threads() == 1
+        assert (torch.get_num_threads(), threads_of_tvm()) == (1, 1)
         assert use_threads(MACHINE + 5) == MACHINE
     finally:
         assert use_threads(0) == MACHINE
@@ -204,8 +185,7 @@ class Doubling(nn.Module):
 def test_a_model_that_changes_its_input_is_given_a_new_one_each_time() -> None:
     x = torch.ones(2, 3)
     reference = Reference(Doubling(), (x,), seed=0)
-    execution = Execution(build(Twice, LLVM).executable, "main", (x,))
-    measure(execution, reference, lambda: None)
+    measure([Side("torch", reference.call, 1, reference.refresh)], Measuring(), lambda: None)
     assert torch.equal(reference.outputs()[0], torch.full((2, 3), 3.0))
     assert torch.equal(x, torch.ones(2, 3))
 

@@ -1,0 +1,107 @@
+"""Times of several sides by turns, so that a busy moment of the machine hits all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from lowerscope.core.measuring import BUDGET, LEAST, REPEATS, Measuring
+from lowerscope.core.time_records import RunTimes, side_times
+
+TURN = 10
+"""Calls that count in one turn of a side, at most."""
+
+TURN_SECONDS = 0.02
+"""What the calls of one turn should take at most, together; one call there is in any case."""
+
+LONG = 0.05
+"""Seconds; of a shorter call, the first in each turn does not count. It finds the caches as the
+other side has left them, and its threads asleep: torch took twice as long for a small model."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Something that is timed.
+
+    Attributes
+    ----------
+    name
+        As in `SideTimes`.
+    call
+        What is timed.
+    threads
+        How many it may use; ``None`` where that is not known.
+    before
+        Called before each call, and not timed.
+    within
+        What the calls of a turn are made in.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    threads: int | None
+    before: Callable[[], None] = lambda: None
+    within: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+
+
+def measure(
+    sides: Sequence[Side],
+    measuring: Measuring,
+    check: Callable[[], None],
+    most: int = REPEATS,
+    budget: float = BUDGET,
+) -> RunTimes:
+    """Time the sides by turns.
+
+    Unless it is given, the number of repeats follows from the last call that does not count, and
+    is at least `LEAST`.
+
+    Parameters
+    ----------
+    check
+        Called between calls; may raise to cancel.
+    most
+        Repeats at most, if they are `LEAST` or more: few for a function with side effects.
+    budget
+        Seconds that all measurements together should take.
+    """
+    once = [max(_calls(side, measuring.warm_up, check)[-1], 1e-6) for side in sides]
+    turn = max(1, min(TURN, int(TURN_SECONDS / max(once))))
+    ahead = [int(each < LONG and most >= LEAST) for each in once]
+    costs = sum(each * (1 + more / turn) for each, more in zip(once, ahead, strict=True))
+    repeats = measuring.repeats or max(LEAST, min(most, int(budget / costs)))
+    seconds: list[list[float]] = [[] for _ in sides]
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        while (left := repeats - len(seconds[0])) > 0:
+            for side, more, found in zip(sides, ahead, seconds, strict=True):
+                found += _calls(side, more + min(turn, left), check)[more:]
+    finally:
+        if collects:
+            gc.enable()
+    return RunTimes(
+        sides=tuple(
+            side_times(side.name, found, side.threads)
+            for side, found in zip(sides, seconds, strict=True)
+        ),
+        warm_up=measuring.warm_up,
+    )
+
+
+def _calls(side: Side, count: int, check: Callable[[], None]) -> list[float]:
+    """Call a side so many times, and return what each call has taken, in seconds."""
+    taken = []
+    for _ in range(count):
+        with side.within():
+            side.before()
+            start = time.perf_counter()
+            side.call()
+            taken.append(time.perf_counter() - start)
+        check()
+    return taken

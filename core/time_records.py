@@ -1,0 +1,101 @@
+"""Times of a whole run, of each side: median and spread, and what may be claimed of them.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+FEW = 8
+"""Of fewer measurements, quarters say nothing: the spread is from the fastest to the slowest."""
+
+DISTURBED = 0.05
+"""Share of the time of measuring in which the engine may have worked."""
+
+
+class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of one call of ``main``, or of the model, on one side; all in milliseconds.
+
+    Attributes
+    ----------
+    side
+        ``"TVM"``, ``"torch"``, ``"torch.compile"`` or ``"NumPy"``.
+    milliseconds
+        The median.
+    low, high
+        The spread: a quarter of the calls was faster than ``low``, and one slower than ``high``;
+        with fewer than `FEW` calls, the fastest and the slowest.
+    fastest, slowest
+        Of all calls.
+    repeats
+        Number of calls.
+    threads
+        How many it may use; ``None`` where that is not known.
+    """
+
+    side: str
+    milliseconds: float
+    low: float
+    high: float
+    fastest: float
+    slowest: float
+    repeats: int
+    threads: int | None
+
+
+class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The sides that were timed by turns, ours first.
+
+    Attributes
+    ----------
+    warm_up
+        Calls of each side before.
+    compile_ms
+        What ``torch.compile`` took; ``None`` where it was not asked for, or did not work.
+    compile_problem
+        Why it did not work, in one line.
+    disturbed
+        Share of the time in which the engine was at work meanwhile, from 0 to 1.
+    """
+
+    sides: tuple[SideTimes, ...]
+    warm_up: int
+    compile_ms: float | None = None
+    compile_problem: str = ""
+    disturbed: float = 0.0
+
+
+def side_times(side: str, seconds: Sequence[float], threads: int | None) -> SideTimes:
+    """Return median and spread of measurements in seconds."""
+    times = sorted(each * 1000 for each in seconds)
+    low, high = times[0], times[-1]
+    if len(times) >= FEW:
+        low, _, high = statistics.quantiles(times, n=4, method="inclusive")
+    return SideTimes(
+        side=side,
+        milliseconds=statistics.median(times),
+        low=low,
+        high=high,
+        fastest=times[0],
+        slowest=times[-1],
+        repeats=len(times),
+        threads=threads,
+    )
+
+
+def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
+    """Return how many times as fast as the other side ours is, or ``None`` if that cannot be told.
+
+    It can be told where the medians differ by more than the spread of either side, and where both
+    were allowed as many threads.
+    """
+    difference = abs(ours.milliseconds - other.milliseconds)
+    if difference <= max(ours.high - ours.low, other.high - other.low):
+        return None
+    if ours.threads is not None and other.threads is not None and ours.threads != other.threads:
+        return None
+    return other.milliseconds / ours.milliseconds

@@ -1,0 +1,58 @@
+"""Times of a run in words: medians with their spread, and what can be claimed of them."""
+
+from __future__ import annotations
+
+from lowerscope.core.time_records import FEW, RunTimes, SideTimes, times_as_fast
+
+
+def times_text(times: RunTimes) -> str:
+    """Return the median of each side with its spread, on one line."""
+    return ", ".join(map(_side_text, times.sides))
+
+
+def claims_text(times: RunTimes) -> str:
+    """Return which side is how many times as fast, or that it cannot be told, and how it was found.
+
+    Also why there is no ``torch.compile``, where it was wanted.
+    """
+    ours, *others = times.sides
+    parts = [_claim(ours, other) for other in others]
+    if times.compile_problem:
+        parts.append(f"torch.compile does not work: {times.compile_problem}")
+    calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
+    spread = "quarters" if ours.repeats >= FEW else "extremes"
+    by_turns = ", by turns" if others else ""
+    parts.append(f"median and {spread} of {calls} after {times.warm_up}{by_turns}")
+    parts.append(_threads_text(times))
+    return "; ".join(parts)
+
+
+def ratio_text(ratio: float) -> str:
+    """Return ``1.8×``, with two significant digits, or three near 1."""
+    digits = 0 if ratio >= 10 else 1 if ratio >= 1.1 else 2
+    return f"{ratio:,.{digits}f}×"
+
+
+def _side_text(side: SideTimes) -> str:
+    return f"{side.side} {side.milliseconds:.3f} ms ({side.low:.3f} to {side.high:.3f})"
+
+
+def _claim(ours: SideTimes, other: SideTimes) -> str:
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        return f"no difference between {ours.side} and {other.side} can be told"
+    if ratio >= 1:
+        return f"{ours.side} is {ratio_text(ratio)} as fast as {other.side}"
+    return f"{other.side} is {ratio_text(1 / ratio)} as fast as {ours.side}"
+
+
+def _threads_text(times: RunTimes) -> str:
+    known = {side.threads for side in times.sides if side.threads is not None}
+    if len(known) == 1:
+        (count,) = known
+        return "1 thread" if count == 1 else f"{count} threads"
+    return ", ".join(
+        f"{side.side} with {side.threads} threads"
+        for side in times.sides
+        if side.threads is not None
+    )
