@@ -24,6 +24,7 @@ from lowerscope.core.cli_passes import (
     passes,
     recipe_of_catalogue,
 )
+from lowerscope.core.cli_report import add_report_option
 from lowerscope.core.cli_schedule import add_schedule_options, schedule
 from lowerscope.core.cli_sets import add_set_option
 from lowerscope.core.errors import LowerscopeError, last_line
@@ -209,6 +210,7 @@ def _parser() -> argparse.ArgumentParser:
         "times of both sides; with --json as nodes",
     )
     add_set_option(run)
+    add_report_option(run)
     add_recipe_options(run)
 
     add_compare_options(

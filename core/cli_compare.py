@@ -9,6 +9,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
+from lowerscope.core.cli_report import (
+    add_report_option,
+    check_report_option,
+    write_wanted_report,
+)
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent
@@ -28,6 +33,7 @@ def add_compare_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``lowerscope compare``."""
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--json", action="store_true", help="print the variants as JSON")
+    add_report_option(parser)
     add_recipe_options(parser, several=True)
 
 
@@ -63,7 +69,9 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     from lowerscope.core.showing import leaves_out, note_lines
     from lowerscope.core.variants import run_variants
 
+    check_report_option(options)
     variants = run_variants(pipeline, recipes_of(options), Silent())
+    written = write_wanted_report(pipeline, options, variants)
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
     for note in notes:
@@ -72,7 +80,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     if options.json:
         text = to_json({"variants": variants, "fastest": None if best is None else best.name})
     else:
-        text = "\n".join(_lines(variants, best))
+        text = "\n".join([*_lines(variants, best), *written])
     left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
     return 2 if left_out else _code(variants), text
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lowerscope.core.cli_report import check_report_option, write_wanted_report
 from lowerscope.core.cli_sets import run_set
 from lowerscope.core.encoding import to_json
 from lowerscope.core.per_node import per_node
@@ -16,6 +17,8 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import NodeReport, RunRecord
 from lowerscope.core.showing import describe_run
+from lowerscope.core.variant_names import variant_names
+from lowerscope.core.variant_records import Variant
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -24,10 +27,14 @@ if TYPE_CHECKING:
 
 def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
     """Return whether nothing differs, and what the command prints."""
+    check_report_option(options)
     if options.inputs_set:
         return run_set(pipeline, recipe, options)
     record = pipeline.run(recipe, Silent())
     done = record.verdict != "differ"
+    (name,) = variant_names((recipe,))
+    variant = Variant(name=name, recipe=recipe, record=record)
+    written = write_wanted_report(pipeline, options, (variant,))
     nodes = per_node(pipeline.stages(recipe), recipe, record) if options.per_node else ()
     if options.json:
         fields = {"nodes": nodes} if options.per_node else {}
@@ -39,6 +46,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
         lines.append("There are no FX nodes: the source is not of torch")
     if record.first_difference:
         lines.append(_first_difference(record, pipeline.stages(recipe)))
+    lines += written
     return done, "\n".join(lines)
 
 

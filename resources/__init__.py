@@ -1,4 +1,4 @@
-"""Files that ship with Lowerscope: samples, help, icons and fonts."""
+"""Files that ship with Lowerscope: samples, help, icons, fonts and the page of reports."""
 
 from pathlib import Path
 
@@ -7,3 +7,4 @@ SAMPLES = FOLDER / "samples"
 HELP = FOLDER / "help"
 FONTS = FOLDER / "fonts"
 ICONS = FOLDER / "icons"
+REPORT = FOLDER / "report"

@@ -1,0 +1,66 @@
+"""The option ``--html`` of ``run`` and ``compare``: what was run, as a report."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.export.report import check_report, write_report
+from lowerscope.core.variant_records import Variant
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+
+def add_report_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--html``."""
+    parser.add_argument(
+        "--html",
+        default="",
+        metavar="FILE",
+        help="write a report as well: one file, which opens without a network",
+    )
+
+
+def check_report_option(options: argparse.Namespace) -> None:
+    """Check that the report can be written, before anything is run.
+
+    Raises
+    ------
+    LowerscopeError
+        If it cannot, or there is no report on what is run.
+    """
+    if options.html and getattr(options, "inputs_set", ""):
+        raise LowerscopeError(
+            "there is no report on a set of inputs",
+            where=f"--html {options.html}",
+            todo="Run one input of it, or leave the option out",
+        )
+    if options.html:
+        check_report(options.html)
+
+
+def write_wanted_report(
+    pipeline: Pipeline, options: argparse.Namespace, variants: Sequence[Variant]
+) -> list[str]:
+    """Write the report if one is wanted; return a line on it, or none.
+
+    Raises
+    ------
+    LowerscopeError
+        If it cannot be written.
+    """
+    if not options.html:
+        return []
+    how = [_strategies(pipeline, each) for each in variants]
+    return [f"Report: {write_report(options.html, variants, how)}"]
+
+
+def _strategies(pipeline: Pipeline, variant: Variant) -> dict[str, str]:
+    """Return the strategy of each node of a variant that has run, by id."""
+    lowered = None if variant.record is None else pipeline.stages(variant.recipe).lowered
+    if lowered is None:
+        return {}
+    return {f"fx:{name}": node.strategy for name, node in lowered.nodes.items()}

@@ -1,0 +1,188 @@
+"""A report on runs: one HTML file, which opens without a network.
+
+This module imports neither torch nor TVM, so that the window can write reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from html import escape
+from importlib.metadata import version
+from pathlib import Path, PurePath
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.export.report_parts import (
+    figures,
+    functions_table,
+    nodes_table,
+    outputs_table,
+    recipe_text,
+    variants_table,
+    verdict_pill,
+)
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources.spec import user_path
+from lowerscope.core.variant_records import Variant, fastest
+from lowerscope.resources import REPORT
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+"""Where something is put into the page."""
+
+_PACKAGES = {
+    "Lowerscope": "lowerscope",
+    "torch": "torch",
+    "TVM": "apache-tvm",
+    "TVM FFI": "apache-tvm-ffi",
+    "NumPy": "numpy",
+}
+
+
+def report_html(
+    variants: Sequence[Variant], how: Sequence[Mapping[str, str]], made: datetime
+) -> str:
+    """Return a report on one run, or on several variants side by side.
+
+    Parameters
+    ----------
+    how
+        For each variant the strategies by which its nodes were lowered, as far as they are known.
+    made
+        When, in the time of the place.
+    """
+    title = source_name(variants[0].recipe)
+    count = len(variants)
+    when = made.strftime("%Y-%m-%d %H:%M %Z").strip()
+    parts = []
+    if count > 1:
+        best = fastest(variants)
+        named = "" if best is None else f"<p>Fastest: <b>{escape(best.name)}</b></p>"
+        parts.append(f"<section><h2>Variants</h2>\n{variants_table(variants)}\n{named}</section>")
+    for place, (variant, strategies) in enumerate(zip(variants, how, strict=True)):
+        inside = _variant(variant, strategies, f"recipe{place}")
+        if count == 1:
+            parts.append(f"<section><h2>Run: {escape(variant.name)}</h2>\n{inside}</section>")
+        else:
+            head = f"<summary>{escape(variant.name)} {verdict_pill(variant)}</summary>"
+            parts.append(f"<details>{head}\n{inside}</details>")
+    parts.append(f"<section><h2>Where it was run</h2>\n{_environment(variants)}</section>")
+    fields = {
+        "title": escape(title),
+        "verdict": verdict_pill(variants[0]) if count == 1 else "",
+        "subtitle": escape(f"{count} variants · {when}" if count > 1 else when),
+        "body": "\n".join(parts),
+    }
+    page = (REPORT / "report.html").read_text(encoding="utf-8")
+    return _PLACE.sub(lambda found: fields[found[1]], page)
+
+
+def write_report(file: str, variants: Sequence[Variant], how: Sequence[Mapping[str, str]]) -> Path:
+    """Write a report, in place of what is there, all of it or nothing; return the file's path.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be written.
+    """
+    path = user_path(file).absolute()
+    page = report_html(variants, how, datetime.now().astimezone())
+    try:
+        _replace(path, page)
+    except OSError as error:
+        raise LowerscopeError(
+            f"the report cannot be written ({error.strerror or error})",
+            where=str(path),
+            todo="Choose a file in a folder that you may write to",
+        ) from None
+    return path
+
+
+def check_report(file: str) -> None:
+    """Refuse a file that a report cannot be written to, before anything is run for it.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such folder, or it is one itself.
+    """
+    path = user_path(file).absolute()
+    what = ""
+    if path.is_dir():
+        what = "the report cannot be written (it is a folder)"
+    elif not path.parent.is_dir():
+        what = "the report cannot be written (there is no such folder)"
+    elif not os.access(path.parent, os.W_OK):
+        what = "the report cannot be written (Permission denied)"
+    if what:
+        raise LowerscopeError(
+            what, where=str(path), todo="Choose a file in a folder that you may write to"
+        )
+
+
+def source_name(recipe: Recipe) -> str:
+    """Return the name of a recipe's source, without its folder."""
+    spec, entry = recipe.source.spec, recipe.source.entry
+    name = spec.removeprefix("sample:") if spec.startswith("sample:") else PurePath(spec).name
+    return f"{name}:{entry}" if entry else name
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # As a file is that is made in the usual way, and not for its owner alone.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(made, 0o666 & ~mask)
+        os.replace(made, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(made)
+        raise
+
+
+def _variant(variant: Variant, how: Mapping[str, str], place: str) -> str:
+    record = variant.record
+    if record is None:
+        assert variant.problem is not None
+        parts = [f'<p class="wrong">{escape(variant.problem.line())}</p>']
+    else:
+        parts = [figures(record)]
+        if record.reason:
+            parts.append(f"<p>{escape(record.reason)}</p>")
+        if record.first_difference:
+            name = record.first_difference.removeprefix("fx:")
+            parts.append(f"<p>The first node that differs is <b>{escape(name)}</b>.</p>")
+        parts += [outputs_table(record), nodes_table(record, how), functions_table(record)]
+    return "\n".join([*parts, recipe_text(variant, place)])
+
+
+def _environment(variants: Sequence[Variant]) -> str:
+    threads = sorted({each.recipe.threads or MACHINE for each in variants})
+    facts = [(name, version(package)) for name, package in _PACKAGES.items()]
+    facts += [
+        ("Python", sys.version.split()[0]),
+        ("system", platform.platform()),
+        ("processor", f"{_processor()}, {MACHINE} in use"),
+        ("threads", ", ".join(map(str, threads))),
+    ]
+    rows = (f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in facts)
+    return f'<table aria-label="Versions and machine"><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _processor() -> str:
+    """Return the name of the processor, which Linux tells in a file of its own."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()

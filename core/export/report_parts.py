@@ -1,0 +1,295 @@
+"""The parts of a report as HTML: tables whose cells have their exact figures, and little else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import msgspec
+
+from lowerscope.core.dimensions import sizes_text
+from lowerscope.core.recipe import to_json
+from lowerscope.core.run_records import NodeRun, OutputRecord, RunRecord
+from lowerscope.core.variant_records import Variant, fastest
+
+NONE = "–"
+
+VERDICTS = {
+    "match": ("✓ matches {0}", "right"),
+    "differ": ("✕ differs from {0}", "wrong"),
+    "not-comparable": ("not comparable", ""),
+    "no-reference": ("ran, no reference", ""),
+}
+
+
+_STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+
+_STATUS: Mapping[bool | None, tuple[str, str]] = {
+    True: ("✓ matches", "right"),
+    False: ("✕ differs", "wrong"),
+    None: ("not compared", "quiet"),
+}
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A cell: its words, the figure behind them, and the classes of its look."""
+
+    text: str
+    value: float | None = None
+    kind: str = ""
+
+    def html(self) -> str:
+        """Return it as HTML."""
+        kind = f' class="{self.kind}"' if self.kind else ""
+        return f"<td{kind}{_data(self.value)}>{escape(self.text)}</td>"
+
+
+def table(
+    titles: Sequence[str], rows: Sequence[Sequence[Cell]], name: str, kinds: Sequence[str] = ()
+) -> str:
+    """Return a table that can be sorted by its titles.
+
+    Parameters
+    ----------
+    name
+        What it is called by a screen reader.
+    kinds
+        Classes of the rows; none for all alike.
+    """
+    columns = range(len(titles))
+    figures = [any("figure" in row[column].kind for row in rows) for column in columns]
+    heads = "".join(
+        f'<th scope="col"{_class("figure" if figure else "")}>'
+        f'<button type="button">{escape(title)}</button></th>'
+        for title, figure in zip(titles, figures, strict=True)
+    )
+    lines = [
+        f"<tr{_class(kind)}>{''.join(cell.html() for cell in row)}</tr>"
+        for row, kind in zip(rows, kinds or [""] * len(rows), strict=True)
+    ]
+    return (
+        f'<div class="wide"><table class="sortable" aria-label="{escape(name)}">'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n"
+        + "\n".join(lines)
+        + "\n</tbody></table></div>"
+    )
+
+
+def verdict_pill(variant: Variant) -> str:
+    """Return what the run came to, in a word with its colour and its mark."""
+    if variant.record is None:
+        return '<span class="pill wrong">✕ failed</span>'
+    text, role = VERDICTS[variant.record.verdict]
+    words = text.format(variant.record.reference)
+    return f'<span class="pill{" " * bool(role)}{role}">{escape(words)}</span>'
+
+
+def variants_table(variants: Sequence[Variant]) -> str:
+    """Return the table of variants with their times as bars, and torch's below them."""
+    best = fastest(variants)
+    records = [each.record for each in variants if each.record is not None]
+    torch = [(each.torch_ms, each.reference) for each in records if each.torch_ms]
+    longest = max([each.tvm_ms for each in records] + [ms for ms, _ in torch], default=0.0)
+    side = records[0].reference if records else "torch"
+    rows = [_variant_row(each, longest) for each in variants]
+    kinds = ["best" if each is best else "" for each in variants]
+    if torch:
+        milliseconds, reference = min(torch)
+        rows.append(
+            [Cell(reference, kind="quiet"), *_time(milliseconds, longest), Cell(""), *_empty(5)]
+        )
+        kinds.append("reference")
+    titles = ("variant", "ms", "time", "verdict", f"{side} ms", f"TVM / {side}", "abs error")
+    return table((*titles, "functions", "build ms"), rows, "Variants", kinds)
+
+
+def figures(record: RunRecord) -> str:
+    """Return the figures of a run that matter most, side by side."""
+    shown = [("TVM", f"{ms_text(record.tvm_ms)} ms")]
+    if record.torch_ms is not None:
+        shown.append((record.reference, f"{ms_text(record.torch_ms)} ms"))
+        if record.torch_ms:
+            ratio = record.tvm_ms / record.torch_ms
+            shown.append((f"TVM / {record.reference}", f"{ratio:.3g}"))
+    if record.max_abs_error is not None:
+        shown.append(("largest absolute error", error_text(record.max_abs_error)))
+        shown.append(("largest relative error", error_text(record.max_rel_error)))
+        tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
+        shown.append(("tolerance", tolerance))
+    shown.append(("TensorIR functions", f"{record.functions:,}"))
+    shown.append(("built in", f"{record.build_ms:,.0f} ms"))
+    if record.prediction is not None:
+        shown.append(("predicted by TVM", record.prediction.tvm))
+        if record.prediction.torch:
+            shown.append(("predicted by torch", record.prediction.torch))
+    parts = (f"<div><span>{escape(name)}</span><b>{escape(text)}</b></div>" for name, text in shown)
+    return f'<div class="figures">{"".join(parts)}</div>'
+
+
+def outputs_table(record: RunRecord) -> str:
+    """Return the outputs of a run, and its sizes where it was run at several."""
+    titles = ("output", "shape", "dtype", "abs error", "rel error", "status")
+    parts = [
+        "<h3>Outputs</h3>",
+        table(titles, [_output(each) for each in record.outputs], "Outputs"),
+    ]
+    if record.sizes:
+        rows = [
+            [
+                Cell(sizes_text(each.sizes)),
+                _error(each.max_abs_error),
+                _ms(each.tvm_ms),
+                _ms(each.torch_ms),
+                Cell(each.verdict, kind=VERDICTS[each.verdict][1]),
+            ]
+            for each in record.sizes
+        ]
+        titles = ("size", "abs error", "TVM ms", f"{record.reference} ms", "status")
+        parts += ["<h3>Sizes</h3>", table(titles, rows, "Sizes")]
+    return "\n".join(parts)
+
+
+def nodes_table(record: RunRecord, how: Mapping[str, str]) -> str:
+    """Return the FX nodes of a run; empty where there are none.
+
+    Parameters
+    ----------
+    how
+        The strategy by which each was lowered, by id; nothing for nodes that make no code.
+    """
+    nodes = [each for each in record.nodes if each.id.startswith("fx:")]
+    if not nodes:
+        return ""
+    titles = ("node", "how", "functions", "abs error", "rel error", "alone", "TVM ms", "torch ms")
+    rows = [_node(each, record, how.get(each.id, "")) for each in nodes]
+    return "<h3>Nodes</h3>\n" + table((*titles, "status"), rows, "Nodes")
+
+
+def functions_table(record: RunRecord) -> str:
+    """Return what the run calls, with the time of all calls of each; empty for nothing."""
+    spent: dict[str, list[float]] = {}
+    for call in record.calls:
+        spent.setdefault(call.function, []).append(call.milliseconds)
+    total = sum(map(sum, spent.values()))
+    if not spent:
+        return ""
+    rows = [
+        [
+            Cell(name),
+            Cell(str(len(times)), float(len(times)), "figure"),
+            _ms(sum(times)),
+            Cell(f"{sum(times) / total:.1%}" if total else NONE, sum(times), "figure"),
+        ]
+        for name, times in sorted(spent.items(), key=lambda item: -sum(item[1]))
+    ]
+    return "<h3>Calls</h3>\n" + table(("function", "calls", "ms", "share"), rows, "Calls")
+
+
+def recipe_text(variant: Variant, place: str) -> str:
+    """Return the recipe as JSON, with a button that copies it; `place` is an id of its own."""
+    return (
+        f'<h3>Recipe <button type="button" class="copy" data-of="{place}">Copy</button></h3>\n'
+        f'<pre id="{place}">{escape(to_json(variant.recipe))}</pre>'
+    )
+
+
+def ms_text(value: float | None) -> str:
+    """Return a time with the digits that mean something."""
+    if value is None:
+        return NONE
+    return f"{value:.4f}" if value < 1 else f"{value:,.3f}" if value < 100 else f"{value:,.1f}"
+
+
+def error_text(value: float | None) -> str:
+    """Return an error with two digits; a dash where there is none."""
+    if value is None:
+        return NONE
+    return f"{value:.1e}" if math.isfinite(value) else "∞"
+
+
+def _data(value: float | None) -> str:
+    """Return the attribute by which a cell is sorted, as JavaScript writes numbers."""
+    if value is None or math.isnan(value):
+        return ""
+    return f' data-value="{"Infinity" if math.isinf(value) else repr(value)}"'
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def _variant_row(variant: Variant, longest: float) -> list[Cell]:
+    record = variant.record
+    if record is None:
+        problem = "" if variant.problem is None else f": {variant.problem.what}"
+        status = Cell(f"✕ failed{problem}", kind="wrong")
+        return [Cell(variant.name), *_empty(1), Cell(""), status, *_empty(5)]
+    text, role = VERDICTS[record.verdict]
+    ratio = record.tvm_ms / record.torch_ms if record.torch_ms else None
+    return [
+        Cell(variant.name),
+        *_time(record.tvm_ms, longest),
+        Cell(text.format(record.reference), kind=role),
+        _ms(record.torch_ms),
+        Cell(NONE if ratio is None else f"{ratio:.3g}", ratio, "figure"),
+        _error(record.max_abs_error),
+        Cell(f"{record.functions:,}", float(record.functions), "figure"),
+        Cell(f"{record.build_ms:,.0f}", record.build_ms, "figure"),
+    ]
+
+
+class _Bar(Cell, frozen=True):
+    """A cell that is a bar: its value is the share of the longest one."""
+
+    def html(self) -> str:
+        width = 100 * (self.value or 0.0)
+        return f'<td class="bar"{_data(self.value)}><i style="width:{width:.2f}%"></i></td>'
+
+
+def _time(milliseconds: float, longest: float) -> tuple[Cell, Cell]:
+    share = milliseconds / longest if longest else 0.0
+    return Cell(ms_text(milliseconds), milliseconds, "figure time"), _Bar("", share)
+
+
+def _empty(count: int) -> list[Cell]:
+    return [Cell(NONE, kind="quiet figure") for _ in range(count)]
+
+
+def _ms(value: float | None) -> Cell:
+    return Cell(ms_text(value), value, "figure")
+
+
+def _error(value: float | None) -> Cell:
+    return Cell(error_text(value), value, "figure")
+
+
+def _output(output: OutputRecord) -> list[Cell]:
+    text, role = VERDICTS[output.verdict]
+    words = text.format("torch")
+    return [
+        Cell(output.name),
+        Cell("×".join(map(str, output.shape)) or "scalar"),
+        Cell(output.dtype),
+        _error(output.max_abs_error),
+        _error(output.max_rel_error),
+        Cell(f"{words}: {output.reason}" if output.reason else words, kind=role),
+    ]
+
+
+def _node(node: NodeRun, record: RunRecord, how: str) -> list[Cell]:
+    called = dict.fromkeys(record.calls[index].function for index in node.calls)
+    status, role = _STATUS[node.matches]
+    first = "first difference" if node.id == record.first_difference else ""
+    said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
+    return [
+        Cell(node.id.removeprefix("fx:")),
+        Cell(_STRATEGIES.get(how, how), kind=how),
+        Cell(", ".join(called)),
+        _error(node.max_abs_error),
+        _error(node.max_rel_error),
+        _error(node.own_abs_error),
+        _ms(node.milliseconds),
+        _ms(node.torch_ms),
+        Cell("; ".join(each for each in (said, first) if each), kind=role),
+    ]
