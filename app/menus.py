@@ -14,6 +14,7 @@ from lowerscope.app.differing_nodes import finding_differences
 from lowerscope.app.importers import importing
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
+from lowerscope.app.reporting import reporting
 from lowerscope.app.run_step_commands import RunStepCommands
 from lowerscope.app.variant_commands import running_variants
 from lowerscope.app.views.about import show_about
@@ -38,6 +39,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("reload", file, tr("&Reload"), workspace.reload, "Ctrl+R"),
         Command("welcome", file, tr("&Welcome page"), window.show_welcome, "Ctrl+Home"),
         Command("document", file, tr("&Back to the model"), window.show_panes, "Ctrl+End"),
+        *reporting(window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
         Command("undo", edit, tr("&Undo"), workspace.undo, "Ctrl+Z"),
         Command("redo", edit, tr("&Redo"), workspace.redo, "Ctrl+Shift+Z"),

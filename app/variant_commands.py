@@ -37,3 +37,4 @@ def enable_variants(commands: Commands, workspace: Workspace) -> None:
     """Let the commands be available that there is something for."""
     commands.enable("run-variants", workspace.recipe is not None and not workspace.running)
     commands.enable("variants", workspace.recipe is not None)
+    commands.enable("export-report", bool(workspace.runs.variants.kept))

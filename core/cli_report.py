@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.report import check_report, write_report
 from lowerscope.core.variant_records import Variant
-
-if TYPE_CHECKING:
-    from lowerscope.core.pipeline import Pipeline
 
 
 def add_report_option(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +38,7 @@ def check_report_option(options: argparse.Namespace) -> None:
         check_report(options.html)
 
 
-def write_wanted_report(
-    pipeline: Pipeline, options: argparse.Namespace, variants: Sequence[Variant]
-) -> list[str]:
+def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]) -> list[str]:
     """Write the report if one is wanted; return a line on it, or none.
 
     Raises
@@ -54,13 +48,4 @@ def write_wanted_report(
     """
     if not options.html:
         return []
-    how = [_strategies(pipeline, each) for each in variants]
-    return [f"Report: {write_report(options.html, variants, how)}"]
-
-
-def _strategies(pipeline: Pipeline, variant: Variant) -> dict[str, str]:
-    """Return the strategy of each node of a variant that has run, by id."""
-    lowered = None if variant.record is None else pipeline.stages(variant.recipe).lowered
-    if lowered is None:
-        return {}
-    return {f"fx:{name}": node.strategy for name, node in lowered.nodes.items()}
+    return [f"Report: {write_report(options.html, variants)}"]

@@ -165,6 +165,8 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
         Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
     torch_ms
         The node in torch; ``None`` for what calls nothing, and for bindings.
+    strategy
+        How a node was lowered; empty for nodes that make no code, and for bindings.
     """
 
     id: str
@@ -181,6 +183,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     own_reason: str = ""
     own_with: tuple[str, ...] = ()
     torch_ms: float | None = None
+    strategy: str = ""
 
 
 class Making(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,13 +17,21 @@ from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.hand_overs import with_hand_overs
+from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
 from lowerscope.core.memory_plan import planned_memory
 from lowerscope.core.node_runs import REPEATS as WATCHED
 from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import Making, Prediction, RunRecord, SizeRecord, first_difference
+from lowerscope.core.run_records import (
+    Making,
+    NodeRun,
+    Prediction,
+    RunRecord,
+    SizeRecord,
+    first_difference,
+)
 from lowerscope.core.run_sides import inputs_at, measure_run, reference_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.time_records import RunTimes
@@ -88,11 +96,20 @@ def run_all(
     first = first_difference(watched.nodes) if record.verdict == "differ" else ""
     return msgspec.structs.replace(
         record,
-        nodes=watched.nodes,
+        nodes=_with_strategies(watched.nodes, lowered),
         calls=calls,
         first_difference=first,
         first_made=making_of(stages, recipe, first) if first else Making(),
         memory=planned_memory(stages.recorded),
+    )
+
+
+def _with_strategies(nodes: Sequence[NodeRun], lowered: LoweredModel | None) -> tuple[NodeRun, ...]:
+    """Return what is known of nodes and bindings, with how each node was lowered."""
+    known = {} if lowered is None else lowered.nodes
+    strategies = {f"fx:{name}": node.strategy for name, node in known.items()}
+    return tuple(
+        msgspec.structs.replace(each, strategy=strategies.get(each.id, "")) for each in nodes
     )
 
 

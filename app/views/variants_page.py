@@ -134,6 +134,10 @@ class VariantsPage(QWidget):
         layout.addWidget(strip)
         layout.addWidget(split, 1)
 
+    def selected(self) -> list[str]:
+        """Ids of the runs that are selected, where the page is looked at."""
+        return self.table.selected_keys() if self.isVisible() else []
+
     # Slots
 
     def _go_back(self) -> None:

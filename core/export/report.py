@@ -11,7 +11,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
@@ -45,15 +45,11 @@ _PACKAGES = {
 }
 
 
-def report_html(
-    variants: Sequence[Variant], how: Sequence[Mapping[str, str]], made: datetime
-) -> str:
+def report_html(variants: Sequence[Variant], made: datetime) -> str:
     """Return a report on one run, or on several variants side by side.
 
     Parameters
     ----------
-    how
-        For each variant the strategies by which its nodes were lowered, as far as they are known.
     made
         When, in the time of the place.
     """
@@ -65,8 +61,8 @@ def report_html(
         best = fastest(variants)
         named = "" if best is None else f"<p>Fastest: <b>{escape(best.name)}</b></p>"
         parts.append(f"<section><h2>Variants</h2>\n{variants_table(variants)}\n{named}</section>")
-    for place, (variant, strategies) in enumerate(zip(variants, how, strict=True)):
-        inside = _variant(variant, strategies, f"recipe{place}")
+    for place, variant in enumerate(variants):
+        inside = _variant(variant, f"recipe{place}")
         if count == 1:
             parts.append(f"<section><h2>Run: {escape(variant.name)}</h2>\n{inside}</section>")
         else:
@@ -83,7 +79,7 @@ def report_html(
     return _PLACE.sub(lambda found: fields[found[1]], page)
 
 
-def write_report(file: str, variants: Sequence[Variant], how: Sequence[Mapping[str, str]]) -> Path:
+def write_report(file: str, variants: Sequence[Variant]) -> Path:
     """Write a report, in place of what is there, all of it or nothing; return the file's path.
 
     Raises
@@ -92,7 +88,7 @@ def write_report(file: str, variants: Sequence[Variant], how: Sequence[Mapping[s
         If the file cannot be written.
     """
     path = user_path(file).absolute()
-    page = report_html(variants, how, datetime.now().astimezone())
+    page = report_html(variants, datetime.now().astimezone())
     try:
         _replace(path, page)
     except OSError as error:
@@ -149,7 +145,7 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def _variant(variant: Variant, how: Mapping[str, str], place: str) -> str:
+def _variant(variant: Variant, place: str) -> str:
     record = variant.record
     if record is None:
         assert variant.problem is not None
@@ -161,7 +157,7 @@ def _variant(variant: Variant, how: Mapping[str, str], place: str) -> str:
         if record.first_difference:
             name = record.first_difference.removeprefix("fx:")
             parts.append(f"<p>The first node that differs is <b>{escape(name)}</b>.</p>")
-        parts += [outputs_table(record), nodes_table(record, how), functions_table(record)]
+        parts += [outputs_table(record), nodes_table(record), functions_table(record)]
     return "\n".join([*parts, recipe_text(variant, place)])
 
 

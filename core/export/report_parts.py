@@ -145,24 +145,18 @@ def outputs_table(record: RunRecord) -> str:
             ]
             for each in record.sizes
         ]
-        titles = ("size", "abs error", "TVM ms", f"{record.reference} ms", "status")
-        parts += ["<h3>Sizes</h3>", table(titles, rows, "Sizes")]
+        heads = ("size", "abs error", "TVM ms", f"{record.reference} ms", "status")
+        parts += ["<h3>Sizes</h3>", table(heads, rows, "Sizes")]
     return "\n".join(parts)
 
 
-def nodes_table(record: RunRecord, how: Mapping[str, str]) -> str:
-    """Return the FX nodes of a run; empty where there are none.
-
-    Parameters
-    ----------
-    how
-        The strategy by which each was lowered, by id; nothing for nodes that make no code.
-    """
+def nodes_table(record: RunRecord) -> str:
+    """Return the FX nodes of a run; empty where there are none."""
     nodes = [each for each in record.nodes if each.id.startswith("fx:")]
     if not nodes:
         return ""
     titles = ("node", "how", "functions", "abs error", "rel error", "alone", "TVM ms", "torch ms")
-    rows = [_node(each, record, how.get(each.id, "")) for each in nodes]
+    rows = [_node(each, record) for each in nodes]
     return "<h3>Nodes</h3>\n" + table((*titles, "status"), rows, "Nodes")
 
 
@@ -277,14 +271,14 @@ def _output(output: OutputRecord) -> list[Cell]:
     ]
 
 
-def _node(node: NodeRun, record: RunRecord, how: str) -> list[Cell]:
+def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     called = dict.fromkeys(record.calls[index].function for index in node.calls)
     status, role = _STATUS[node.matches]
     first = "first difference" if node.id == record.first_difference else ""
     said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
     return [
         Cell(node.id.removeprefix("fx:")),
-        Cell(_STRATEGIES.get(how, how), kind=how),
+        Cell(_STRATEGIES.get(node.strategy, ""), kind=node.strategy),
         Cell(", ".join(called)),
         _error(node.max_abs_error),
         _error(node.max_rel_error),

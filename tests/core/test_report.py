@@ -156,7 +156,7 @@ def test_what_names_say_is_no_html(tmp_path: Path) -> None:
     variant = Variant(name="<b>bold</b>", recipe=Recipe(source=Source(spec=spec)))
     problem = LowerscopeError("a < b & c", where="<here>").problem
     variant = Variant(name=variant.name, recipe=variant.recipe, problem=problem)
-    file = write_report(str(tmp_path / "report.html"), (variant, variant), ({}, {}))
+    file = write_report(str(tmp_path / "report.html"), (variant, variant))
     text = file.read_text(encoding="utf-8")
     assert Page(text).texts["recipe0"].count("<script>{{body}}&.py") == 1
     assert text.count("<script>") == 1

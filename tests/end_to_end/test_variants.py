@@ -217,3 +217,35 @@ def test_a_source_without_torch_has_its_pipelines_for_variants(
     window = open_window(spec)
     page = run_variants(qtbot, window)
     assert texts(page, 1) == ["legalised", "fused"]
+
+
+def test_a_report_is_exported_on_all_variants_or_on_those_selected(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window("sample:matmul_relu")
+    action = window.commands.action("export-report")
+    assert not action.isEnabled()
+    page = run_variants(qtbot, window)
+    file = tmp_path / "all"
+
+    def answer(_parent: object, _title: str, name: str, _filter: str) -> tuple[str, str]:
+        assert name == "matmul_relu.html"
+        return str(file), ""
+
+    monkeypatch.setattr("lowerscope.app.reporting.QFileDialog.getSaveFileName", answer)
+    action.trigger()
+    text = file.with_suffix(".html").read_text(encoding="utf-8")
+    kept = window.workspace.runs.variants.kept
+    assert len(kept) == 4
+    for each in kept:
+        assert each.record is not None
+        assert f'data-value="{each.record.tvm_ms!r}"' in text
+    assert "all.html" in window.banner.message()
+    file = tmp_path / "one"
+    choose(page, 2)
+    action.trigger()
+    text = file.with_suffix(".html").read_text(encoding="utf-8")
+    assert "Run: high-level · fused" in text
+    file = tmp_path / "gone" / "report"
+    action.trigger()
+    assert "the report cannot be written" in window.workspace.problems[0].line()

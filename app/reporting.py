@@ -1,0 +1,51 @@
+"""The command that exports a report on the runs that are kept."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QFileDialog
+
+from lowerscope.app.actions import Command
+from lowerscope.core.errors import LowerscopeError
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+
+def reporting(window: MainWindow) -> tuple[Command, ...]:
+    """Return the command, for the menu on files."""
+    text = window.tr("&Export report…")
+    return (Command("export-report", window.tr("&File"), text, partial(export_report, window)),)
+
+
+def export_report(window: MainWindow) -> None:
+    """Ask for a file, and write a report on the runs that are selected, or on all."""
+    # Not at the start of the window, which does not need it.
+    from lowerscope.core.export.report import source_name, write_report
+
+    workspace, tr = window.workspace, window.tr
+    runs = workspace.runs.variants
+    chosen = window.panes.variants.selected()
+    variants = [
+        variant
+        for kept, variant in zip(runs.kept, runs.all, strict=True)
+        if not chosen or kept.id in chosen
+    ]
+    if not variants:
+        return
+    name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
+    path, _ = QFileDialog.getSaveFileName(
+        window, tr("Export a report"), f"{name}.html", tr("Reports (*.html)")
+    )
+    if not path:
+        return
+    path = path if path.endswith((".html", ".htm")) else f"{path}.html"
+    try:
+        written = write_report(path, variants)
+    except LowerscopeError as error:
+        workspace.report(error.problem)
+    else:
+        workspace.announced.emit(tr("The report is written: {0}").format(written), "info")
