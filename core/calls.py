@@ -12,11 +12,13 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.build_steps import RecordedBuild
+from lowerscope.core.engine.running_call import NO_CALL
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.bytecode import BUILTIN
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.following import inverse
+from lowerscope.core.progress import SILENT, Progress
 from lowerscope.core.relax_bindings import bound_in, callee_of, relax_functions
 
 BEFORE_CALLS = "CallTIRRewrite"
@@ -59,10 +61,15 @@ class BoundCall:
     gives: Gives
     values: int
 
+    @property
+    def sizes_last(self) -> int:
+        """How many arguments come behind the tensors: the sizes that a function is given."""
+        return int(self.event == _WITH_SIZES)
+
     def values_of(self, returned: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the tensors of the value, from what a call returned and was given."""
         if self.gives == "written":
-            end = len(args) - (self.event == _WITH_SIZES)
+            end = len(args) - self.sizes_last
             return tuple(args[end - self.values : end])
         if self.gives == "returned":
             return (returned,) if self.values == 1 else tuple(returned)
@@ -210,7 +217,7 @@ Took = Callable[[int, tuple[Any, ...]], None]
 class _Watch:
     """What the virtual machine tells of the calls of one run."""
 
-    def __init__(self, calls: Sequence[BoundCall], took: Took | None) -> None:
+    def __init__(self, calls: Sequence[BoundCall], took: Took | None, progress: Progress) -> None:
         self.functions: dict[str, Any] = {}
         self.seconds: list[float] = []
         self.places: list[int] = []
@@ -218,6 +225,7 @@ class _Watch:
         self._calls = calls
         self._events = frozenset(call.event for call in calls)
         self._took = took
+        self._at_call = progress.at_call
         self._depth = 0
         self._made = 0
         self._start = 0.0
@@ -228,6 +236,8 @@ class _Watch:
             self._depth += 1
             if self._depth == 1:
                 self._made += 1
+                if name in self._events:
+                    self._at_call(len(self.seconds), True)
                 self._start = time.perf_counter()
             return 0
         self._depth -= 1
@@ -239,6 +249,7 @@ class _Watch:
             self.seconds.append(now - self._start)
             self.places.append(self._made - 1)
             self.functions[name] = function
+            self._at_call(place + 1, False)
             if self._took is not None:
                 self._take(place, returned, args)
         elif not name.startswith(BUILTIN):
@@ -254,10 +265,13 @@ class _Watch:
 
 
 def watch(
-    execution: Execution, calls: Sequence[BoundCall], took: Took | None = None
+    execution: Execution,
+    calls: Sequence[BoundCall],
+    took: Took | None = None,
+    progress: Progress = SILENT,
 ) -> list[float]:
     """Run once and return the time of each call: see `watched`."""
-    return watched(execution, calls, took).seconds
+    return watched(execution, calls, took, progress).seconds
 
 
 @dataclass(frozen=True)
@@ -280,7 +294,12 @@ class Watched:
     functions: dict[str, Any]
 
 
-def watched(execution: Execution, calls: Sequence[BoundCall], took: Took | None = None) -> Watched:
+def watched(
+    execution: Execution,
+    calls: Sequence[BoundCall],
+    took: Took | None = None,
+    progress: Progress = SILENT,
+) -> Watched:
     """Run once and return what that shows of each call.
 
     Parameters
@@ -288,18 +307,21 @@ def watched(execution: Execution, calls: Sequence[BoundCall], took: Took | None 
     took
         Called with the index and the value of each call as soon as it is computed: the memory is
         used again later. That is not a part of the call's time.
+    progress
+        Is told of each call before it begins.
 
     Raises
     ------
     LowerscopeError
         If the run fails, or its calls are not those of `calls` in order, as with branches.
     """
-    seen = _Watch(calls, took)
+    seen = _Watch(calls, took, progress)
     execution.watch(seen.tell)
     try:
         execution.call()
     finally:
         execution.watch(None)
+        progress.at_call(NO_CALL, False)
     if seen.failure is not None:
         raise seen.failure
     if len(seen.seconds) != len(calls):

@@ -76,13 +76,13 @@ def node_runs(
     comparison = Comparison(stages, lowered, traced, recipe, inputs, owners)
     times: list[list[float]] = []
     try:
-        first = watched(execution, calls.calls, comparison.take)
+        first = watched(execution, calls.calls, comparison.take, progress)
         progress.check()
         progress.report("Timing node by node")
         # The first one was slowed down by what torch did in between.
         once = max(sum(first.seconds), 1e-6)
         for _ in range(max(1, min(repeats, int(BUDGET / once)))):
-            times.append(watch(execution, calls.calls))
+            times.append(watch(execution, calls.calls, progress=progress))
             progress.check()
     except LowerscopeError as error:
         return NodeRuns(tuple(NodeRun(id=each, reason=error.problem.what) for each in owners.all))

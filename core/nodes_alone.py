@@ -66,7 +66,7 @@ def nodes_alone(
     calls = CallsOf(stages.recorded, "main")
     owners = Owners(stages, lowered, calls)
     comparison = Comparison(stages, lowered, traced, recipe, inputs, owners)
-    rerun = _Rerun(stages, calls, inputs, comparison.parts, owners.nodes_of)
+    rerun = _Rerun(stages, calls, inputs, comparison.parts, owners.nodes_of, progress)
     order = [node.name for node in traced.graph_module.graph.nodes]
     needed: dict[str, dict[str, None]] = {}
     found: dict[str, Alone] = {}
@@ -105,13 +105,15 @@ class _Rerun:
         inputs: Sequence[torch.Tensor],
         parts: Mapping[int, Sequence[tuple[int, Part]]],
         nodes_of: Sequence[Sequence[str]],
+        progress: Progress,
     ) -> None:
         self._calls = calls
+        self._progress = progress
         self._nodes_of = nodes_of
         arguments = stages.arguments(inputs)
         execution = Execution(stages.built.executable, "main", arguments)
         self._shapes: dict[int, list[tuple[tuple[int, ...], str]]] = {}
-        self._functions = watched(execution, calls.calls, self._take).functions
+        self._functions = watched(execution, calls.calls, self._take, progress).functions
         main = dict(relax_functions(calls.before))["main"]
         self._given = {
             hash(variable): value for variable, value in zip(main.params, arguments, strict=True)
@@ -199,6 +201,7 @@ class _Rerun:
             made[index] = [to_tvm(to_torch(read[0]).reshape(shapes[0][0]))]
         else:
             made[index] = [tvm.runtime.empty(shape, dtype) for shape, dtype in shapes]
+            self._progress.at_call(index, True)
             self._functions[event](*read, *made[index])
         return made[index]
 

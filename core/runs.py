@@ -16,6 +16,12 @@ from lowerscope.core.execution.comparing import Verdict, judge
 from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution
+from lowerscope.core.followed_runs import (
+    NamedCalls,
+    calls_told,
+    followed_outputs,
+    named_calls,
+)
 from lowerscope.core.hand_overs import with_hand_overs
 from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
@@ -80,10 +86,11 @@ def run_all(
     with stages.running():
         check_registered(module, () if lowered is None else lowered.library)
     built = stages.built
+    named = named_calls(stages)
     # What the files import late, or register, has to be there while the model runs.
-    with stages.running():
+    with stages.running(), calls_told(named, progress):
         runs = [
-            _run_at(each, stages, recipe, built, known, progress, quick=quick)
+            _run_at(each, stages, recipe, named, known, progress, quick=quick)
             for each, known in zip(sizes, _times_of(before, len(sizes)), strict=True)
         ]
         # Last, and apart: what was measured has not been watched.
@@ -157,7 +164,7 @@ def _run_at(
     sizes: Sizes,
     stages: Stages,
     recipe: Recipe,
-    built: BuiltModel,
+    calls: NamedCalls,
     before: RunTimes | None,
     progress: Progress,
     *,
@@ -165,14 +172,15 @@ def _run_at(
 ) -> _Run:
     loaded, lowered = stages.loaded, stages.lowered
     at = f" at {sizes_text(sizes)}" if sizes else ""
-    progress.report(f"Running{at}")
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read beyond its memory where an index is out of range: the model may
     # have been traced with other values.
+    progress.report(f"Running {side}{at}")
     named = None if reference is None else reference.named_outputs()
-    execution = Execution(built.executable, "main", stages.arguments(values))
-    actual = execution.outputs()
+    progress.report(f"Running{at}")
+    execution = Execution(stages.built.executable, "main", stages.arguments(values))
+    actual = followed_outputs(execution, calls, progress)
     progress.report(f"Comparing with {side}{at}")
     expected = None if named is None else tuple(value for _, value in named)
     if expected is not None and loaded.model is None:

@@ -7,13 +7,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import msgspec
 
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
+from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.errors import Cancelled, LowerscopeError, Problem
 
 PROGRESS_INTERVAL = 0.05
@@ -30,9 +31,15 @@ CANCELLED = Problem(what="Cancelled", code="cancelled")
 class Context:
     """What a method is given besides its parameters: a way to tell, and to hear of a cancel."""
 
-    def __init__(self, tell: Callable[[str, float | None], None], stop: threading.Event) -> None:
+    def __init__(
+        self,
+        tell: Callable[[str, float | None], None],
+        stop: threading.Event,
+        calls: CallWriter | None = None,
+    ) -> None:
         self._tell = tell
         self._stop = stop
+        self._calls = calls
 
     def report(self, text: str, fraction: float | None = None) -> None:
         """Say what is being done, and how much of it is done, from 0 to 1 where that is known.
@@ -51,6 +58,16 @@ class Context:
         """Raise `Cancelled` if the answer is no longer wanted."""
         if self._stop.is_set():
             raise Cancelled
+
+    def begin_calls(self, names: Sequence[str]) -> None:
+        """Say that a run of these calls begins; with none, that it is over."""
+        if self._calls is not None:
+            self._calls.begin(names)
+
+    def at_call(self, index: int, inside: bool) -> None:
+        """Say that a call of the run is under way, or, not `inside`, that it comes next."""
+        if self._calls is not None:
+            self._calls.at(index, inside)
 
 
 Call = Callable[[Any, Context], Any]
@@ -131,10 +148,19 @@ class Job:
 
 
 class Jobs:
-    """All jobs that have no answer yet. Every job gets one answer."""
+    """All jobs that have no answer yet. Every job gets one answer.
 
-    def __init__(self, send: Send) -> None:
+    Parameters
+    ----------
+    send
+        Sends an answer.
+    calls
+        Takes down which call of a run is under way; ``None`` for nowhere.
+    """
+
+    def __init__(self, send: Send, calls: CallWriter | None = None) -> None:
         self._send = send
+        self._calls = calls
         self._pace = ProgressPace(send)
         self._lock = threading.Lock()
         self._waiting: dict[int, Job] = {}
@@ -175,7 +201,7 @@ class Jobs:
             self._pace.put(Progress(job.id, text, fraction))
 
         try:
-            return Reply(job.id, to_raw(call(job.params, Context(tell, job.stop))))
+            return Reply(job.id, to_raw(call(job.params, Context(tell, job.stop, self._calls))))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a model file may raise SystemExit or anything else

@@ -14,7 +14,8 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.calling import Calling, by_position
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, error_of, last_line
+from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.nesting import leaves, path_text
 
 _MISFIT = re.compile(
@@ -73,7 +74,9 @@ class Execution:
         """
         try:
             return self._function(*self._inputs)
-        except TVM_ERRORS as error:
+        except (*TVM_ERRORS, MemoryError) as error:
+            if is_shortage(error):
+                raise error_of(shortage(last_line(error), "run")) from error
             misfit = _MISFIT.search(str(error))
             if misfit is not None:
                 raise LowerscopeError(

@@ -140,7 +140,7 @@ def test_a_run_that_is_replaced_does_not_stand_in_the_way_of_the_next(
     window = open_window(write(tmp_path / "net.py", text + EXAMPLES))
     workspace = window.workspace
     window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: workspace.activity.text == "Comparing with torch", timeout=PATIENCE)
+    qtbot.waitUntil(lambda: workspace.activity.text == "Running torch", timeout=PATIENCE)
     window.open_source("sample:matmul_relu")
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)

@@ -1,0 +1,148 @@
+"""Which call of a run is under way, in memory that outlives the process that runs it.
+
+A worker that crashes, hangs or is killed for its memory tells no more. The window gives it a file;
+the worker maps it, and writes the index of each call into it before the call: what is written is
+there for the window at once, however the worker ends. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+HEAD = struct.Struct("=iiqq")
+"""Index of the call, whether it has begun, bytes of the names, bytes of memory that were too
+many."""
+
+_PLACE = struct.Struct("=ii")
+_MEMORY = struct.Struct("=q")
+_MEMORY_AT = 16
+
+NO_CALL = -1
+
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run was.
+
+    Attributes
+    ----------
+    index
+        Of the call, among those of `RunRecord.calls`; ``None`` where no run was in its calls, and
+        `count` where they were over.
+    count
+        How many calls the run has.
+    name
+        What is called, with the FX nodes that it computes.
+    inside
+        Whether the call was under way, and not what comes before it, such as its memory.
+    too_much
+        Bytes that the process and those that it started held when they were killed for it; 0 where
+        they were not.
+    """
+
+    index: int | None = None
+    count: int = 0
+    name: str = ""
+    inside: bool = False
+    too_much: int = 0
+
+    @property
+    def text(self) -> str:
+        """The place in words that follow what was done; empty where no run was in its calls."""
+        if self.index is None:
+            return ""
+        if self.index == self.count:
+            return f"after the last of {self.count} calls"
+        where = "in" if self.inside else "before"
+        return f"{where} call {self.index + 1} of {self.count}, {self.name}"
+
+
+def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
+    """Return the place in a run of these calls; see `CallWriter.at`."""
+    if not 0 <= index <= len(names):
+        return RunningCall()
+    return RunningCall(
+        index=index,
+        count=len(names),
+        name=names[index] if index < len(names) else "",
+        inside=inside,
+    )
+
+
+def new_file() -> str:
+    """Make a file for a `CallWriter`, in memory where the system has a place for that."""
+    folder = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+    descriptor, path = tempfile.mkstemp(prefix="lowerscope-call-", dir=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(HEAD.pack(NO_CALL, 0, 0, 0))
+    return path
+
+
+def read(path: str) -> RunningCall:
+    """Return where the process that wrote into a file was last.
+
+    Nothing is said where the file is gone, or is not whole: another process may have been killed
+    while it wrote the names.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return RunningCall()
+    if len(data) < HEAD.size:
+        return RunningCall()
+    index, inside, length, too_much = HEAD.unpack_from(data)
+    names: list[str] = []
+    with contextlib.suppress(msgspec.DecodeError):
+        names = msgspec.msgpack.decode(data[HEAD.size : HEAD.size + length], type=list[str])
+    place = place_of(index, bool(inside), names) if names else RunningCall()
+    return msgspec.structs.replace(place, too_much=too_much)
+
+
+def remove(path: str) -> None:
+    """Remove a file that was made by `new_file`."""
+    Path(path).unlink(missing_ok=True)
+
+
+class CallWriter:
+    """Writes into the file of a `RunningCall`.
+
+    Parameters
+    ----------
+    path
+        What `new_file` has returned, in this process or in another one.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), HEAD.size)
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Say that a run with these calls begins, or with none, that it is over."""
+        _PLACE.pack_into(self._map, 0, NO_CALL, 0)
+        encoded = msgspec.msgpack.encode(list(names))
+        with open(self._path, "r+b") as file:
+            file.seek(HEAD.size)
+            file.write(encoded)
+            file.truncate()
+        _MEMORY.pack_into(self._map, _PLACE.size, len(encoded))
+
+    def at(self, index: int, inside: bool) -> None:
+        """Say that a call is under way, or, not `inside`, that it comes next.
+
+        With the number of calls as index they are over, and with `NO_CALL` none is about to come.
+        """
+        _PLACE.pack_into(self._map, 0, index, inside)
+
+    def say_too_much(self, held: int) -> None:
+        """Say that the process is going to be killed for the bytes that it holds."""
+        _MEMORY.pack_into(self._map, _MEMORY_AT, held)

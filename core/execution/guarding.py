@@ -1,0 +1,165 @@
+"""Tensors between guarded pages: who writes beside one is found at once, and not when it shows.
+
+A tensor of a `Guarded` call lies in pages of its own::
+
+    | no access | pattern, a page or more | tensor | pattern | no access |
+
+What is written a little beside the tensor changes the pattern, and is found after the call. What is
+written far beside it hits pages that nobody may touch, which ends the process in that very call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import tvm
+
+PATTERN = 0xA5
+"""What the bytes around a tensor are filled with."""
+
+ALIGNMENT = 64
+"""What TVM's code and torch expect of the address of a tensor, in bytes."""
+
+NO_ACCESS = 0
+"""Of ``mprotect``."""
+
+Side = Literal["before", "behind", "inside"]
+
+
+@dataclass(frozen=True)
+class Breach:
+    """Bytes that a call has changed and may not.
+
+    Attributes
+    ----------
+    argument
+        Which of its arguments they belong to, from 0.
+    written
+        Whether that is one that it is to write, and not one that it only reads.
+    side
+        ``"before"`` or ``"behind"`` the tensor, or ``"inside"`` of one that is only read.
+    count
+        How many bytes were changed.
+    distance
+        Bytes between the tensor and the nearest of them; inside, of the first from its begin.
+    """
+
+    argument: int
+    written: bool
+    side: Side
+    count: int
+    distance: int
+
+
+class _Pages:
+    """Memory for a tensor between pages that nobody may touch."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        # Patterns as large as the tensor, within bounds: a row too far is the usual mistake.
+        around = page * max(1, min(16, -(-size // page)))
+        self.size = size
+        self._start = page + around
+        room = around + size + around
+        self._length = page + -(-room // page) * page + page
+        self.map = mmap.mmap(-1, self._length)
+        self._bytes = torch.frombuffer(self.map, dtype=torch.uint8)
+        inner = self._bytes[page : self._length - page]
+        inner.fill_(PATTERN)
+        self.before = self._bytes[page : self._start]
+        self.tensor = self._bytes[self._start : self._start + size]
+        self.behind = self._bytes[self._start + size : self._length - page]
+        address = self._bytes.data_ptr()
+        _protect(address, page)
+        _protect(address + self._length - page, page)
+
+
+def _protect(address: int, length: int) -> None:
+    """Take all access to a page away, where the system can."""
+    if sys.platform == "win32":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(length), NO_ACCESS) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class _Guarded:
+    """A copy of a tensor of TVM's in guarded pages, which a call is given in its place."""
+
+    def __init__(self, original: tvm.runtime.Tensor) -> None:
+        self._original = torch.utils.dlpack.from_dlpack(original)
+        plain = self._original.contiguous()
+        self._pages = _Pages(plain.numel() * plain.element_size())
+        self._copy = self._pages.tensor.view(plain.dtype).view(plain.shape)
+        self._copy.copy_(plain)
+        self._was = self._pages.tensor.clone()
+        self.value = tvm.runtime.from_dlpack(self._copy)
+
+    def breaches(self, argument: int, written: bool) -> list[Breach]:
+        """Return what was changed around the tensor, and inside of one that is not written."""
+        pages = self._pages
+        ahead = (pages.before != PATTERN).nonzero().flatten()
+        after = (pages.behind != PATTERN).nonzero().flatten()
+        found = []
+        if len(ahead):
+            distance = len(pages.before) - 1 - int(ahead[-1])
+            found.append(Breach(argument, written, "before", len(ahead), distance))
+        if len(after):
+            found.append(Breach(argument, written, "behind", len(after), int(after[0])))
+        if not written:
+            changed = (pages.tensor != self._was).nonzero().flatten()
+            if len(changed):
+                found.append(Breach(argument, written, "inside", len(changed), int(changed[0])))
+        return found
+
+    def give_back(self) -> None:
+        """Copy what was written to where the run expects it."""
+        self._original.copy_(self._copy)
+
+
+def call_guarded(
+    function: Callable[..., Any], arguments: Sequence[Any], written: Sequence[int]
+) -> tuple[Breach, ...]:
+    """Call a function with its tensors in guarded pages, and return what it should not have done.
+
+    Parameters
+    ----------
+    written
+        Which of its arguments it writes. The others are to be as they were.
+
+    Raises
+    ------
+    OSError
+        If the system refuses the pages.
+    """
+    guarded: Mapping[int, _Guarded] = {
+        index: _Guarded(value)
+        for index, value in enumerate(arguments)
+        if isinstance(value, tvm.runtime.Tensor) and _size(value)
+    }
+    function(
+        *(
+            guarded[index].value if index in guarded else value
+            for index, value in enumerate(arguments)
+        )
+    )
+    found = []
+    for index, each in guarded.items():
+        found += each.breaches(index, index in written)
+        if index in written:
+            each.give_back()
+    return tuple(found)
+
+
+def _size(value: tvm.runtime.Tensor) -> int:
+    size = 1
+    for extent in value.shape:
+        size *= int(extent)
+    return size
