@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
 
+from lowerscope.core.engine import running_call
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
     VERSION,
@@ -23,7 +24,9 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     encode_frame,
 )
+from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
+from lowerscope.core.memory_limit import bytes_text
 
 LOG_INTERVAL_MS = 30
 LOG_LIMIT = 2**18
@@ -35,7 +38,7 @@ LOG_TAIL = 16_000
 CLOSE_MS = 300
 KILL_MS = 1000
 
-How = Literal["signal", "exit", "garbage", "start"]
+How = Literal["signal", "exit", "garbage", "start", "memory"]
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,18 @@ class Ending:
         ``"engine"`` or ``"worker"``.
     how
         ``"signal"``: killed by one; ``"exit"``: ended by itself; ``"garbage"``: it sent something
-        that is no message, and was killed for it; ``"start"``: it could not be started.
+        that is no message, and was killed for it; ``"start"``: it could not be started;
+        ``"memory"``: it and what it had started held too much, and were killed for it.
     exit_code
         Of an exit; 0 otherwise.
     signal_name
         Such as ``SIGSEGV``; empty where there was none.
     during
         What it was doing, in words that follow "while"; empty when it did nothing.
+    call
+        Which call of a run it was in.
     reason
-        What was wrong with what it sent, or why it could not be started.
+        What was wrong with what it sent, or why it could not be started, or how much it held.
     log_tail
         The last lines that it wrote to its log.
     """
@@ -66,12 +72,15 @@ class Ending:
     exit_code: int = 0
     signal_name: str = ""
     during: str = ""
+    call: RunningCall = field(default_factory=RunningCall)
     reason: str = ""
     log_tail: str = ""
 
     def __str__(self) -> str:
         """Return one sentence without a full stop."""
         doing = f" while {self.during}" if self.during else ""
+        if self.call.text:
+            doing += f", {self.call.text}"
         match self.how:
             case "signal" if self.signal_name == "SIGKILL":
                 return f"The {self.role} was killed{doing}; the memory may have run out"
@@ -83,9 +92,18 @@ class Ending:
                 return f"The {self.role} sent something that is no message{doing}: {self.reason}"
             case "start":
                 return f"The {self.role} could not be started: {self.reason}"
+            case "memory":
+                return f"The {self.role} was stopped{doing}: {self.reason}"
 
     def problem(self) -> Problem:
         """Return what a request is told that was lost with the child."""
+        if self.how == "memory":
+            return Problem(
+                what=str(self),
+                todo="Allow more memory (Run, Memory limit), or make the inputs smaller",
+                code="memory",
+                details=self.log_tail,
+            )
         return Problem(
             what=str(self),
             todo=f"The {self.role} is being started anew; undo what led to this, or try it again",
@@ -123,6 +141,9 @@ class ChildProcess(QObject):
         Program and arguments.
     number
         Tells this child's messages from those of the ones before it.
+    calls_file
+        Where the child writes which call of a run is under way; removed when it has ended. Empty
+        for none.
     """
 
     received = Signal(int, object)
@@ -130,10 +151,17 @@ class ChildProcess(QObject):
     ended = Signal(int, object)
 
     def __init__(
-        self, role: str, command: Sequence[str], number: int, parent: QObject | None = None
+        self,
+        role: str,
+        command: Sequence[str],
+        number: int,
+        parent: QObject | None = None,
+        *,
+        calls_file: str = "",
     ) -> None:
         super().__init__(parent)
         self._role = role
+        self._calls_file = calls_file
         self._number = number
         self._reader = FrameReader(TO_WINDOW)
         self._greeted = False
@@ -170,6 +198,11 @@ class ChildProcess(QObject):
         """The process, which is also its group; ``None`` when it does not run."""
         return self._group
 
+    @property
+    def call(self) -> RunningCall:
+        """Which call of a run is under way, or was when the process ended."""
+        return running_call.read(self._calls_file) if self._calls_file else RunningCall()
+
     def start(self) -> None:
         """Start the process."""
         self._process.start()
@@ -193,7 +226,7 @@ class ChildProcess(QObject):
         self._process.waitForFinished(CLOSE_MS)
         self._kill()
         self._process.waitForFinished(KILL_MS)
-        self.deleteLater()
+        self._forget()
 
     def abandon(self) -> None:
         """Kill the process and what it started, at once, and hear no more of it."""
@@ -202,7 +235,7 @@ class ChildProcess(QObject):
         running = self._process.state() != QProcess.ProcessState.NotRunning
         self._kill()
         if not running:
-            self.deleteLater()
+            self._forget()
 
     def _kill(self) -> None:
         if sys.platform != "win32" and self._group is not None:
@@ -211,6 +244,13 @@ class ChildProcess(QObject):
                 os.killpg(self._group, signal.SIGKILL)
             self._group = None
         self._process.kill()
+
+    def _forget(self) -> None:
+        """Leave nothing behind: the process has ended, and nobody asks about it any more."""
+        if self._calls_file:
+            running_call.remove(self._calls_file)
+            self._calls_file = ""
+        self.deleteLater()
 
     def _read_messages(self) -> None:
         data = bytes(self._process.readAllStandardOutput().data())
@@ -257,7 +297,7 @@ class ChildProcess(QObject):
         if error != QProcess.ProcessError.FailedToStart:
             return
         if self._given_up:
-            self.deleteLater()
+            self._forget()
             return
         reason = self._process.errorString()
         self.ended.emit(self._number, Ending(self._role, "start", reason=reason))
@@ -269,22 +309,24 @@ class ChildProcess(QObject):
         self._pass_log_on()
         self._kill()  # what it started may live on
         if self._given_up:
-            self.deleteLater()
+            self._forget()
             return
         self.ended.emit(self._number, self._ending(code, status))
 
     def _ending(self, code: int, status: QProcess.ExitStatus) -> Ending:
+        call, tail = self.call, self._log_tail.strip()
         if self._violation:
-            return Ending(
-                self._role, "garbage", reason=self._violation, log_tail=self._log_tail.strip()
-            )
+            return Ending(self._role, "garbage", reason=self._violation, log_tail=tail)
+        if call.too_much:
+            held = f"it and what it had started held {bytes_text(call.too_much)} of memory"
+            return Ending(self._role, "memory", call=call, reason=held, log_tail=tail)
         if status == QProcess.ExitStatus.NormalExit:
-            return Ending(self._role, "exit", exit_code=code, log_tail=self._log_tail.strip())
+            return Ending(self._role, "exit", exit_code=code, call=call, log_tail=tail)
         try:
             name = signal.Signals(code).name
         except ValueError:
             name = f"signal {code}"
-        return Ending(self._role, "signal", signal_name=name, log_tail=self._log_tail.strip())
+        return Ending(self._role, "signal", signal_name=name, call=call, log_tail=tail)
 
 
 QUEUED = Qt.ConnectionType.QueuedConnection

@@ -6,7 +6,6 @@ Nothing here waits for the child: a call sends or queues, and what comes of it c
 from __future__ import annotations
 
 import dataclasses
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.child_process import QUEUED, ChildProcess, Ending
+from lowerscope.app.server_command import server_command
+from lowerscope.core.engine import running_call
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     Cancel,
@@ -31,6 +32,7 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.errors import Problem
+from lowerscope.core.memory_limit import usual_limit
 
 CANCEL_MS = 700
 """A child that has not answered a cancel by then is killed."""
@@ -94,13 +96,16 @@ class EngineClient(QObject):
         `failure` says why and `restart` tries again.
     failure
         Why the state is ``"failed"``; ``None`` otherwise.
+    memory_limit
+        Bytes that the next child may have, and all that it starts together; ``None`` for any
+        number, as for the engine, which runs nothing.
 
     Parameters
     ----------
     role
         Which child.
     command
-        Program and arguments; by default this installation's own server.
+        Program and arguments; by default this installation's own server, within `memory_limit`.
     methods
         What the child can be asked for.
     """
@@ -122,7 +127,8 @@ class EngineClient(QObject):
         self.role = role
         self.state: State = "stopped"
         self.failure: Problem | None = None
-        self._command = tuple(command or server_command(role))
+        self.memory_limit = usual_limit() if role == "worker" else None
+        self._command = command
         self._methods = methods
         self._child: ChildProcess | None = None
         self._children = 0
@@ -172,7 +178,9 @@ class EngineClient(QObject):
         self._children += 1
         self._fatal = None
         self.failure = None
-        child = ChildProcess(self.role, self._command, self._children, self)
+        calls_file = running_call.new_file() if self._command is None else ""
+        command = self._command or server_command(self.role, calls_file, self.memory_limit)
+        child = ChildProcess(self.role, command, self._children, self, calls_file=calls_file)
         child.log.connect(self.log)
         child.received.connect(self._receive, QUEUED)
         child.ended.connect(self._account_for_end, QUEUED)
@@ -206,7 +214,9 @@ class EngineClient(QObject):
             Called with the result.
         on_problem
             Called instead, with the problem; its code is ``"cancelled"`` after a cancel and
-            ``"crashed"`` when the child died. Neither is ever called before this returns.
+            ``"crashed"`` when the child died. Where the child was killed in a call of a run,
+            ``where`` of the cancelled problem is that call. Neither is ever called before this
+            returns.
         on_progress
             Called with what is being done and the share of it that is done, or ``None``.
 
@@ -286,9 +296,10 @@ class EngineClient(QObject):
         """Kill the child, if it is still at work on what was cancelled."""
         if self._outstanding.get(request.id) is not request or not request.sent:
             return
+        place = self._child.call.text if self._child is not None else ""
         for each in self._outstanding.values():
             if each.sent and (each.cancelled or each.dropped):
-                self._fail_soon(each, _CANCELLED)
+                self._fail_soon(each, msgspec.structs.replace(_CANCELLED, where=place))
             each.sent = False  # what was not cancelled is sent again, to the next child
         self._start_child()
         self.killed.emit()
@@ -346,7 +357,8 @@ class EngineClient(QObject):
             return
         self._forget(request)
         if not request.dropped:
-            request.on_problem(_CANCELLED if request.cancelled else problem)
+            stopped = problem.code == "cancelled"
+            request.on_problem(_CANCELLED if request.cancelled and not stopped else problem)
 
     def _fail_soon(self, request: _Outstanding, problem: Problem) -> None:
         """Answer `request` with `problem` from the event loop: its callback may do anything."""
@@ -405,9 +417,3 @@ class EngineClient(QObject):
         if state != self.state:
             self.state = state
             self.state_changed.emit(state)
-
-
-def server_command(role: Role) -> tuple[str, ...]:
-    """Return the command that starts a child on this machine."""
-    # -P: a model's folder, where the window may have been started, must not shadow packages.
-    return (sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", role)

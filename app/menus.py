@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.comparing import comparing
 from lowerscope.app.differing_nodes import finding_differences
+from lowerscope.app.fault_commands import FaultCommands
 from lowerscope.app.importers import importing
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
@@ -206,6 +207,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         *running_variants(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
+        *FaultCommands(window).commands(),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
         *run_steps.commands(),

@@ -132,10 +132,12 @@ class Runs(QObject):
     def _refuse(self, problem: Problem) -> None:
         self._request = None
         self._workspace.say("")
-        if problem.code == "cancelled":
-            self._bring_back()
-        else:
-            self._workspace.show_trouble(problem)
+        # What was measured before stays, whatever has become of this run.
+        self._bring_back()
+        if problem.code != "cancelled":
+            self._workspace.faults.take(problem)
+        elif problem.where:
+            self._workspace.faults.take(self._stopped(problem))
         self.changed.emit()
 
     def _keep_outcome(self, recipe: Recipe, record: RunRecord) -> None:
@@ -145,6 +147,14 @@ class Runs(QObject):
         if shown is not None and snapshot is not None and run_of(shown) == run_of(recipe):
             self.record = self._outcomes.of(shown, snapshot.key)
             self.changed.emit()
+
+    def _stopped(self, problem: Problem) -> Problem:
+        """Return the problem of a run that did not come out of a call, and was killed."""
+        return Problem(
+            what=self._workspace.tr("The run was stopped {0}").format(problem.where),
+            todo=self._workspace.tr("If it never ends, mend the function or its schedule"),
+            code="stopped",
+        )
 
     def _bring_back(self) -> None:
         """Show the outcome of before, since the run that was to replace it came to nothing."""

@@ -55,6 +55,15 @@ class Settings:
         """Remember whether the timeline is shown."""
         self._store.setValue("timeline", "true" if shown else "false")
 
+    def memory_limit(self) -> int:
+        """Return the bytes of memory that a worker may have; 0 where nothing was chosen."""
+        value = str(self._store.value("memory-limit", "0"))
+        return int(value) if value.isdecimal() else 0
+
+    def set_memory_limit(self, limit: int) -> None:
+        """Remember the bytes of memory that a worker may have."""
+        self._store.setValue("memory-limit", str(limit))
+
     def geometry(self) -> QByteArray:
         """Return the window's place and size; empty the first time."""
         return self._bytes("geometry")

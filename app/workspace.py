@@ -15,6 +15,7 @@ from lowerscope.app.build_steps import BuildSteps
 from lowerscope.app.child_process import Ending
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.faults import Faults
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
 from lowerscope.app.measurements import Measurements
@@ -107,6 +108,7 @@ class Workspace(QObject):
         self._replay_request: int | None = None
         self.selecting = Selecting(self)
         self.runs = Runs(self)
+        self.faults = Faults(self)
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
         self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
@@ -378,6 +380,7 @@ class Workspace(QObject):
     def cancel(self) -> None:
         """Stop what is under way; what was open stays."""
         self.runs.cancel()
+        self.faults.cancel()
         if self._change is not None:
             self.engine.cancel(self._change.request)
         if self._replay_request is not None:
@@ -398,7 +401,7 @@ class Workspace(QObject):
         # replay, or it would die again and again.
         if ending.role == "engine" and self._replay_request is None:
             self._replay()
-        self.announced.emit(self._crash_text(ending), "wrong")
+        self.announced.emit(self.faults.crash_text(ending), "wrong")
 
     def _replay(self) -> None:
         """Let the engine derive what is shown, so that what is asked for next is there."""
@@ -426,16 +429,6 @@ class Workspace(QObject):
     def _end_replay(self) -> None:
         if self._change is None and not self.running:
             self.say("")
-
-    def _crash_text(self, ending: Ending) -> str:
-        client = self.engine if ending.role == "engine" else self.worker
-        if client.state == "failed":
-            what = self.tr("It died again and again, and was given up; Run has a command for it.")
-        elif ending.role == "worker" or self._recipe is None:
-            what = self.tr("It is started anew; all that is open is as it was.")
-        else:
-            what = self.tr("It is started anew and the session replayed.")
-        return f"{ending}. {what}"
 
     def show_trouble(self, problem: Problem | None = None, change: _Change | None = None) -> None:
         """Show a problem, or none, together with the recipe that led to it."""

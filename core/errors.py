@@ -24,7 +24,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs
         code when it is opened), ``"missing-function"`` (``choices`` are the names
         of functions that no file registers), ``"not-kept"`` (it would have to be derived first),
-        ``"cancelled"``, ``"crashed"``, ``"internal"`` (a mistake of our own); otherwise empty.
+        ``"cancelled"`` (``where`` is the call of a run that had to be killed), ``"crashed"``
+        (``choices`` are the ids of the FX nodes that did it, where they are known), ``"memory"``
+        (it does not suffice), ``"stopped"`` (a run that was killed in a call), ``"internal"`` (a
+        mistake of our own); otherwise empty.
     choices
         See ``code``.
     details

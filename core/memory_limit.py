@@ -10,8 +10,6 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-import psutil
-
 from lowerscope.core.errors import Problem
 
 if TYPE_CHECKING or sys.platform != "win32":
@@ -36,8 +34,13 @@ _SAID = re.compile(
 
 
 def usual_limit() -> int:
-    """Return the bytes that a worker may take unless the user says otherwise."""
-    return max(LEAST, int(psutil.virtual_memory().total * SHARE))
+    """Return the bytes that a worker may take unless the user says otherwise.
+
+    Windows has no such limit.
+    """
+    if sys.platform == "win32":
+        return LEAST
+    return max(LEAST, int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE))
 
 
 def parse_limit(text: str) -> int:
@@ -86,6 +89,9 @@ def limit_in_force() -> int | None:
 
 def held_by_group(group: int) -> int:
     """Return the bytes that the processes of a group hold together, without what files back."""
+    # The window, which knows limits as well, is not to wait for it.
+    import psutil
+
     held = 0
     for pid in psutil.pids():
         try:

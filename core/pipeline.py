@@ -14,9 +14,11 @@ from lowerscope.core.difference_records import DifferenceRecord, GraphDifference
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
+from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.finding_tensors import constant_records, find_tensor
 from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
+from lowerscope.core.guarded_runs import guarded_run
 from lowerscope.core.memo import FileHashes, Memo, key_of
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.module_difference import graphs_difference, module_difference
@@ -375,6 +377,11 @@ class Pipeline:
         """Run a set of inputs by one executable, and compare: see `core.agreement`."""
         use_threads(recipe.threads)
         return agreement(self.stages(recipe, progress), recipe, path, progress)
+
+    def guard(self, recipe: Recipe, progress: Progress) -> GuardedRun:
+        """Build and run once, each call with guarded memory: see `core.guarded_runs`."""
+        use_threads(recipe.threads)
+        return guarded_run(self.stages(recipe, progress), progress)
 
 
 def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:

@@ -80,7 +80,7 @@ def calls_without_nodes(
     places: list[int] = []
     try:
         for _ in range(repeats):
-            seen = watched(execution, calls)
+            seen = watched(execution, calls, progress=progress)
             times.append(seen.seconds)
             places = seen.places
             progress.check()

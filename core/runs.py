@@ -176,8 +176,10 @@ def _run_at(
     side, reference = reference_of(loaded, values, recipe.seed)
     # Before TVM, which would read beyond its memory where an index is out of range: the model may
     # have been traced with other values.
-    progress.report(f"Running {side}{at}")
-    named = None if reference is None else reference.named_outputs()
+    named = None
+    if reference is not None:
+        progress.report(f"Running {side}{at}")
+        named = reference.named_outputs()
     progress.report(f"Running{at}")
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)

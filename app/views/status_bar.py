@@ -13,6 +13,7 @@ from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.memory_limit import bytes_text
 
 PROGRESS_AFTER = 200
 """Milliseconds after which progress is shown."""
@@ -79,6 +80,10 @@ class StatusBar(QStatusBar):
             (self.worker, self.tr("worker"), self._workspace.worker),
         ):
             label.setText(self._state_text(name, client.state))
+            limit = client.memory_limit
+            if limit is not None:
+                text = self.tr("It may have {0} of memory: Run, Memory limit of the worker")
+                label.setToolTip(text.format(bytes_text(limit)))
 
     def _state_text(self, name: str, state: str) -> str:
         colours = theme.current()

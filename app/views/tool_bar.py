@@ -18,6 +18,7 @@ from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
 from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
@@ -90,6 +91,7 @@ class ToolBar(QWidget):
         workspace.recipe_wanted.connect(self._show_recipe)
         workspace.snapshot_changed.connect(self._show_recipe)
         workspace.run_changed.connect(self._show_run)
+        workspace.faults.changed.connect(self._show_run)
         self._show_recipe()
         self._show_run()
 
@@ -174,11 +176,23 @@ class ToolBar(QWidget):
         running = workspace.running
         self.run.setText(self.tr("Stop") if running else self.tr("Run"))
         self.times.setVisible(record is not None and not running)
-        self.verdict.setVisible(record is not None or running)
+        failed = self._workspace.faults.failed
+        self.verdict.setVisible(record is not None or failed is not None or running)
         if running:
             self.verdict.set_state("busy", self.tr("running"))
+        elif failed is not None:
+            self.times.hide()
+            self.verdict.set_state("wrong", self._failure(failed), "", failed.line())
         elif record is not None:
             self._show_verdict(record)
+
+    def _failure(self, problem: Problem) -> str:
+        words = {
+            "crashed": self.tr("crashed"),
+            "memory": self.tr("out of memory"),
+            "stopped": self.tr("stopped"),
+        }
+        return words.get(problem.code, self.tr("failed"))
 
     def _show_verdict(self, record: RunRecord) -> None:
         if record.verdict == "no-reference":

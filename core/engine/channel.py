@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
+from lowerscope.core.engine.running_call import CallWriter
+from lowerscope.core.memory_limit import held_by_group
 
 _READ_SIZE = 2**20
 _GUARD_PERIOD_MS = 500
@@ -66,12 +68,22 @@ class Channel:
         while data := os.read(self._source, _READ_SIZE):
             yield from reader.feed(data)
 
-    def start_guard(self) -> None:
+    def start_guard(self, limit: int | None = None, calls: CallWriter | None = None) -> None:
         """Fork a process that ends the group when the window or this process has gone.
+
+        It also does so when the group holds too much memory: what this process starts is under a
+        limit of its own, each by itself.
 
         A thread of this process can do so only while it gets the interpreter lock, which foreign
         code may hold forever, and not at all after a crash. The process must not have threads yet.
         Does nothing where this process does not lead its group, such as in a shell's pipeline.
+
+        Parameters
+        ----------
+        limit
+            Bytes that the processes of the group may hold together; ``None`` for any number.
+        calls
+            Is told when they hold more.
         """
         if sys.platform == "win32" or not _leads_group():
             return
@@ -83,8 +95,16 @@ class Channel:
             os.close(descriptor)
         window = select.poll()
         window.register(self._source, 0)  # 0: only that the other end is closed, no data
-        while not window.poll(_GUARD_PERIOD_MS) and os.getppid() == leader:
-            pass
+        gone = False
+        while not gone and os.getppid() == leader:
+            gone = bool(window.poll(_GUARD_PERIOD_MS))
+            held = 0 if limit is None else held_by_group(leader)
+            if limit is not None and held > limit:
+                if calls is not None:
+                    calls.say_too_much(held)
+                break
+        if gone and calls is not None:
+            calls.remove()
         os.killpg(leader, signal.SIGKILL)
 
 

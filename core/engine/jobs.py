@@ -15,7 +15,8 @@ import msgspec
 
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
 from lowerscope.core.engine.running_call import CallWriter
-from lowerscope.core.errors import Cancelled, LowerscopeError, Problem
+from lowerscope.core.errors import Cancelled, LowerscopeError, Problem, last_line
+from lowerscope.core.memory_limit import is_shortage, shortage
 
 PROGRESS_INTERVAL = 0.05
 """Seconds between two messages on the progress of one job, at least."""
@@ -227,9 +228,14 @@ class Lane:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return the problem that `error` carries; anything else is an internal error, and logged."""
+    """Return the problem that `error` carries, or that memory was refused.
+
+    Anything else is an internal error, and logged.
+    """
     if isinstance(error, LowerscopeError):
         return error.problem
+    if is_shortage(error):
+        return shortage(last_line(error))
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]

@@ -30,7 +30,7 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
-from lowerscope.core.engine.run_params import AgreementParams, RunParams
+from lowerscope.core.engine.run_params import AgreementParams, GuardParams, RunParams
 from lowerscope.core.engine.schedule_params import (
     CheckParams,
     MeasureParams,
@@ -40,6 +40,7 @@ from lowerscope.core.engine.schedule_params import (
     ScheduleParams,
     WorkParams,
 )
+from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
@@ -133,6 +134,9 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         ),
         "agreement": MethodType(
             AgreementParams, AgreementRecord, "heavy", "running a set of inputs", ("worker",)
+        ),
+        "guard": MethodType(
+            GuardParams, GuardedRun, "heavy", "running with guarded memory", ("worker",)
         ),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
     }

@@ -35,6 +35,12 @@ class AgreementParams(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
 
+class GuardParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Build and run once, each call with guarded memory: who writes beside its own is named."""
+
+    recipe: Recipe
+
+
 class ComparisonParams(msgspec.Struct, frozen=True, kw_only=True):
     """The tensor at ``place`` in the last run, which has to be of ``recipe``, beside torch's."""
 

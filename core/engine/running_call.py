@@ -39,7 +39,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         Of the call, among those of `RunRecord.calls`; ``None`` where no run was in its calls, and
         `count` where they were over.
     count
-        How many calls the run has.
+        How many calls the run has; 0 outside of runs.
     name
         What is called, with the FX nodes that it computes.
     inside
@@ -69,7 +69,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
 def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
     """Return the place in a run of these calls; see `CallWriter.at`."""
     if not 0 <= index <= len(names):
-        return RunningCall()
+        return RunningCall(count=len(names))
     return RunningCall(
         index=index,
         count=len(names),
@@ -103,7 +103,7 @@ def read(path: str) -> RunningCall:
     names: list[str] = []
     with contextlib.suppress(msgspec.DecodeError):
         names = msgspec.msgpack.decode(data[HEAD.size : HEAD.size + length], type=list[str])
-    place = place_of(index, bool(inside), names) if names else RunningCall()
+    place = place_of(index if names else NO_CALL, bool(inside), names)
     return msgspec.structs.replace(place, too_much=too_much)
 
 
@@ -146,3 +146,7 @@ class CallWriter:
     def say_too_much(self, held: int) -> None:
         """Say that the process is going to be killed for the bytes that it holds."""
         _MEMORY.pack_into(self._map, _MEMORY_AT, held)
+
+    def remove(self) -> None:
+        """Remove the file: whoever made it has gone."""
+        remove(self._path)

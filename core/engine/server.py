@@ -32,13 +32,21 @@ from lowerscope.core.engine.protocol import (
     Request,
     Role,
 )
+from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.errors import Problem
+from lowerscope.core.memory_limit import limit_memory
 
 Warm = Callable[[], Mapping[str, Call]]
 """Imports all that the methods need, and returns them by name."""
 
 
-def serve(role: Role, types: Mapping[str, MethodType], warm: Warm) -> NoReturn:
+def serve(
+    role: Role,
+    types: Mapping[str, MethodType],
+    warm: Warm,
+    calls_file: str = "",
+    memory: int | None = None,
+) -> NoReturn:
     """Serve the methods of `types` on descriptors 0 and 1 until the window closes the pipe.
 
     Parameters
@@ -49,16 +57,24 @@ def serve(role: Role, types: Mapping[str, MethodType], warm: Warm) -> NoReturn:
         The methods that can be asked for.
     warm
         Called when the window has been greeted; returns the functions behind `types`.
+    calls_file
+        Where the window reads which call of a run is under way; empty for nowhere.
+    memory
+        Bytes of memory that this process may have, and also all that it starts together; ``None``
+        for any number.
     """
     channel = Channel.claim()
     faulthandler.enable(file=2)
-    channel.start_guard()
+    running = CallWriter(calls_file) if calls_file else None
+    channel.start_guard(memory, running)
+    if memory is not None:
+        limit_memory(memory)
     # A model file that reads the command line must not see this program's.
     sys.argv[1:] = []
 
-    jobs = Jobs(channel.send)
+    jobs = Jobs(channel.send, running)
     lanes: dict[LaneName, Lane] = {"heavy": Lane(), "light": Lane()}
-    _start("reader", partial(_read, channel, types, jobs, lanes))
+    _start("reader", partial(_read, channel, types, jobs, lanes, running))
 
     channel.send(Hello(VERSION, os.getpid(), role))
     began = time.monotonic()
@@ -81,7 +97,11 @@ def _start(name: str, target: Callable[[], None]) -> None:
 
 
 def _read(
-    channel: Channel, types: Mapping[str, MethodType], jobs: Jobs, lanes: Mapping[LaneName, Lane]
+    channel: Channel,
+    types: Mapping[str, MethodType],
+    jobs: Jobs,
+    lanes: Mapping[LaneName, Lane],
+    running: CallWriter | None,
 ) -> NoReturn:
     """Put requests into their lanes, until the window has gone."""
     try:
@@ -101,6 +121,8 @@ def _read(
     except ProtocolError as error:
         print(f"The window sent something else than a message: {error}", file=sys.stderr)
         end_group(1)
+    if running is not None:
+        running.remove()
     end_group(0)
 
 
@@ -190,6 +212,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
         "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
+        "guard": lambda p, context: pipeline.guard(p.recipe, context),
         "run": lambda p, context: pipeline.run(p.recipe, context, p.part, p.before, quick=p.quick),
     }
 
@@ -198,9 +221,12 @@ def main() -> NoReturn:
     """Run as ``python -m lowerscope.core.engine.server --role engine|worker``."""
     parser = argparse.ArgumentParser(prog="lowerscope.core.engine.server", description=__doc__)
     parser.add_argument("--role", choices=get_args(Role), required=True)
-    role: Role = parser.parse_args().role
+    parser.add_argument("--calls", default="", help="where to write which call is under way")
+    parser.add_argument("--memory-limit", type=int, default=None, help="in bytes")
+    options = parser.parse_args()
+    role: Role = options.role
     types = {name: method for name, method in METHODS.items() if role in method.roles}
-    serve(role, types, _open_pipeline)
+    serve(role, types, _open_pipeline, options.calls, options.memory_limit)
 
 
 if __name__ == "__main__":
