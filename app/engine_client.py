@@ -31,6 +31,7 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     to_raw,
 )
+from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import usual_limit
 
@@ -144,6 +145,11 @@ class EngineClient(QObject):
     def pid(self) -> int | None:
         """The child's process, which is also its process group; ``None`` when there is none."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def call(self) -> RunningCall:
+        """Which call of a run the child is in."""
+        return RunningCall() if self._child is None else self._child.call
 
     # --- the child ------------------------------------------------------------------------------
 
@@ -296,7 +302,7 @@ class EngineClient(QObject):
         """Kill the child, if it is still at work on what was cancelled."""
         if self._outstanding.get(request.id) is not request or not request.sent:
             return
-        place = self._child.call.text if self._child is not None else ""
+        place = self.call.text
         for each in self._outstanding.values():
             if each.sent and (each.cancelled or each.dropped):
                 self._fail_soon(each, msgspec.structs.replace(_CANCELLED, where=place))

@@ -1,0 +1,131 @@
+"""Functions that crash, never end, hog memory or write beside it: the call is named, the way back
+offered, and what was measured stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QInputDialog, QPushButton
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import (
+    PATIENCE,
+    OpenWindow,
+    run_and_wait,
+    wait_for_problem,
+    wait_for_records,
+)
+from tests.end_to_end.faulty_functions import (
+    ASKS_FOR_MUCH,
+    CRASHES,
+    NEVER_ENDS,
+    STARTS_HOGS,
+    WRITES_BEHIND,
+    faulty_relu,
+)
+
+
+@pytest.fixture
+def worked(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
+    """A window with a run that worked."""
+    window = open_window("sample:fashion_mlp")
+    run_and_wait(qtbot, window)
+    return window
+
+
+def run_faulty(qtbot: QtBot, window: MainWindow, folder: Path, body: str) -> None:
+    """Let a function of a library stand in for ReLU, and run."""
+    window.change(extensions=faulty_relu(folder, body))
+    wait_for_records(qtbot, window)
+    window.commands.action("run").trigger()
+
+
+def button(window: MainWindow, text: str) -> QPushButton:
+    found = window.panes.problems.findChildren(QPushButton)
+    return next(each for each in found if each.text() == text and each.isVisible())
+
+
+def go_back(qtbot: QtBot, window: MainWindow) -> None:
+    """Press the button in Problems, and look that what was measured is there again."""
+    qtbot.mouseClick(button(window, "Go back to what worked"), Qt.MouseButton.LeftButton)
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.extensions == ()
+    assert window.tool_bar.verdict.role() == "right"
+    assert window.workspace.run_record is not None
+    assert not window.commands.action("go-back").isEnabled()
+
+
+def test_a_function_that_crashes_is_named_and_the_way_back_offered(
+    qtbot: QtBot, worked: MainWindow, tmp_path: Path
+) -> None:
+    run_faulty(qtbot, worked, tmp_path, CRASHES)
+    line = wait_for_problem(qtbot, worked)
+    assert "crashed with SIGSEGV while running, in call 4 of 7, env.faulty (relu)" in line
+    assert worked.tool_bar.verdict.text() == "✗ crashed"
+    assert "in call 4 of 7" in worked.banner.message()
+    # It is run once more by itself, and crashes in the same call.
+    problems = worked.workspace.problems
+    qtbot.waitUntil(lambda: worked.workspace.problems is not problems, timeout=PATIENCE)
+    assert "guarded memory, in call 4 of 7" in worked.workspace.problems[0].where
+    go_back(qtbot, worked)
+
+
+def test_who_writes_beside_its_memory_is_named_by_the_second_run(
+    qtbot: QtBot, worked: MainWindow, tmp_path: Path
+) -> None:
+    run_faulty(qtbot, worked, tmp_path, WRITES_BEHIND)
+    first = wait_for_problem(qtbot, worked)
+    assert "crashed with SIG" in first
+    named = "env.faulty (relu), call 4, wrote 32 bytes behind its output, (1, 128) float32"
+    qtbot.waitUntil(lambda: worked.workspace.problems[0].what == named, timeout=PATIENCE)
+    assert "crashed with SIG" in worked.workspace.problems[0].where
+    qtbot.mouseClick(button(worked, "Select it"), Qt.MouseButton.LeftButton)
+    assert worked.workspace.selection.of_kind("fx") == ("fx:relu",)
+    go_back(qtbot, worked)
+
+
+def test_a_function_that_never_ends_is_stopped_and_named(
+    qtbot: QtBot, worked: MainWindow, tmp_path: Path
+) -> None:
+    run_faulty(qtbot, worked, tmp_path, NEVER_ENDS)
+    workspace = worked.workspace
+    qtbot.waitUntil(lambda: workspace.activity.text == "Running", timeout=PATIENCE)
+    qtbot.waitUntil(lambda: "call 4" in workspace.worker.call.text, timeout=PATIENCE)
+    worked.commands.action("stop").trigger()
+    with qtbot.waitSignal(workspace.problems_changed, timeout=1500):
+        pass
+    assert workspace.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
+    assert worked.tool_bar.verdict.text() == "✗ stopped"
+    go_back(qtbot, worked)
+
+
+def test_memory_that_does_not_suffice_is_an_error_of_its_call(
+    qtbot: QtBot, worked: MainWindow, tmp_path: Path
+) -> None:
+    worker = worked.workspace.worker
+    pid = worker.pid
+    run_faulty(qtbot, worked, tmp_path, ASKS_FOR_MUCH)
+    line = wait_for_problem(qtbot, worked)
+    assert "in call 4 of 7, env.faulty (relu): the memory does not suffice" in line
+    assert worker.pid == pid, "the worker lives on"
+    go_back(qtbot, worked)
+
+
+def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
+    qtbot: QtBot, worked: MainWindow, tmp_path: Path
+) -> None:
+    worked.commands.action("memory-limit").trigger()
+    dialog = next(each for each in worked.findChildren(QInputDialog) if each.isVisible())
+    dialog.setTextValue("1.5 GB")
+    dialog.accept()
+    assert worked.settings.memory_limit() == 3 << 29
+    assert "1.5 GB" in worked.status.worker.toolTip()
+    run_faulty(qtbot, worked, tmp_path, STARTS_HOGS)
+    line = wait_for_problem(qtbot, worked)
+    assert "in call 4 of 7, env.faulty (relu): it and what it had started held" in line
+    assert worked.workspace.problems[0].code == "memory"
+    go_back(qtbot, worked)
