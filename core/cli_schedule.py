@@ -157,6 +157,7 @@ def _verdict(checked: Checked) -> str:
     error = ""
     if checked.max_abs_error is not None and checked.tolerance is not None:
         error = f": largest error {checked.max_abs_error:.2g} (tolerance {checked.tolerance:.2g})"
+    at = f" at {checked.at}" if checked.at else ""
     if checked.verdict == "same":
-        return f"Computes the same as the unscheduled function{error}"
-    return f"Differs from the unscheduled function: {checked.reason}{error}"
+        return f"Computes the same as the unscheduled function{at}{error}"
+    return f"Differs from the unscheduled function{at}: {checked.reason}{error}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.keys import VERSIONS
 from lowerscope.core.memo import key_of
@@ -13,10 +14,12 @@ from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.schedule_records import Checked, Measured, Peaks, Work
+from lowerscope.core.scheduling.at_sizes import at_sizes, is_symbolic
 from lowerscope.core.scheduling.checking import Limit, Reference, check, reference_of
 from lowerscope.core.scheduling.measuring import Timing, time_alone
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
 from lowerscope.core.scheduling.replaying import state_at
+from lowerscope.core.scheduling.sizes_at_calls import Given, sizes_at_calls
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.workbench import Workbench
@@ -72,7 +75,7 @@ class Numbers:
         peaks = self.peaks(recipe, False, progress)
         stages = self._stages(recipe, progress)
         states = stages.states(function)
-        scheduled = state_at(states, index).function
+        scheduled = at_sizes(state_at(states, index).function, _given(stages, function))
         timing = time_alone(scheduled, stages.target, recipe.seed, progress)
         work = _work(stages, function)
         nodes = nodes_of(stages, function)
@@ -86,6 +89,7 @@ class Numbers:
             torch_ms=torch,
             torch_nodes=nodes.names if torch is not None else (),
             torch_does_more=nodes.does_more,
+            at=scheduled.text,
         )
 
     def check(
@@ -108,9 +112,14 @@ class Numbers:
         threads = use_threads(recipe.threads)
         stages = self._stages(recipe, progress)
         states = stages.states(function)
-        base, scheduled = states[0].function, state_at(states, index).function
+        given = _given(stages, function)
+        try:
+            base = at_sizes(states[0].function, given)
+            scheduled = at_sizes(state_at(states, index).function, given)
+        except LowerscopeError as error:
+            return Checked(verdict="unknown", reason=error.problem.what)
         structure = stages.functions.structures[function]
-        key = key_of("reference", structure, str(stages.target), recipe.seed, VERSIONS)
+        key = key_of("reference", structure, base.text, str(stages.target), recipe.seed, VERSIONS)
 
         def reference(limit: Limit) -> Reference:
             progress.report("Running the unscheduled function")
@@ -122,17 +131,41 @@ class Numbers:
             )
 
         limit = Limit(seconds, threads, progress)
-        return check(scheduled, stages.target, reference, limit, seconds)
+        checked = check(scheduled.function, stages.target, reference, limit, seconds)
+        return msgspec.structs.replace(checked, at=base.text)
 
 
 def _work(stages: Stages, function: str) -> Work:
     base = stages.states(function)[0].function
-    module = stages.unscheduled.module
-    return stages.keep(
-        "work",
-        key_of("work", stages.unscheduled_key, function),
-        lambda: work_of(base, calls_from_main(module).get(function, 0)),
-    )
+
+    def make() -> Work:
+        calls = calls_from_main(stages.unscheduled.module).get(function, 0)
+        try:
+            sized = at_sizes(base, _given(stages, function))
+        except LowerscopeError:
+            return work_of(base, calls)
+        return work_of(sized.static, calls, sized.text)
+
+    return stages.keep("work", key_of("work", stages.unscheduled_key, function), make)
+
+
+def _given(stages: Stages, function: str) -> Given | None:
+    """Return what the model calls a function with at the size that it is traced at, if known."""
+    if not is_symbolic(stages.functions.by_name[function]):
+        return None
+
+    def make() -> dict[str, Given]:
+        inputs = [each.value for each in stages.loaded.inputs]
+        module = stages.unscheduled.module
+        shapes = [_shape(each) for each in stages.arguments_of(module, inputs)]
+        return sizes_at_calls(module, shapes)
+
+    return stages.keep("sizes", key_of("sizes", stages.unscheduled_key), make).get(function)
+
+
+def _shape(value: object) -> tuple[int, ...] | None:
+    shape = getattr(value, "shape", None)
+    return None if shape is None else tuple(int(each) for each in shape)
 
 
 def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:

@@ -291,11 +291,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         Of it, in one run of the model.
     flops
         Arithmetic operations on floating-point numbers of the unscheduled function; ``None`` where
-        extents are symbolic.
+        it calls others, or its size is not known.
     read, written
         Bytes of its inputs and outputs, as far as they are touched: each element once.
     intensity
         Operations per byte.
+    at
+        The size that this is for, such as ``"batch = 5"``: the one that the model is traced at.
+        Empty for a function that has but one.
     """
 
     calls: int
@@ -303,6 +306,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     read: int | None
     written: int | None
     intensity: float | None
+    at: str = ""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,6 +329,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         Whether the function is only a part of what these nodes compute.
     build_ms
         Compiling it.
+    at
+        See `Work`.
     """
 
     milliseconds: float
@@ -338,6 +344,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     torch_ms: float | None = None
     torch_nodes: tuple[str, ...] = ()
     torch_does_more: bool = False
+    at: str = ""
 
 
 Verdict = Literal["same", "differs", "unknown"]
@@ -362,6 +369,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         the reduction, the more. ``None`` for outputs that are compared exactly.
     running
         Whether what took too long is still running: nothing stops it but the end of the process.
+    at
+        See `Work`.
     """
 
     verdict: Verdict
@@ -369,3 +378,4 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     max_abs_error: float | None = None
     tolerance: float | None = None
     running: bool = False
+    at: str = ""

@@ -377,9 +377,15 @@ class Stages(Keys):
         inputs
             The values of the inputs, in order.
         """
+        return self.arguments_of(self.transformed.module, inputs)
+
+    def arguments_of(
+        self, module: tvm.IRModule, inputs: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
+        """Return what ``main`` of a module is called with, some of which may be bound in it."""
         more = () if self.lowered is None else self.parameters.values()
         before = [variable.name for variable in self.module["main"].params]
-        after = [variable.name for variable in self.transformed.module["main"].params]
+        after = [variable.name for variable in module["main"].params]
         known = dict(zip(before, (*inputs, *more), strict=True))
         return (*inputs, *more) if after == before else tuple(known[name] for name in after)
 

@@ -20,9 +20,12 @@ from lowerscope.core.units import bytes_text
 def work_rows(work: Work) -> Iterator[Row]:
     """Yield what one call has to do."""
     read, written = (
-        tr("symbolic") if each is None else bytes_text(each) for each in (work.read, work.written)
+        tr("not known") if each is None else bytes_text(each) for each in (work.read, work.written)
     )
     in_model = tr("In one run of the model")
+    if work.at:
+        traced = tr("The size that the model is traced at; the function takes others as well")
+        yield _row("at", tr("at the size"), work.at, tooltip=traced)
     yield _row("calls", tr("calls"), f"{work.calls:,}", tooltip=in_model)
     yield _row("flops", tr("operations"), operations_text(work.flops))
     yield _row("read", tr("reads"), read)

@@ -37,6 +37,8 @@ def _verdict(checked: Checked) -> Verdict:
         allowed = tr("off by {0} at most, {1} is allowed for sums of this length").format(
             error_text(error), error_text(tolerance)
         )
+    if checked.at:
+        allowed += "\n" + tr("with {0}, the size that the model is traced at").format(checked.at)
     if checked.verdict == "same":
         figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
         return "right", tr("same"), figure, allowed
@@ -72,7 +74,7 @@ def rate_text(value: float | None, unit: str = "") -> str:
 def operations_text(value: float | None) -> str:
     """Return operations such as ``231 MFLOP``."""
     if value is None:
-        return tr("symbolic")
+        return tr("not known")
     for unit in ("FLOP", "kFLOP", "MFLOP", "GFLOP"):
         if value < 1000:
             return f"{value:.3g} {unit}"

@@ -266,7 +266,7 @@ class NumbersPage(QWidget):
         if not work.intensity:
             words = self.tr("It does no arithmetic: how many bytes it moves is what counts")
             if work.intensity is None:
-                words = self.tr("Its extents are symbolic, so its operations are not known")
+                words = self.tr("How many operations it does is not known")
             self.roofline.set_plot(Roofs(), (), words)
             return
         if peaks is None:

@@ -19,6 +19,7 @@ from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.progress import Progress
 from lowerscope.core.schedule_records import CHECK_THREAD, Checked
 from lowerscope.core.scheduling.alone import Guarded, compile_alone
+from lowerscope.core.scheduling.at_sizes import AtSizes
 from lowerscope.core.scheduling.parameters import Parameter, statements_in
 from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, static_parameters
 
@@ -60,9 +61,7 @@ class TookTooLong(Exception):
     """There was no time left; what took too long is still running."""
 
 
-def reference_of(
-    function: tirx.PrimFunc, target: tvm.target.Target, seed: int, limit: Limit
-) -> Reference:
+def reference_of(sized: AtSizes, target: tvm.target.Target, seed: int, limit: Limit) -> Reference:
     """Run the unscheduled function on random values.
 
     Where it gives something that is not finite for normal numbers, positive ones are drawn.
@@ -74,8 +73,8 @@ def reference_of(
     TookTooLong
         If it takes longer than there is time.
     """
-    parameters = static_parameters(function)
-    compiled = limit.run(lambda: compile_alone(function, target))
+    function, parameters = sized.static, static_parameters(sized.static)
+    compiled = limit.run(lambda: compile_alone(sized.function, target))
 
     def run(positive: bool) -> Reference:
         inputs = draw(function, parameters, seed, positive)

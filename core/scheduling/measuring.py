@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import torch
 import tvm
-from tvm import tirx
 
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.progress import Progress
 from lowerscope.core.scheduling.alone import compile_alone
+from lowerscope.core.scheduling.at_sizes import AtSizes
 from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, static_parameters
 
 BUDGET = 0.6
@@ -37,9 +37,7 @@ class Timing:
     build_ms: float
 
 
-def time_alone(
-    function: tirx.PrimFunc, target: tvm.target.Target, seed: int, progress: Progress
-) -> Timing:
+def time_alone(sized: AtSizes, target: tvm.target.Target, seed: int, progress: Progress) -> Timing:
     """Compile a function alone and time it on random inputs, which stay in the caches.
 
     It is called once unmeasured, and then as often as `BUDGET` allows; of a function that takes
@@ -52,9 +50,9 @@ def time_alone(
     Cancelled
         Between two calls.
     """
-    parameters = static_parameters(function)
+    parameters = static_parameters(sized.static)
     progress.report("Compiling the function")
-    compiled = compile_alone(function, target)
+    compiled = compile_alone(sized.function, target)
     progress.report("Measuring")
     arguments = [
         to_tvm(
@@ -62,7 +60,7 @@ def time_alone(
             if value is None
             else value
         )
-        for each, value in zip(parameters, draw(function, parameters, seed), strict=True)
+        for each, value in zip(parameters, draw(sized.static, parameters, seed), strict=True)
     ]
 
     def measure(number: int) -> float:

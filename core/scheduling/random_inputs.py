@@ -21,7 +21,7 @@ def static_parameters(function: Any) -> tuple[Parameter, ...]:
     Raises
     ------
     LowerscopeError
-        If the function takes something else, or an extent is symbolic.
+        If the function takes something else, or an extent is symbolic: see `at_sizes`.
     """
     parameters = parameters_of(function)
     if parameters is None:

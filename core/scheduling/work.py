@@ -14,7 +14,7 @@ from lowerscope.core.scheduling.operation_counts import flops_of
 from lowerscope.core.scheduling.parameters import parameters_of
 
 
-def work_of(function: tirx.PrimFunc, calls: int) -> Work:
+def work_of(function: tirx.PrimFunc, calls: int, at: str = "") -> Work:
     """Return what one call of a function has to do.
 
     Parameters
@@ -23,6 +23,8 @@ def work_of(function: tirx.PrimFunc, calls: int) -> Work:
         Before it is scheduled: a schedule may compute something twice, or elsewhere.
     calls
         Of it, in one run of the model.
+    at
+        The size, of a function that has it for others as well.
     """
     flops, read, written = flops_of(function), None, None
     parameters = parameters_of(function)
@@ -32,6 +34,7 @@ def work_of(function: tirx.PrimFunc, calls: int) -> Work:
     moved = (read or 0) + (written or 0)
     return Work(
         calls=calls,
+        at=at,
         flops=flops,
         read=read,
         written=written,

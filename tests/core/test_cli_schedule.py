@@ -72,6 +72,10 @@ def test_a_schedule_is_applied_shown_and_checked(
     assert "i1_1 in T.vectorized(T.int64(16))" in script
     assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
+    any_size = [*APPLY, file, "--check", "--input", "x=n,784:float32", "--dim", "n=1..64"]
+    assert main(any_size) == 0
+    out = capsys.readouterr().out
+    assert "Computes the same as the unscheduled function at n = 5: largest error" in out
     assert [each["status"] for each in record["schedule"]["steps"]] == ["done"] * 3
     assert record["check"] is None
 

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from lowerscope.app.measurements import Measurements
 from lowerscope.app.views.numbers_page import NumbersPage
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.schedules import At, Primitive
 from tests.end_to_end.scheduling import LEFT, Bench
 
@@ -209,3 +209,19 @@ def test_what_is_unsafe_is_checked_at_once_even_where_nothing_is_measured(bench:
     bench.wait(lambda: bench.view.verdict.text().startswith("✗ differs"))
     assert found.here is not None
     assert found.measured(found.here) is None
+
+
+def test_a_function_of_any_size_has_numbers_at_the_traced_one(bench: Bench) -> None:
+    inputs = (InputSpec(shape=("n", 784)),)
+    dimensions = (Dimension(name="n", low=1, high=64),)
+    source = Source(spec="sample:fashion_mlp")
+    bench.begin(Recipe(source=source, inputs=inputs, dimensions=dimensions, lowering="te"))
+    bench.open("te_relu")
+    bench.select("i1")
+    bench.apply("vectorize")
+    page = numbers(bench)
+    measured(bench)
+    assert cells(page)["at"][:2] == ("at the size", "n = 5")
+    assert cells(page)["flops"][1] == "640 FLOP"
+    assert variants(page)["variant:"][3] == "✓ same"
+    assert "with n = 5, the size that the model is traced at" in bench.view.verdict.toolTip()

@@ -13,7 +13,14 @@ from tvm.script import tirx as T
 
 from lowerscope.core.progress import Silent
 from lowerscope.core.schedule_records import Checked
-from lowerscope.core.scheduling.checking import Limit, check, reference_of
+from lowerscope.core.scheduling.at_sizes import at_sizes
+from lowerscope.core.scheduling.checking import (
+    Limit,
+    Reference,
+    check,
+    compare,
+    reference_of,
+)
 from lowerscope.core.scheduling.random_inputs import draw, static_parameters
 
 TARGET = tvm.target.Target("llvm")
@@ -27,7 +34,7 @@ def checked(
     return check(
         function if scheduled is None else scheduled,
         TARGET,
-        lambda limit: reference_of(function, TARGET, 0, limit),
+        lambda limit: reference_of(at_sizes(function, None), TARGET, 0, limit),
         Limit(seconds, 1, Silent()),
         seconds,
     )
@@ -40,10 +47,32 @@ def scheduled(apply: Callable[[Schedule, list], object]) -> tirx.PrimFunc:
 
 
 def test_the_reference_is_what_torch_computes() -> None:
-    reference = reference_of(MATMUL, TARGET, 7, Limit(60, 1, Silent()))
+    reference = reference_of(at_sizes(MATMUL, None), TARGET, 7, Limit(60, 1, Silent()))
     a, b, _ = reference.inputs
     torch.testing.assert_close(reference.outputs[2], a @ b)
     assert reference.terms == 36
+
+
+def test_a_function_of_any_size_is_run_at_the_one_that_it_is_called_with() -> None:
+    n, m = te.var("n", "int64"), te.var("m", "int64")
+    a, b = te.placeholder((n, 36)), te.placeholder((36, m))
+    function = te.create_prim_func([a, b, topi.matmul(a, b)])
+    sized = at_sizes(function, ((7, 36), (36, 3), (7, 3)))
+    assert sized.text == "n = 7, m = 3"
+    reference = reference_of(sized, TARGET, 7, Limit(60, 1, Silent()))
+    left, right, _ = reference.inputs
+    torch.testing.assert_close(reference.outputs[2], left @ right)
+    assert split_rows(function, reference, guarded=True).verdict == "same"
+    # Right for multiples of 4, and 7 is none.
+    found = split_rows(function, reference, guarded=False)
+    assert found.reason == "it writes outside of T_matmul"
+
+
+def split_rows(function: tirx.PrimFunc, reference: Reference, guarded: bool) -> Checked:
+    sch = Schedule(function)
+    rows, _, _ = sch.get_loops(sch.get_sblock("T_matmul"))
+    sch.split(rows, [None, 4], disable_predication=not guarded)
+    return compare(sch.mod["main"], TARGET, reference, Limit(60, 1, Silent()))
 
 
 def test_another_order_of_the_sum_is_the_same() -> None:
@@ -121,7 +150,7 @@ def test_indices_are_inside_and_divisors_are_not_zero() -> None:
 
 def test_a_logarithm_is_given_what_it_is_defined_for() -> None:
     function = te.create_prim_func([A, topi.log(A)])
-    reference = reference_of(function, TARGET, 0, Limit(60, 1, Silent()))
+    reference = reference_of(at_sizes(function, None), TARGET, 0, Limit(60, 1, Silent()))
     assert bool((reference.inputs[0] > 0).all())
     torch.testing.assert_close(reference.outputs[1], reference.inputs[0].log())
 

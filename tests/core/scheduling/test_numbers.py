@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tvm import tirx
+from tvm import relax, tirx, topi
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.scheduling.at_sizes import at_sizes
 from lowerscope.core.scheduling.measuring import BUDGET, REPEATS, repeated
 from lowerscope.core.scheduling.peaks import kept_peaks, peaks_key
+from lowerscope.core.scheduling.sizes_at_calls import sizes_at_calls
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.cat([x[:, 1:], x[:, 1:]], 1) * 2
+
+def example_inputs():
+    return (torch.randn(4, 6),)
+"""
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 
@@ -68,16 +83,57 @@ def test_a_check_keeps_the_unscheduled_result(pipeline: Pipeline) -> None:
     assert "reference" not in stages.milliseconds
 
 
-def test_symbolic_shapes_are_refused_with_a_reason(pipeline: Pipeline) -> None:
+def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline) -> None:
     recipe = Recipe(
         source=Source(spec="sample:fashion_mlp"),
         inputs=(InputSpec(shape=("n", 784)),),
         dimensions=(Dimension(name="n", low=1, high=8),),
         lowering="te",
     )
-    with pytest.raises(LowerscopeError, match="symbolic shape"):
-        pipeline.numbers.measure(recipe, "te_relu", None, Silent())
-    assert pipeline.numbers.work(recipe, "te_relu", Silent()).flops is None
+    _derived(pipeline, recipe)
+    work = pipeline.numbers.work(recipe, "dense", Silent())
+    assert (work.flops, work.at) == (2 * 5 * 784 * 128, "n = 5")
+    assert (work.read, work.written) == (4 * 784 * (5 + 128), 4 * 5 * 128)
+    measured = pipeline.numbers.measure(recipe, "dense", None, Silent())
+    assert measured.gflops == pytest.approx(work.flops / measured.milliseconds / 1e6)
+    assert measured.at == "n = 5"
+    found = pipeline.numbers.check(recipe, "dense", None, 60, Silent())
+    assert (found.verdict, found.at) == ("same", "n = 5")
+
+
+def test_what_is_given_its_size_as_a_number_is_checked_too(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(MODEL)
+    recipe = Recipe(
+        source=Source(spec=str(file)),
+        inputs=(InputSpec(shape=("n", "m")),),
+        dimensions=(Dimension(name="n", low=2, high=8), Dimension(name="m", low=3, high=9)),
+    )
+    multiply = pipeline.stages(recipe).functions.by_name["multiply"]
+    assert "m: T.int64" in multiply.script()
+    found = pipeline.numbers.check(recipe, "multiply", None, 60, Silent())
+    assert (found.verdict, found.at) == ("same", "m = 7, n = 5")
+
+
+def test_a_size_that_hangs_on_values_is_not_known() -> None:
+    n, k = tirx.Var("n", "int64"), tirx.Var("k", "int64")
+    x = relax.Var("x", relax.TensorType((n,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        plus = builder.emit_te(lambda a: topi.add(a, a), x, primfunc_name_hint="plus")
+        some = relax.TensorType(dtype="float32", ndim=1)
+        found = builder.emit(relax.call_pure_packed("env.f", plus, ty_args=some))
+        cast = builder.match_cast(found, relax.TensorType((k,), "float32"))
+        last = builder.emit_te(topi.tanh, cast, primfunc_name_hint="last")
+        builder.emit_func_output(last)
+    module = builder.get()
+    given = sizes_at_calls(module, [(8,)])
+    assert given == {"plus": ((8,), (8,))}
+    assert at_sizes(module["plus"], given.get("plus")).text == "n = 8"
+    with pytest.raises(LowerscopeError, match="computed at run time"):
+        at_sizes(module["last"], given.get("last"))
 
 
 def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
@@ -102,6 +158,6 @@ def test_a_measurement_can_be_cancelled(pipeline: Pipeline) -> None:
         pipeline.numbers.measure(RECIPE, "dense", None, Stopped())
 
 
-def _derived(pipeline: Pipeline) -> Recipe:
-    _ = pipeline.stages(RECIPE).unscheduled
-    return RECIPE
+def _derived(pipeline: Pipeline, recipe: Recipe = RECIPE) -> Recipe:
+    _ = pipeline.stages(recipe).unscheduled
+    return recipe
