@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from lowerscope.core.build_steps import RecordedBuild
@@ -75,6 +76,20 @@ class BoundCall:
             return (returned,) if self.values == 1 else tuple(returned)
         return ()
 
+    def reads_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the tensors that a call reads, from what it is given: parts of tuples as well."""
+        if self.gives == "written":
+            args = args[: len(args) - (self.event == _WITH_SIZES) - self.values]
+        return tuple(_tensors(args))
+
+
+def _tensors(args: Sequence[Any]) -> Iterator[Any]:
+    for each in args:
+        if isinstance(each, tvm.runtime.Tensor):
+            yield each
+        elif isinstance(each, (tuple, list, tvm_ffi.Array)):
+            yield from _tensors(each)
+
 
 def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
     """Return the bindings of a function that become calls of the bytecode, in order."""
@@ -95,6 +110,7 @@ class CallsOf:
         self.before = run.before
         function = dict(relax_functions(run.before)).get(name)
         self._bounds = () if function is None else bound_in(name, function)
+        self._returned = None if function is None else function.body.body
         self._matches: Matches = match_bindings(build.module, run.before)
 
     @cached_property
@@ -155,6 +171,35 @@ class CallsOf:
         plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
+    def sources(self, index: int) -> tuple[tuple[int, int] | None, ...]:
+        """Return which calls gave what a call reads, as far as that can be told, in order."""
+        return tuple(map(self.source_of_variable, self.arguments(index) or ()))
+
+    @cached_property
+    def needed(self) -> frozenset[int]:
+        """The calls that what is returned depends on."""
+        read: set[int] = set()
+
+        def note(expression: Any) -> None:
+            if isinstance(expression, tvm.ir.Var):
+                read.add(hash(expression))
+
+        if self._returned is not None:
+            relax.analysis.post_order_visit(self._returned, note)
+        index_of = {hash(call.variable): index for index, call in enumerate(self.calls)}
+        found: set[int] = set()
+        for bound in reversed(self._bounds):
+            variable, value = bound.binding.var, getattr(bound.binding, "value", None)
+            # A call that a pass has made returns nothing: what it writes into may be read.
+            written = isinstance(value, relax.Call) and isinstance(variable.ty, relax.TupleType)
+            if value is not None and (
+                hash(variable) in read or (written and not variable.ty.fields)
+            ):
+                relax.analysis.post_order_visit(value, note)
+                if hash(variable) in index_of:
+                    found.add(index_of[hash(variable)])
+        return frozenset(found)
+
     def source_of_variable(self, variable: Any) -> tuple[int, int] | None:
         """Return call and tensor that are the value of a variable; ``None`` where none gives it."""
         return self._source(variable, 0)
@@ -212,12 +257,19 @@ def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
 
 
 Took = Callable[[int, tuple[Any, ...]], None]
+"""Told of a call by its index, with tensors: those that it reads, or those of its value."""
 
 
 class _Watch:
     """What the virtual machine tells of the calls of one run."""
 
-    def __init__(self, calls: Sequence[BoundCall], took: Took | None, progress: Progress) -> None:
+    def __init__(
+        self,
+        calls: Sequence[BoundCall],
+        took: Took | None,
+        begins: Took | None,
+        progress: Progress,
+    ) -> None:
         self.functions: dict[str, Any] = {}
         self.seconds: list[float] = []
         self.places: list[int] = []
@@ -225,6 +277,7 @@ class _Watch:
         self._calls = calls
         self._events = frozenset(call.event for call in calls)
         self._took = took
+        self._begins = begins
         self._at_call = progress.at_call
         self._depth = 0
         self._made = 0
@@ -236,6 +289,8 @@ class _Watch:
             self._depth += 1
             if self._depth == 1:
                 self._made += 1
+                if self._begins is not None:
+                    self._begin(name, args)
                 if name in self._events:
                     self._at_call(len(self.seconds), True)
                 self._start = time.perf_counter()
@@ -251,27 +306,29 @@ class _Watch:
             self.functions[name] = function
             self._at_call(place + 1, False)
             if self._took is not None:
-                self._take(place, returned, args)
+                self._tell(self._took, place, self._calls[place].values_of(returned, args))
         elif not name.startswith(BUILTIN):
             self.failure = _out_of_order()
         return 0
 
-    def _take(self, place: int, returned: Any, args: Sequence[Any]) -> None:
-        assert self._took is not None
+    def _begin(self, name: str, args: Sequence[Any]) -> None:
+        place = len(self.seconds)
+        if self.failure is None and place < len(self._calls) and self._calls[place].event == name:
+            assert self._begins is not None
+            self._tell(self._begins, place, self._calls[place].reads_of(args))
+
+    def _tell(self, told: Took, place: int, tensors: tuple[Any, ...]) -> None:
         try:
-            self._took(place, self._calls[place].values_of(returned, args))
+            told(place, tensors)
         except Exception as error:  # TVM would end the process's error in its own words
             self.failure = error
 
 
 def watch(
-    execution: Execution,
-    calls: Sequence[BoundCall],
-    took: Took | None = None,
-    progress: Progress = SILENT,
+    execution: Execution, calls: Sequence[BoundCall], progress: Progress = SILENT
 ) -> list[float]:
     """Run once and return the time of each call: see `watched`."""
-    return watched(execution, calls, took, progress).seconds
+    return watched(execution, calls, progress=progress).seconds
 
 
 @dataclass(frozen=True)
@@ -298,6 +355,8 @@ def watched(
     execution: Execution,
     calls: Sequence[BoundCall],
     took: Took | None = None,
+    begins: Took | None = None,
+    functions: dict[str, Any] | None = None,
     progress: Progress = SILENT,
 ) -> Watched:
     """Run once and return what that shows of each call.
@@ -307,6 +366,10 @@ def watched(
     took
         Called with the index and the value of each call as soon as it is computed: the memory is
         used again later. That is not a part of the call's time.
+    begins
+        Called with the index of a call and what it reads, just before it; no part of its time.
+    functions
+        What is called is written into it by its event, as it is called.
     progress
         Is told of each call before it begins.
 
@@ -315,7 +378,9 @@ def watched(
     LowerscopeError
         If the run fails, or its calls are not those of `calls` in order, as with branches.
     """
-    seen = _Watch(calls, took, progress)
+    seen = _Watch(calls, took, begins, progress)
+    if functions is not None:
+        seen.functions = functions
     execution.watch(seen.tell)
     try:
         execution.call()

@@ -14,7 +14,7 @@ from lowerscope.core.engine.running_call import NO_CALL, place_of
 from lowerscope.core.errors import LowerscopeError, error_of
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.memo import key_of
-from lowerscope.core.node_runs import Owners
+from lowerscope.core.node_calls import Owners
 from lowerscope.core.progress import Progress
 from lowerscope.core.stages import Stages
 

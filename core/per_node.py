@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.walking import Walk
-from lowerscope.core.nodes_alone import Alone, nodes_alone
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import NodeReport, NodeRun, RunRecord
 from lowerscope.core.stages import Stages
@@ -21,8 +18,6 @@ BUDGET = 1.0
 
 REPEATS = 20
 """Measurements of a node, at most."""
-
-_STATUS = {True: "matches", False: "differs", None: "not compared"}
 
 
 def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeReport, ...]:
@@ -38,14 +33,12 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
         return ()
     # Nodes are compared at the sizes that the model is traced at.
     inputs = tuple(each.value for each in stages.loaded.inputs)
-    names = list(lowered.nodes)
     runs = {each.id: each for each in record.nodes}
     with stages.running():
-        alone = _alone(stages, recipe, inputs, names)
-        torch_ms = dict(_torch_ms(stages, inputs, recipe.seed, names))
+        torch_ms = dict(_torch_ms(stages, inputs, recipe.seed, list(lowered.nodes)))
     reports = []
     for name, node in lowered.nodes.items():
-        run, own = runs.get(f"fx:{name}", NodeRun(id=f"fx:{name}")), alone[name]
+        run = runs.get(f"fx:{name}", NodeRun(id=f"fx:{name}"))
         called = dict.fromkeys(record.calls[index].function for index in run.calls)
         reports.append(
             NodeReport(
@@ -55,12 +48,12 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
                 strategy=node.strategy,
                 max_abs_error=run.max_abs_error,
                 max_rel_error=run.max_rel_error,
-                own_abs_error=own.max_abs_error,
-                status=_STATUS[run.matches],
-                own_status=_STATUS[own.matches],
+                own_abs_error=run.own_abs_error,
+                status=run.status,
+                own_status=run.own_status,
                 reason=run.reason,
-                own_reason=own.reason,
-                own_with=tuple(f"fx:{each}" for each in own.together),
+                own_reason=run.own_reason,
+                own_with=run.own_with,
                 tvm_ms=run.milliseconds,
                 torch_ms=torch_ms.get(name),
                 hand_overs=tuple(
@@ -71,16 +64,6 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
             )
         )
     return tuple(reports)
-
-
-def _alone(
-    stages: Stages, recipe: Recipe, inputs: Sequence[torch.Tensor], names: Sequence[str]
-) -> Mapping[str, Alone]:
-    try:
-        return nodes_alone(stages, recipe, inputs, Silent())
-    except LowerscopeError as error:
-        # A run with branches, whose calls have no bindings; the run itself has succeeded.
-        return dict.fromkeys(names, Alone(reason=error.problem.what))
 
 
 def _torch_ms(

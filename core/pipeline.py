@@ -31,7 +31,8 @@ from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRe
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
-from lowerscope.core.run_records import RunPart, RunRecord
+from lowerscope.core.run_records import KEEP, RunPart, RunRecord
+from lowerscope.core.run_values import RunValues
 from lowerscope.core.runs import measure_again, run_all
 from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.snapshot import input_records, make_snapshot
@@ -60,6 +61,8 @@ class Pipeline:
     ----------
     workbench
         What can be asked of the schedules of functions.
+    values_of_run
+        What can be asked of the values of the last run.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
@@ -68,6 +71,7 @@ class Pipeline:
         self._replays = Replays()
         self.workbench = Workbench(self.stages)
         self.numbers = Numbers(self.stages, self.workbench)
+        self.values_of_run = RunValues(self.stages)
 
     def stages(self, recipe: Recipe, progress: Progress | None = None) -> Stages:
         """Return the stages of a recipe, each of which runs when it is first asked for."""
@@ -359,6 +363,7 @@ class Pipeline:
         before: RunRecord | None = None,
         *,
         quick: bool = False,
+        keep: int = KEEP,
     ) -> RunRecord:
         """Build, run on the CPU, compare with torch, and time both: see `core.runs`.
 
@@ -366,12 +371,15 @@ class Pipeline:
         """
         use_threads(recipe.threads)
         stages = self.stages(recipe, progress)
-        if before is None or before.key != stages.run_key:
-            return run_all(stages, recipe, progress, quick=quick)
-        if part == "times":
-            return measure_again(stages, recipe, before, progress)
-        known = before if part == "verdict" else None
-        return run_all(stages, recipe, progress, known, quick=quick)
+        known = before if before is not None and before.key == stages.run_key else None
+        if known is not None and part == "times":
+            return measure_again(stages, recipe, known, progress)
+        known = known if part == "verdict" else None
+        # What the last run has kept makes room for what this one keeps.
+        self.values_of_run.kept = None
+        record, kept = run_all(stages, recipe, progress, known, quick=quick, keep=keep)
+        self.values_of_run.kept = kept
+        return record
 
     def agreement(self, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
         """Run a set of inputs by one executable, and compare: see `core.agreement`."""

@@ -13,6 +13,9 @@ import msgspec
 from lowerscope.core.memory_records import MemoryRecord
 from lowerscope.core.time_records import RunTimes
 
+NodeStatus = Literal["matches", "differs", "not comparable", "no reference"]
+"""The verdict on a node: what is random, or has no value of its own, is not comparable."""
+
 KEEP = 1 << 30
 """Bytes of a run's values that are kept, unless the user says otherwise."""
 
@@ -142,6 +145,8 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    status
+        The verdict on its value.
     milliseconds
         Of all its calls; of a call that computes other nodes as well, all of the time. ``None``
         where there is no call.
@@ -157,7 +162,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
         Ids of the other nodes that these calls compute.
     not_finite
         What is not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for nothing.
-    own_abs_error, own_matches, own_reason
+    own_status, own_abs_error, own_matches, own_reason
         Of an FX node alone, on torch's values at its inputs, as above: it tells an error that
         starts here from one that came from above. ``None`` where it has no such inputs, with the
         reason.
@@ -170,6 +175,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
+    status: NodeStatus = "no reference"
     milliseconds: float | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
@@ -178,6 +184,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[int, ...] = ()
     shared_with: tuple[str, ...] = ()
     not_finite: str = ""
+    own_status: NodeStatus = "no reference"
     own_abs_error: float | None = None
     own_matches: bool | None = None
     own_reason: str = ""
@@ -217,8 +224,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     strategy
         How it was lowered; empty for nodes that make no code.
     max_abs_error, max_rel_error, status, reason
-        Of its value in the run, on what the run itself has computed: ``"matches"``, ``"differs"``
-        or ``"not compared"``, with what differs or why there is nothing to compare.
+        Of its value in the run, on what the run itself has computed, with what differs or why there
+        is nothing to compare.
     own_abs_error, own_status, own_reason
         Of the node alone, on torch's values at its inputs, in the same words.
     own_with
@@ -238,8 +245,8 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     max_abs_error: float | None
     max_rel_error: float | None
     own_abs_error: float | None
-    status: str
-    own_status: str
+    status: NodeStatus
+    own_status: NodeStatus
     reason: str
     own_reason: str
     own_with: tuple[str, ...]

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
-import torch
-
-from lowerscope.core.calls import BoundCall, CallsOf, watched
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.calls import BoundCall
 from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of
-from lowerscope.core.execution.running import Execution
-from lowerscope.core.passes.following import inverse
-from lowerscope.core.progress import Progress
 from lowerscope.core.run_records import CallRun
 from lowerscope.core.stages import Stages
-
-REPEATS = 5
-"""Watched runs of a source without torch, whose nodes need none."""
 
 
 def call_runs(
@@ -57,44 +47,6 @@ def call_runs(
             )
         )
     return tuple(found)
-
-
-def calls_without_nodes(
-    stages: Stages, inputs: Sequence[torch.Tensor], progress: Progress
-) -> tuple[CallRun, ...]:
-    """Run a few times, watched, and return the calls of a source without torch.
-
-    Nothing where the calls cannot be told: see `watched`.
-
-    Raises
-    ------
-    Cancelled
-        If the user has stopped it.
-    """
-    progress.report("Timing call by call")
-    calls = CallsOf(stages.recorded, "main").calls
-    execution = Execution(stages.built.executable, "main", stages.arguments(inputs))
-    # What a function prints or counts, it does once a call.
-    repeats = REPEATS if stages.transformed.module["main"].is_pure else 1
-    times: list[list[float]] = []
-    places: list[int] = []
-    try:
-        for _ in range(repeats):
-            seen = watched(execution, calls, progress=progress)
-            times.append(seen.seconds)
-            places = seen.places
-            progress.check()
-    except LowerscopeError:
-        return ()
-    origins = inverse(stages.transformed.bindings_in_main)
-    return call_runs(
-        stages,
-        calls,
-        places,
-        [statistics.median(each) * 1000 for each in zip(*times, strict=True)],
-        [origins.get(call.binding, ()) for call in calls],
-        [()] * len(calls),
-    )
 
 
 def _entity_of(stages: Stages, callee: str) -> str:

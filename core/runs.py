@@ -23,6 +23,7 @@ from lowerscope.core.followed_runs import (
     named_calls,
 )
 from lowerscope.core.hand_overs import with_hand_overs
+from lowerscope.core.kept_run import KeptRun
 from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
 from lowerscope.core.memory_plan import planned_memory
@@ -31,6 +32,7 @@ from lowerscope.core.node_runs import node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import (
+    KEEP,
     Making,
     NodeRun,
     Prediction,
@@ -63,7 +65,8 @@ def run_all(
     before: RunRecord | None = None,
     *,
     quick: bool = False,
-) -> RunRecord:
+    keep: int = KEEP,
+) -> tuple[RunRecord, KeptRun | None]:
     """Build once, run at each size, compare with torch, and time both.
 
     Without named dimensions it runs once.
@@ -74,6 +77,13 @@ def run_all(
         An earlier run of the same module, whose times are kept: nothing is measured.
     quick
         Measure no more often than it takes to have times at all.
+    keep
+        Bytes of the values of the run that are kept.
+
+    Returns
+    -------
+    tuple
+        The record, and what is kept; nothing where the calls of the run could not be told.
 
     Raises
     ------
@@ -96,19 +106,25 @@ def run_all(
         # Last, and apart: what was measured has not been watched.
         inputs = inputs_at(sizes[0], stages, recipe)
         values = tuple(each.value for each in inputs)
-        watched = node_runs(stages, recipe, values, progress, repeats=1 if quick else WATCHED)
+        repeats = 1 if quick else WATCHED
+        watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
     record = _record(runs, stages, built)
     # What a run only passes by, such as a state that nothing reads, is no difference of it.
     first = first_difference(watched.nodes) if record.verdict == "differ" else ""
-    return msgspec.structs.replace(
+    kept = None if watched.kept is None else watched.kept.values
+    record = msgspec.structs.replace(
         record,
         nodes=_with_strategies(watched.nodes, lowered),
         calls=calls,
         first_difference=first,
         first_made=making_of(stages, recipe, first) if first else Making(),
         memory=planned_memory(stages.recorded),
+        kept_bytes=0 if kept is None else kept.size,
+        kept_budget=keep,
+        kept_calls=0 if kept is None else kept.complete_calls,
     )
+    return record, watched.kept
 
 
 def _with_strategies(nodes: Sequence[NodeRun], lowered: LoweredModel | None) -> tuple[NodeRun, ...]:

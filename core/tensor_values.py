@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from lowerscope.core.comparison_records import TensorStatistics
 from lowerscope.core.model_records import ValuesRecord
 
 BINS = 48
@@ -27,43 +28,69 @@ def values_of(name: str, tensor: torch.Tensor) -> ValuesRecord:
     Range, mean, deviation and histogram are of what is finite. The deviation is that of the whole
     population, as ``numpy.std`` has it.
     """
-    flat = _flat(tensor)
-    nans = infinities = zeros = finite = 0
-    low, high, total = math.inf, -math.inf, 0.0
-    for chunk in _chunks(flat):
-        nans += int(np.isnan(chunk).sum())
-        infinities += int(np.isinf(chunk).sum())
-        zeros += int((chunk == 0).sum())
-        numbers = chunk[np.isfinite(chunk)]
-        if numbers.size:
-            finite += numbers.size
-            low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
-            total += float(numbers.sum())
-    whole = not (tensor.is_floating_point() or tensor.is_complex())
-    mean = total / finite if finite else None
-    edges = _edges(low, high, whole=whole) if finite else np.zeros(0)
-    counts, squares = np.zeros(max(0, len(edges) - 1), dtype=np.int64), 0.0
-    for chunk in _chunks(flat) if finite else ():
-        numbers = chunk[np.isfinite(chunk)]
-        counts += np.histogram(numbers, edges)[0]
-        squares += float(((numbers - mean) ** 2).sum())
+    found = statistics_of(tensor)
+    edges, counts = histogram_of(tensor, found.low, found.high)
     return ValuesRecord(
         name=name,
         shape=tuple(tensor.shape),
         dtype=str(tensor.dtype).removeprefix("torch."),
         size=tensor.numel() * tensor.element_size(),
         count=tensor.numel(),
+        low=found.low,
+        high=found.high,
+        mean=found.mean,
+        deviation=found.deviation,
+        nans=found.nans,
+        infinities=found.infinities,
+        zeros=found.zeros,
+        edges=edges,
+        counts=counts,
+        first=tuple(_text(value) for value in tensor.detach().reshape(-1)[:FIRST].tolist()),
+    )
+
+
+def statistics_of(tensor: torch.Tensor) -> TensorStatistics:
+    """Describe the values of `tensor` in a few figures."""
+    nans = infinities = zeros = finite = 0
+    low, high, mean, squares = math.inf, -math.inf, 0.0, 0.0
+    for chunk in _chunks(_flat(tensor)):
+        nans += int(np.isnan(chunk).sum())
+        infinities += int(np.isinf(chunk).sum())
+        zeros += int((chunk == 0).sum())
+        numbers = chunk[np.isfinite(chunk)]
+        if numbers.size:
+            low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
+            # Mean and squares of two sets from those of each: numbers far from zero stay exact.
+            own = float(numbers.mean())
+            together = finite + numbers.size
+            squares += float(((numbers - own) ** 2).sum())
+            squares += (own - mean) ** 2 * finite * numbers.size / together
+            mean += (own - mean) * numbers.size / together
+            finite = together
+    return TensorStatistics(
+        count=tensor.numel(),
         low=low if finite else None,
         high=high if finite else None,
-        mean=mean,
+        mean=mean if finite else None,
         deviation=math.sqrt(squares / finite) if finite else None,
         nans=nans,
         infinities=infinities,
         zeros=zeros,
-        edges=tuple(float(edge) for edge in edges),
-        counts=tuple(int(count) for count in counts),
-        first=tuple(_text(value) for value in tensor.detach().reshape(-1)[:FIRST].tolist()),
     )
+
+
+def histogram_of(
+    tensor: torch.Tensor, low: float | None, high: float | None
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return edges and counts of a histogram of what is finite, which lies in `low` to `high`."""
+    if low is None or high is None:
+        return (), ()
+    whole = not (tensor.is_floating_point() or tensor.is_complex())
+    edges = _edges(low, high, whole=whole)
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    for chunk in _chunks(_flat(tensor)):
+        counts += np.histogram(chunk[np.isfinite(chunk)], edges)[0]
+    return tuple(float(edge) for edge in edges), tuple(int(count) for count in counts)
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

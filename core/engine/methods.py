@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.core.agreement_records import AgreementRecord
+from lowerscope.core.comparison_records import Comparison, Window
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference
 from lowerscope.core.engine.protocol import (
     BuildParams,
@@ -30,7 +31,14 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
-from lowerscope.core.engine.run_params import AgreementParams, GuardParams, RunParams
+from lowerscope.core.engine.run_params import (
+    AgreementParams,
+    ComparisonParams,
+    GuardParams,
+    RunParams,
+    SaveRunValuesParams,
+    WindowParams,
+)
 from lowerscope.core.engine.schedule_params import (
     CheckParams,
     MeasureParams,
@@ -139,6 +147,13 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
             GuardParams, GuardedRun, "heavy", "running with guarded memory", ("worker",)
         ),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
+        "comparison": MethodType(
+            ComparisonParams, Comparison, "heavy", "comparing a tensor", ("worker",)
+        ),
+        "window": MethodType(WindowParams, Window, "heavy", "looking at a tensor", ("worker",)),
+        "save_run_values": MethodType(
+            SaveRunValuesParams, str, "heavy", "saving a tensor", ("worker",)
+        ),
     }
 )
 """What a child can be asked for."""

@@ -162,7 +162,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
     pipeline = Pipeline()
-    workbench, numbers = pipeline.workbench, pipeline.numbers
+    workbench, numbers, values = pipeline.workbench, pipeline.numbers, pipeline.values_of_run
     return {
         "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
         "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context, p.moment),
@@ -213,7 +213,16 @@ def _open_pipeline() -> Mapping[str, Call]:
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
         "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
         "guard": lambda p, context: pipeline.guard(p.recipe, context),
-        "run": lambda p, context: pipeline.run(p.recipe, context, p.part, p.before, quick=p.quick),
+        "run": lambda p, context: pipeline.run(
+            p.recipe, context, p.part, p.before, quick=p.quick, keep=p.keep
+        ),
+        "comparison": lambda p, context: values.comparison(p.recipe, p.place, context),
+        "window": lambda p, context: values.window(
+            p.recipe, p.place, p.leading, (p.top, p.left, p.rows, p.columns), p.cells, context
+        ),
+        "save_run_values": lambda p, context: values.save(
+            p.recipe, p.place, p.side, p.file, context
+        ),
     }
 
 

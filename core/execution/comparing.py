@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
+from lowerscope.core.execution.elements import CHUNK, NotFinite, elements
 from lowerscope.core.run_records import OutputRecord
 from lowerscope.core.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
@@ -24,13 +26,17 @@ class Difference:
         Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans have to
         be equal.
     reason
-        One line on what differs; empty where it matches.
+        One line on what differs, what is not finite first; empty where it matches.
+    not_finite
+        What is NaN or infinite, ``"3 NaN, 1 infinity"``, and what is so in the reference; empty for
+        nothing.
     """
 
     max_abs: float
     max_rel: float
     matches: bool
     reason: str
+    not_finite: str = ""
 
 
 _PARTS = {
@@ -62,46 +68,43 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, chosen: Tolerances)
         return _incomparable(f"shape {tuple(actual.shape)} instead of {tuple(expected.shape)}")
     if actual.dtype != expected.dtype:
         return _incomparable(f"dtype {actual.dtype} instead of {expected.dtype}")
-    if actual.numel() == 0:
-        return Difference(0.0, 0.0, matches=True, reason="")
-    if not expected.dtype.is_floating_point and not expected.dtype.is_complex:
-        return _whole_difference(actual, expected)
-    tolerances = tolerances_for(expected.dtype, chosen)
-    wide = torch.complex128 if expected.dtype.is_complex else torch.float64
-    a, b = actual.to(wide), expected.to(wide)
-    same = (actual == expected) | (a.isnan() & b.isnan())
-    gap = torch.where(same, 0.0, (a - b).abs())
-    gap = torch.where(gap.isnan(), torch.inf, gap)
-    size = b.abs()
-    relative = torch.where(same | (size <= tolerances.atol), 0.0, gap / size)
-    relative = torch.where(relative.isnan(), torch.inf, relative)
-    inside = same | (gap.isfinite() & (gap <= tolerances.atol + tolerances.rtol * size))
-    outside = int((~inside).sum())
-    reason = ""
-    if outside:
-        broken = int((a.isfinite() != b.isfinite()).sum())
-        what = f"{outside} of {actual.numel()} elements differ"
-        reason = f"{what}, {broken} of them not finite on one side only" if broken else what
+    tolerance = tolerances_for(expected.dtype, chosen)
+    largest = farthest = 0.0
+    outside, not_finite = 0, NotFinite()
+    ours, theirs = actual.reshape(-1), expected.reshape(-1)
+    for start in range(0, ours.numel(), CHUNK):
+        a, b = ours[start : start + CHUNK], theirs[start : start + CHUNK]
+        found = _finite_difference(a, b, tolerance) if a.dtype.is_floating_point else None
+        if found is None:
+            each = elements(a, b, tolerance)
+            not_finite.count(a, b, each.same)
+            found = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
+        largest, farthest = max(largest, found[0]), max(farthest, found[1])
+        outside += found[2]
+    differing = f"{outside} of {actual.numel()} elements differ" if outside else ""
     return Difference(
-        max_abs=float(gap.max()),
-        max_rel=float(relative.max()),
+        max_abs=largest,
+        max_rel=farthest,
         matches=outside == 0,
-        reason=reason,
+        # What is not finite comes first: it is the reason of the rest.
+        reason="; ".join(each for each in (not_finite.text, differing) if each and outside),
+        not_finite=not_finite.text,
     )
 
 
-def _whole_difference(actual: torch.Tensor, expected: torch.Tensor) -> Difference:
-    """Compare integers or booleans, which have to be equal; exact where float64 is not."""
-    same = actual == expected
-    outside = int((~same).sum())
-    pairs = zip(actual[~same].tolist(), expected[~same].tolist(), strict=True)
-    gaps = [(abs(int(a) - int(b)), abs(int(b))) for a, b in pairs]
-    return Difference(
-        max_abs=float(max((gap for gap, _ in gaps), default=0)),
-        max_rel=max((gap / size for gap, size in gaps if size), default=0.0),
-        matches=outside == 0,
-        reason=f"{outside} of {actual.numel()} elements differ" if outside else "",
-    )
+def _finite_difference(
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
+) -> tuple[float, float, int] | None:
+    """Return the figures of `elements` in fewer steps; ``None`` where not all is finite."""
+    size = expected.double()
+    gap = actual.double().sub_(size).abs_()
+    largest = float(gap.max())
+    if not math.isfinite(largest):
+        return None
+    size.abs_()
+    outside = int(torch.count_nonzero(gap > tolerance.atol + tolerance.rtol * size))
+    size.masked_fill_(size <= tolerance.atol, torch.inf)
+    return largest, float(gap.div_(size).max()), outside
 
 
 def _incomparable(reason: str) -> Difference:

@@ -66,6 +66,10 @@ class Walk:
                     self._kept[node.name] = _cloned(value)
         return self._kept.pop(name)
 
+    def forget(self, name: str) -> None:
+        """Keep a value no longer that was not taken."""
+        self._kept.pop(name, None)
+
     def calls(self, names: Collection[str]) -> tuple[Callable[[], Any], ...]:
         """Run as far as the last of some nodes, and return what runs each of them again.
 
@@ -86,6 +90,53 @@ class Walk:
                 for dead in interpreter.user_to_last_uses.get(node, ()):
                     del interpreter.env[dead]
         return tuple(found)
+
+
+class TorchValues:
+    """Torch's values at nodes, from one walk: each is kept until all that need it have used it.
+
+    Parameters
+    ----------
+    graph_module, inputs, seed
+        As of `Walk`.
+    uses
+        By node, how often its value is going to be used.
+    """
+
+    def __init__(
+        self,
+        graph_module: fx.GraphModule,
+        inputs: Sequence[torch.Tensor],
+        seed: int,
+        uses: Mapping[str, int],
+    ) -> None:
+        self._left = dict(uses)
+        self._kept: dict[str, Any] = {}
+        self._failure: Exception | None = None
+        self._walk = Walk(graph_module, inputs, seed, self._left)
+
+    def of(self, name: str) -> Any:
+        """Return the value of a node.
+
+        Raises whatever torch raises on the way there, and again for each node after that.
+        """
+        if name not in self._kept:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                self._kept[name] = self._walk.take(name)
+            except Exception as error:
+                self._failure = error.with_traceback(None)
+                raise
+        return self._kept[name]
+
+    def used(self, name: str) -> None:
+        """Count one use."""
+        self._left[name] -= 1
+        if not self._left[name]:
+            del self._left[name]
+            self._kept.pop(name, None)
+            self._walk.forget(name)
 
 
 def _cloned(value: Any) -> Any:

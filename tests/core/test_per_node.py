@@ -24,7 +24,7 @@ def shifted(builder, node, x):
 KEYS = {
     *("fx", "bindings", "functions", "strategy", "max_abs_error", "max_rel_error"),
     *("own_abs_error", "status", "own_status", "reason", "own_reason", "own_with"),
-    *("tvm_ms", "torch_ms"),
+    *("tvm_ms", "torch_ms", "hand_overs"),
 }
 
 

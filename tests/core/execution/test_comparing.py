@@ -54,7 +54,7 @@ def test_values_that_are_not_finite(
 
 def test_what_is_not_finite_is_said() -> None:
     found = difference(torch.tensor([1.0, float("nan")]), torch.tensor([1.0, 2.0]), CHOSEN)
-    assert found.reason == "1 of 2 elements differ, 1 of them not finite on one side only"
+    assert found.reason == "1 NaN; 1 of 2 elements differ"
 
 
 def test_integers_have_to_be_equal() -> None:

@@ -1,0 +1,93 @@
+"""The values of the last run, which can be looked at until the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lowerscope.core.comparison_records import Comparison, Saved, TensorPlace, Window
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.export.arrays import save_array
+from lowerscope.core.kept_run import KeptRun
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.stages import Stages
+
+
+class RunValues:
+    """What can be asked of the values of the last run.
+
+    Parameters
+    ----------
+    stages
+        Returns the stages of a recipe.
+
+    Attributes
+    ----------
+    kept
+        Of the last run; ``None`` before it, and where its calls could not be told.
+    """
+
+    def __init__(self, stages: Callable[[Recipe, Progress], Stages]) -> None:
+        self._stages = stages
+        self.kept: KeptRun | None = None
+
+    def comparison(self, recipe: Recipe, place: TensorPlace, progress: Progress) -> Comparison:
+        """Return a tensor of the last run beside torch's, in figures.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if the last run was not of this recipe, or if there is no
+            such tensor.
+        """
+        stages = self._stages(recipe, progress)
+        kept = self._of(stages)
+        with stages.running():
+            return kept.comparison(place, recipe.tolerances)
+
+    def window(
+        self,
+        recipe: Recipe,
+        place: TensorPlace,
+        leading: tuple[int, ...],
+        area: tuple[int, int, int, int],
+        cells: int,
+        progress: Progress,
+    ) -> Window:
+        """Return a piece of a tensor of the last run, and of torch's: see `WindowParams`.
+
+        Raises
+        ------
+        LowerscopeError
+            As `comparison`, and where no values are kept.
+        """
+        stages = self._stages(recipe, progress)
+        kept = self._of(stages)
+        with stages.running():
+            return kept.window(place, recipe.tolerances, leading, area, cells)
+
+    def save(
+        self, recipe: Recipe, place: TensorPlace, side: Saved, file: str, progress: Progress
+    ) -> str:
+        """Write a tensor of the last run as ``.npy``; return the file's path.
+
+        Raises
+        ------
+        LowerscopeError
+            As `comparison`, where there are no such values, and if it cannot be written.
+        """
+        stages = self._stages(recipe, progress)
+        kept = self._of(stages)
+        with stages.running():
+            array = kept.array(place, side)
+        return save_array(array, file)
+
+    def _of(self, stages: Stages) -> KeptRun:
+        _ = stages.loaded
+        if self.kept is None or self.kept.key != stages.run_key:
+            raise LowerscopeError(
+                "the values of this model's last run are not kept",
+                todo="Run it again to look at its values",
+                code="not-kept",
+            )
+        return self.kept
