@@ -17,6 +17,7 @@ from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.reporting import reporting
 from lowerscope.app.run_step_commands import RunStepCommands
+from lowerscope.app.timing_commands import TimingCommands
 from lowerscope.app.variant_commands import running_variants
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
@@ -30,7 +31,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     workspace, tr = window.workspace, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
     lowering, run, help_ = tr("&Lowering"), tr("&Run"), tr("&Help")
-    run_steps = RunStepCommands(window)
+    run_steps, timing = RunStepCommands(window), TimingCommands(window)
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(window.change, **fields)
@@ -211,6 +212,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
         *run_steps.commands(),
+        *timing.commands(),
         Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),
         Command("target-native", run, tr("Target: this &machine"), change(target="native")),
         Command("target-other", run, tr("&Other target…"), window.type_target),
@@ -222,6 +224,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     ):
         commands.add(command)
     run_steps.watch(commands)
+    timing.watch(commands)
     commands.check(window.settings.scheme())
     for key in ("target-llvm", "target-native"):
         commands.action(key).setCheckable(True)

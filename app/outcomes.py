@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from lowerscope.core.recipe import Recipe, applies_schedules, without_schedules
 from lowerscope.core.run_records import RunRecord
 
@@ -26,6 +28,22 @@ class Outcomes:
         """Return the outcome of a recipe if what was run has this key; see `RunRecord.key`."""
         record = self._records.get(run_of(recipe))
         return record if record is not None and record.key == key else None
+
+    def like(self, recipe: Recipe, key: str) -> tuple[Recipe, RunRecord] | None:
+        """Return the newest run of this key that was judged or measured in another way."""
+        same = same_run_of(recipe)
+        found = reversed(self._records.items())
+        return next(
+            (each for each in found if each[1].key == key and same_run_of(each[0]) == same), None
+        )
+
+
+def same_run_of(recipe: Recipe) -> Recipe:
+    """Return what is run of a recipe, whatever its outcome is held to and how it is timed."""
+    plain = Recipe(source=recipe.source)
+    return msgspec.structs.replace(
+        run_of(recipe), tolerances=plain.tolerances, measuring=plain.measuring
+    )
 
 
 def run_of(recipe: Recipe) -> Recipe:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.outcomes import Outcomes, run_of
+from lowerscope.app.quiet import Quiet
 from lowerscope.app.variants import RunVariants
 from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import Snapshot
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_records import RunPart, RunRecord
+from lowerscope.core.time_records import is_disturbed
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A run that is asked for: all of it, or a part of it anew that there was before."""
+
+    part: RunPart = "all"
+    before: RunRecord | None = None
 
 
 class Runs(QObject):
@@ -34,8 +46,10 @@ class Runs(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._outcomes = Outcomes()
+        self._quiet = Quiet(workspace.engine, self)
         self._request: int | None = None
-        self._waits = False
+        self._waits: _Wanted | None = None
+        self._repeats = False
         self._reopening = False
         self.record: RunRecord | None = None
         self.variants = RunVariants(workspace, self._keep_outcome)
@@ -44,16 +58,50 @@ class Runs(QObject):
     @property
     def running(self) -> bool:
         """Whether a run, or a row of them, is under way or waits for the engine."""
-        return self._waits or self._request is not None or self.variants.running
+        return self._waits is not None or self._request is not None or self.variants.running
 
     def run(self) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle."""
         workspace = self._workspace
-        if self.running or workspace.wanted is None:
+        if not self.running and workspace.wanted is not None:
+            self.record = None
+            self._want(_Wanted())
+
+    def measure_again(self) -> None:
+        """Measure what was run once more, by the same executable; the verdict stays."""
+        if not self.running and not self._workspace.changing and self.record is not None:
+            self._want(_Wanted("times", self.record))
+
+    def measure_as(self, threads: int, measuring: Measuring) -> None:
+        """Time runs in another way from now on, and what was run at once.
+
+        With another number of threads it is run anew, as its values may be others.
+        """
+        workspace, ran = self._workspace, self.record
+        recipe = workspace.wanted
+        if recipe is None or self.running:
             return
-        self._waits = True
-        self.record = None
-        workspace.say(workspace.tr("Waiting for the engine"))
+        changed = msgspec.structs.replace(recipe, threads=threads, measuring=measuring)
+        workspace.change(changed)
+        if ran is None:
+            return
+        if threads != recipe.threads:
+            self.run()
+        else:
+            self._want(_Wanted("times", ran))
+
+    def toggle_torch_compile(self) -> None:
+        """Time ``torch.compile`` as well, or no more."""
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            on = not recipe.measuring.torch_compile
+            self.measure_as(
+                recipe.threads, msgspec.structs.replace(recipe.measuring, torch_compile=on)
+            )
+
+    def _want(self, wanted: _Wanted) -> None:
+        self._waits, self._repeats = wanted, False
+        self._workspace.say(self._workspace.tr("Waiting for the engine"))
         self.changed.emit()
         self.run_if_waiting()
 
@@ -63,19 +111,26 @@ class Runs(QObject):
         self.variants.go_on()
         recipe = workspace.recipe
         busy = workspace.changing or workspace.engine.state in ("starting", "busy")
-        if not self._waits or busy or recipe is None:
+        wanted = self._waits
+        if wanted is None or busy or recipe is None:
             return
-        self._waits = False
+        self._waits = None
+        self._quiet.begin()
         workspace.say(workspace.tr("Compiling"))
+        params = RunParams(recipe=recipe, part=wanted.part, before=wanted.before)
         self._request = workspace.worker.request(
-            "run", RunParams(recipe=recipe), self._accept, self._refuse, workspace.say
+            "run", params, self._accept, self._refuse, self._tell
         )
+
+    def _tell(self, text: str, fraction: float | None = None) -> None:
+        self._quiet.follow(text)
+        self._workspace.say(text, fraction)
 
     def cancel(self) -> None:
         """Stop the run, or do not start it; the outcome of before is shown again."""
         self.variants.cancel()
-        if self._waits:
-            self._waits = False
+        if self._waits is not None:
+            self._waits = None
             self._bring_back()
             self._workspace.say("")
             self.changed.emit()
@@ -85,6 +140,9 @@ class Runs(QObject):
     def abandon(self) -> None:
         """Forget the run that is under way: another recipe is wanted."""
         self._reopening = False
+        if self._waits is not None and self._waits.before is not None:
+            self._waits = None
+            self.changed.emit()
         if self._request is not None:
             request, self._request = self._request, None
             self._workspace.abandon(self._workspace.worker, request)
@@ -92,7 +150,7 @@ class Runs(QObject):
 
     def give_up(self) -> None:
         """Do not run what could not be opened."""
-        self._waits = False
+        self._waits = None
         self._bring_back()
 
     def take(self, recipe: Recipe, snapshot: Snapshot) -> bool:
@@ -111,12 +169,26 @@ class Runs(QObject):
                 self._workspace.announced.emit(text, "info")
         self.variants.take(recipe, snapshot)
         shown, self.record = self.record, self._outcomes.of(recipe, snapshot.key)
-        return self.record is not shown
+        if self.record is None:
+            self._adopt(recipe, snapshot)
+        return self.record is not shown or self._waits is not None
+
+    def _adopt(self, recipe: Recipe, snapshot: Snapshot) -> None:
+        """Take over a run that was only timed in another way; hold it to other tolerances."""
+        found = self._outcomes.like(recipe, snapshot.key)
+        if found is None:
+            return
+        before, record = found
+        if before.tolerances == recipe.tolerances:
+            self.record = record
+            self._outcomes.keep(recipe, record)
+        elif self._waits is None:
+            self._waits = _Wanted("verdict", record)
 
     def _accept(self, record: RunRecord) -> None:
         workspace = self._workspace
         self._request = None
-        self.record = record
+        self.record = record = self._quiet.end(record)
         recipe, snapshot = workspace.recipe, workspace.snapshot
         if recipe is not None:
             self._outcomes.keep(recipe, record)
@@ -128,6 +200,10 @@ class Runs(QObject):
             # What was run may not be what is shown: a file may have been changed in between.
             workspace.reload()
             self._reopening = True
+        elif is_disturbed(record.times) and not self._repeats:
+            # Once: somebody who goes on working would have it measured for ever.
+            self.measure_again()
+            self._repeats = True
 
     def _refuse(self, problem: Problem) -> None:
         self._request = None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.outcomes import run_of
+from lowerscope.app.outcomes import run_of, same_run_of
+from lowerscope.app.quiet import Quiet
 from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.passes.presets import find_pipeline, with_pipeline
@@ -87,6 +88,7 @@ class RunVariants(QObject):
         self._done = 0
         self._request: int | None = None
         self._waits = False
+        self._quiet = Quiet(workspace.engine, self)
 
     # What there is
 
@@ -199,6 +201,7 @@ class RunVariants(QObject):
             return
         # To ask the worker makes it busy, which comes back here.
         self._waits = False
+        self._quiet.begin()
         self._tell("")
         self._request = workspace.worker.request(
             "run", RunParams(recipe=self._row[self._done]), self._accept, self._refuse, self._tell
@@ -212,13 +215,14 @@ class RunVariants(QObject):
             self._end()
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
+        self._quiet.follow(text)
         name = variant_names(self._row)[self._done]
         words = self.tr("Variant {0} of {1}, {2}").format(self._done + 1, len(self._row), name)
         share = (self._done + (fraction or 0.0)) / len(self._row)
         self._workspace.say(f"{words}: {text}" if text else words, share)
 
     def _accept(self, record: RunRecord) -> None:
-        recipe = self._row[self._done]
+        recipe, record = self._row[self._done], self._quiet.end(record)
         self.keep(recipe, record)
         self._found(recipe, record)
         self._next()
@@ -256,8 +260,8 @@ class RunVariants(QObject):
             self.running_changed.emit()
 
     def _of(self, recipe: Recipe) -> KeptRun | None:
-        run = run_of(recipe)
-        return next((each for each in self._kept if run_of(each.recipe) == run), None)
+        run = same_run_of(recipe)
+        return next((each for each in self._kept if same_run_of(each.recipe) == run), None)
 
     def _replace(self, kept: Sequence[KeptRun]) -> None:
         if tuple(kept) != self._kept:

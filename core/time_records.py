@@ -99,3 +99,11 @@ def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
     if ours.threads is not None and other.threads is not None and ours.threads != other.threads:
         return None
     return other.milliseconds / ours.milliseconds
+
+
+def is_disturbed(times: RunTimes | None) -> bool:
+    """Return whether the engine was at work for more of the time than can be left out of account.
+
+    What it is asked for while a run is measured takes a processor from both sides.
+    """
+    return times is not None and times.disturbed > DISTURBED

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from html import escape
+
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
 from lowerscope.app.views.formats import (
     count_text,
@@ -12,6 +16,8 @@ from lowerscope.app.views.formats import (
     shape_text,
 )
 from lowerscope.app.views.result_side import ResultSide
+from lowerscope.app.views.times_panel import TimesPanel
+from lowerscope.app.views.tolerances_dialog import edit_tolerances
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
@@ -55,6 +61,12 @@ class ResultView(QWidget):
         self.sizes.hide()
         self.summary = QLabel()
         self.summary.setProperty("role", "quiet")
+        self.summary.setTextFormat(Qt.TextFormat.RichText)
+        self.summary.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse
+            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.summary.linkActivated.connect(self._edit_tolerances)
         # Of two lines where there is little room, it asks for no more of it than the table does.
         self.summary.setWordWrap(True)
         self.side = ResultSide(workspace)
@@ -65,6 +77,8 @@ class ResultView(QWidget):
         right.addWidget(self.outputs, 2)
         self.first_difference = FirstDifferenceLine(workspace)
         right.addWidget(self.first_difference)
+        self.times = TimesPanel(workspace)
+        right.addWidget(self.times)
         self.summary.setContentsMargins(12, 6, 12, 8)
         right.addWidget(self.summary)
         row = QHBoxLayout(self)
@@ -73,6 +87,7 @@ class ResultView(QWidget):
         row.addWidget(self.side)
         row.addLayout(right, 1)
         workspace.run_changed.connect(self._show_run)
+        theme.notifier().changed.connect(self._show_run)
         self._show_run()
 
     def _show_run(self) -> None:
@@ -98,16 +113,17 @@ class ResultView(QWidget):
         self.summary.setText(self._summary(record))
         self.summary.show()
 
+    def _edit_tolerances(self) -> None:
+        edit_tolerances(self._workspace, self)
+
     def _summary(self, record: RunRecord) -> str:
-        parts = [self.tr("TVM {0}").format(milliseconds_text(record.tvm_ms))]
-        if record.torch_ms is not None:
-            parts.append(f"{record.reference} {milliseconds_text(record.torch_ms)}")
-        parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
+        parts = [self.tr("built in {0}").format(milliseconds_text(record.build_ms))]
         functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
         parts.append(functions.format(count_text(record.functions)))
         if record.max_abs_error is not None:
             tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
-            parts.append(self.tr("tolerance {0}").format(tolerance))
+            words = escape(self.tr("tolerance {0}").format(tolerance))
+            parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
         return "   ·   ".join(parts)
 
 

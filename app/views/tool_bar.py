@@ -14,6 +14,8 @@ from lowerscope.app.views.formats import (
     shape_text,
 )
 from lowerscope.app.views.importer_field import ImporterField
+from lowerscope.app.views.measuring_dialog import edit_measuring
+from lowerscope.app.views.time_words import claims_of, how_of, short_claim
 from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -78,6 +80,8 @@ class ToolBar(QWidget):
         self.run.clicked.connect(self._run_or_cancel)
         self.verdict = Pill()
         self.times = Field(self.tr("Times"))
+        self.times.set_clickable(True)
+        self.times.clicked.connect(self._edit_measuring)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 12, 8)
         row.setSpacing(12)
@@ -107,6 +111,7 @@ class ToolBar(QWidget):
             menu.addAction(action)
         menu.addSeparator()
         menu.addAction(self.tr("Other target…"), self.target_wanted.emit)
+        menu.addAction(self.tr("Threads and repeats…"), self._edit_measuring)
         self._targets.triggered.connect(self._change_target)
         return menu
 
@@ -210,12 +215,11 @@ class ToolBar(QWidget):
                 verdict_tooltip(record),
             )
         parts = [Part("TVM", "quiet"), Part(milliseconds_text(record.tvm_ms), "strong")]
-        if record.torch_ms is not None:
-            parts += [
-                Part(record.reference, "quiet"),
-                Part(milliseconds_text(record.torch_ms), "strong"),
-            ]
-        self.times.set_parts(parts)
+        if record.times is not None:
+            parts.append(Part(short_claim(record.times), "quiet"))
+            words = (claims_of(record.times), how_of(record.times))
+            self.times.setToolTip("\n".join(each for each in words if each))
+        self.times.set_parts([part for part in parts if part.text])
 
     def _change_lowering(self, strategy: str) -> None:
         recipe = self._workspace.wanted
@@ -226,6 +230,9 @@ class ToolBar(QWidget):
         recipe = self._workspace.wanted
         if recipe is not None:
             self._workspace.change(msgspec.structs.replace(recipe, target=action.data()))
+
+    def _edit_measuring(self) -> None:
+        edit_measuring(self._workspace, self)
 
     def _run_or_cancel(self) -> None:
         if self._workspace.running:

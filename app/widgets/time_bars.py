@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
@@ -17,17 +17,23 @@ _GAP = 8.0
 _MOST_NAME = 110.0
 _MOST_SHARE = 0.4
 _LEAST = 2.0
+_MOST_SPREAD = 1.3
+"""Of the longest bar, how far a spread may reach."""
 _FONT_PIXELS = 12.0
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar: its name, its length, its figure, and a role: ``""``, ``"best"`` or ``"other"``."""
+    """A bar: its name, its length, its figure, and a role: ``""``, ``"best"`` or ``"other"``.
+
+    ``spread`` is a range around the value, drawn across the end of the bar.
+    """
 
     name: str
     value: float
     text: str
     role: str = ""
+    spread: tuple[float, float] | None = None
 
 
 class TimeBars(QWidget):
@@ -65,14 +71,34 @@ class TimeBars(QWidget):
 
     def bar_rect(self, index: int) -> QRectF:
         """Where a bar stands in the widget."""
+        left, pixels = self._scale()
+        length = max(_LEAST, pixels * self._bars[index].value)
+        return QRectF(left, index * _ROW + (_ROW - _BAR) / 2 + _GAP / 2, length, _BAR)
+
+    def spread_rect(self, index: int) -> QRectF:
+        """Where the spread of a bar is drawn; an upper end that is far away is cut off."""
+        bar, rect = self._bars[index], self.bar_rect(index)
+        if bar.spread is None:
+            return QRectF(rect.right(), rect.top(), 0.0, rect.height())
+        left, pixels = self._scale()
+        low, high = bar.spread[0], min(bar.spread[1], self._most())
+        start = left + pixels * low
+        return QRectF(start, rect.top(), left + pixels * high - start, rect.height())
+
+    def _most(self) -> float:
+        """Return the value at the right end."""
+        longest = max((each.value for each in self._bars), default=0.0)
+        ends = (each.spread[1] for each in self._bars if each.spread is not None)
+        return min(max(longest, *ends, 0.0), _MOST_SPREAD * longest) or 1.0
+
+    def _scale(self) -> tuple[float, float]:
+        """Return where the bars begin, and how many pixels one unit has."""
         metrics = QFontMetricsF(self._bold)
         names = max((metrics.horizontalAdvance(each.name) for each in self._bars), default=0.0)
         texts = max((metrics.horizontalAdvance(each.text) for each in self._bars), default=0.0)
         left = _PAD + min(names, max(_MOST_NAME, _MOST_SHARE * self.width())) + _GAP
         room = max(_LEAST, self.width() - left - _GAP - texts - _PAD)
-        most = max((each.value for each in self._bars), default=0.0) or 1.0
-        length = max(_LEAST, room * self._bars[index].value / most)
-        return QRectF(left, index * _ROW + (_ROW - _BAR) / 2 + _GAP / 2, length, _BAR)
+        return left, room / self._most()
 
     # Qt
 
@@ -101,4 +127,12 @@ class TimeBars(QWidget):
             name = metrics.elidedText(bar.name, Qt.TextElideMode.ElideRight, room)
             painter.drawText(QPointF(_PAD, base), name)
             painter.setPen(QColor(inks["best"] if bar.role == "best" else colours.quiet))
-            painter.drawText(QPointF(rect.right() + _GAP, base), bar.text)
+            spread = self.spread_rect(index)
+            painter.drawText(QPointF(max(rect.right(), spread.right()) + _GAP, base), bar.text)
+            if bar.spread is not None:
+                painter.setPen(QPen(QColor(colours.text), 1))
+                middle = spread.center().y()
+                painter.drawLine(spread.topLeft(), spread.bottomLeft())
+                painter.drawLine(QPointF(spread.left(), middle), QPointF(spread.right(), middle))
+                if bar.spread[1] <= self._most():
+                    painter.drawLine(spread.topRight(), spread.bottomRight())

@@ -78,3 +78,21 @@ def test_bars_are_as_long_as_their_times(qtbot: QtBot) -> None:
     green = theme.current().right
     picture = bars.grab().toImage()
     assert picture.pixelColor(second.center().toPoint()).name() == green
+
+
+def test_a_spread_stands_across_the_end_of_its_bar(qtbot: QtBot) -> None:
+    bars = TimeBars("Times")
+    qtbot.addWidget(bars)
+    bars.resize(400, 100)
+    bars.set_bars(
+        (Bar("TVM", 8.0, "8 ms", spread=(7.0, 9.0)), Bar("torch", 2.0, "2 ms", spread=(1.0, 90.0)))
+    )
+    bars.show()
+    end, spread = bars.bar_rect(0).right(), bars.spread_rect(0)
+    assert spread.left() < end < spread.right()
+    assert math.isclose(end - spread.left(), spread.right() - end)
+    # One that is out of all proportion is cut off, and leaves the bars their room.
+    far = bars.spread_rect(1)
+    assert far.right() > end
+    assert far.right() < bars.width() - 40
+    assert bars.bar_rect(0).width() > bars.width() / 3

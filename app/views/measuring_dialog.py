@@ -1,0 +1,125 @@
+"""The form for how a run is timed: threads, calls, and whether torch.compile is a side."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.measuring import LEAST, MOST, REPEATS, Measuring
+
+FIELD_WIDTH = 240
+
+
+class MeasuringDialog(QDialog):
+    """A field for each number of the recipe; where there is a run, it is measured by them."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        recipe = workspace.wanted
+        assert recipe is not None
+        threads, measuring = recipe.threads, recipe.measuring
+        self.setWindowTitle(self.tr("Threads and repeats"))
+        all_of_them = self.tr("all, {0} here").format(MACHINE)
+        self.threads = _number(self.tr("Threads"), 0, max(MACHINE, threads), threads, all_of_them)
+        self.repeats = _number(
+            self.tr("Repeats"),
+            0,
+            MOST,
+            measuring.repeats,
+            self.tr("as a second allows, {0} to {1}").format(LEAST, REPEATS),
+        )
+        self.warm_up = _number(self.tr("Warm-up"), 1, MOST, measuring.warm_up)
+        self.compiled = QCheckBox(self.tr("Time torch.compile as well"))
+        self.compiled.setChecked(measuring.torch_compile)
+        self.compiled.setToolTip(
+            self.tr("It compiles the model for seconds to minutes, and needs a C++ compiler.")
+        )
+        form = QFormLayout()
+        form.setHorizontalSpacing(16)
+        form.setVerticalSpacing(8)
+        for title, field, hint in (
+            (self.tr("Threads"), self.threads, self.tr("of TVM and of torch")),
+            (self.tr("Repeats"), self.repeats, self.tr("calls of each side that are timed")),
+            (self.tr("Warm-up"), self.warm_up, self.tr("calls of each side before")),
+        ):
+            label = QLabel(title)
+            label.setBuddy(field)
+            form.addRow(label, _with_hint(field, hint))
+        form.addRow("", self.compiled)
+        note = QLabel(
+            self.tr(
+                "The sides take turns. Each has its median, and a spread from the lower to the "
+                "upper quarter. One is called faster where the medians differ by more than that."
+            )
+        )
+        note.setProperty("role", "quiet")
+        note.setWordWrap(True)
+        buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
+        )
+        if workspace.run_record is not None:
+            buttons.button(QDialogButtonBox.StandardButton.Ok).setText(self.tr("Measure"))
+        self.accepted.connect(self._take)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(form)
+        column.addWidget(note)
+        column.addWidget(buttons)
+        self.setMinimumWidth(460)
+
+    def _take(self) -> None:
+        measuring = Measuring(
+            warm_up=self.warm_up.value(),
+            repeats=self.repeats.value(),
+            torch_compile=self.compiled.isChecked(),
+        )
+        self._workspace.runs.measure_as(self.threads.value(), measuring)
+
+
+def edit_measuring(workspace: Workspace, parent: QWidget) -> None:
+    """Ask how runs are to be timed."""
+    if workspace.wanted is not None:
+        dialog = MeasuringDialog(workspace, parent)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+
+def _number(name: str, least: int, most: int, value: int, at_least: str = "") -> QSpinBox:
+    """Return a field for a number; `at_least` is what the smallest one means."""
+    field = QSpinBox()
+    field.setRange(least, most)
+    field.setSpecialValueText(at_least)
+    field.setValue(value)
+    field.setAccessibleName(name)
+    field.setFixedWidth(FIELD_WIDTH)
+    # The style sheet's padding does not reach the text of a spin box.
+    field.lineEdit().setTextMargins(6, 0, 0, 0)
+    return field
+
+
+def _with_hint(field: QWidget, hint: str) -> QWidget:
+    label = QLabel(hint)
+    label.setProperty("role", "quiet")
+    both = QWidget()
+    row = QHBoxLayout(both)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(12)
+    row.addWidget(field)
+    row.addWidget(label, 1)
+    return both

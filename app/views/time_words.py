@@ -1,0 +1,110 @@
+"""The times of a whole run in words: what can be claimed of them, and how they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.widgets.time_bars import Bar
+from lowerscope.core.time_records import (
+    FEW,
+    RunTimes,
+    SideTimes,
+    is_disturbed,
+    times_as_fast,
+)
+from lowerscope.core.time_text import ratio_text
+
+
+def tr(text: str) -> str:
+    """Translate a text of the window."""
+    return QCoreApplication.translate("time_words", text)
+
+
+def bars_of(times: RunTimes) -> tuple[Bar, ...]:
+    """Return a bar for each side; the one that is faster than all others has a role."""
+    return tuple(
+        Bar(
+            side.side,
+            side.milliseconds,
+            f"{milliseconds_text(side.milliseconds)}  {spread_text(side)}",
+            "best" if _is_fastest(side, times) else "",
+            (side.low, side.high),
+        )
+        for side in times.sides
+    )
+
+
+def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
+    others = [each for each in times.sides if each is not side]
+    ratios = [times_as_fast(side, each) for each in others]
+    return bool(others) and all(ratio is not None and ratio > 1 for ratio in ratios)
+
+
+def spread_text(side: SideTimes) -> str:
+    """Return the ends of a spread: ``0.11 … 0.13``."""
+    low, high = (milliseconds_text(each).removesuffix(" ms") for each in (side.low, side.high))
+    return low if low == high else f"{low} … {high}"
+
+
+def claims_of(times: RunTimes) -> str:
+    """Return which side is how many times as fast, or that it cannot be told; and the threads."""
+    ours, *others = times.sides
+    return " · ".join([*(_claim(ours, other) for other in others), threads_text(times)])
+
+
+def short_claim(times: RunTimes) -> str:
+    """Return the same of ours and the reference, as it stands behind our time."""
+    if len(times.sides) < 2:
+        return ""
+    ours, other = times.sides[:2]
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        return tr("{0} {1}").format(other.side, milliseconds_text(other.milliseconds))
+    if ratio >= 1:
+        return tr("{0} as fast as {1}").format(ratio_text(ratio), other.side)
+    return tr("{0} is {1} as fast").format(other.side, ratio_text(1 / ratio))
+
+
+def _claim(ours: SideTimes, other: SideTimes) -> str:
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        text = tr("no difference between {0} and {1} that could be told")
+        return text.format(ours.side, other.side)
+    text = tr("{0} is {1} as fast as {2}")
+    if ratio >= 1:
+        return text.format(ours.side, ratio_text(ratio), other.side)
+    return text.format(other.side, ratio_text(1 / ratio), ours.side)
+
+
+def how_of(times: RunTimes) -> str:
+    """Return how the times were found: what disturbed them, torch.compile, repeats, warm-up."""
+    return " · ".join(_how(times))
+
+
+def _how(times: RunTimes) -> Iterator[str]:
+    if is_disturbed(times):
+        share = f"{times.disturbed:.0%}"
+        yield tr("measured while the engine worked ({0} of the time)").format(share)
+    if times.compile_problem:
+        yield tr("torch.compile does not work: {0}").format(times.compile_problem)
+    ours = times.sides[0]
+    spread = tr("quarters") if ours.repeats >= FEW else tr("extremes")
+    calls = tr("1 call") if ours.repeats == 1 else tr("{0} calls").format(ours.repeats)
+    yield tr("median and {0} of {1} after {2}").format(spread, calls, times.warm_up)
+    if times.compile_ms is not None:
+        took = milliseconds_text(times.compile_ms)
+        yield tr("torch.compile took {0}").format(took)
+
+
+def threads_text(times: RunTimes) -> str:
+    """Return how many threads each side may use."""
+    known = [side for side in times.sides if side.threads is not None]
+    counts = {side.threads for side in known}
+    if len(counts) == 1:
+        count = counts.pop()
+        each = tr(" each") if len(known) > 1 else ""
+        return (tr("1 thread") if count == 1 else tr("{0} threads").format(count)) + each
+    return ", ".join(tr("{0} with {1} threads").format(each.side, each.threads) for each in known)

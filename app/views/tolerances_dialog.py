@@ -1,0 +1,185 @@
+"""The form for the tolerances of the comparison with torch, a row for each dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal
+
+import msgspec
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.tolerances import (
+    DTYPES,
+    EPSILONS,
+    Tolerance,
+    Tolerances,
+    parse_number,
+)
+
+FIELD_WIDTH = 110
+
+
+@dataclass(frozen=True)
+class ToleranceRow:
+    """The fields of one dtype, and what their numbers mean."""
+
+    rtol: QLineEdit
+    atol: QLineEdit
+    means: QLabel
+
+
+class TolerancesDialog(QDialog):
+    """Two numbers for each dtype, checked while they are typed; one step of undo."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        recipe, record = workspace.wanted, workspace.run_record
+        assert recipe is not None
+        used = set() if record is None else {each.dtype for each in record.outputs}
+        self.setWindowTitle(self.tr("Tolerances"))
+        self.rows: dict[str, ToleranceRow] = {}
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(8)
+        for column, title in enumerate((self.tr("Dtype"), "rtol", "atol", self.tr("So that"))):
+            label = QLabel(title)
+            label.setProperty("role", "quiet")
+            grid.addWidget(label, 0, column)
+        for dtype in DTYPES:
+            self._add_row(grid, dtype, used)
+        exact = QLabel(self.tr("Integers and booleans have to be equal."))
+        hint = QLabel(
+            self.tr(
+                "Values match where |TVM - torch| ≤ atol + rtol × |torch|. Complex numbers have "
+                "the tolerance of their parts."
+            )
+        )
+        for label in (exact, hint):
+            label.setProperty("role", "quiet")
+            label.setWordWrap(True)
+        self.error = QLabel()
+        self.error.setProperty("role", "wrong")
+        self.error.setWordWrap(True)
+        self.buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok
+            | QDialogButtonBox.StandardButton.Cancel
+            | QDialogButtonBox.StandardButton.RestoreDefaults
+        )
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        self.accepted.connect(self._take)
+        defaults = self.buttons.button(QDialogButtonBox.StandardButton.RestoreDefaults)
+        defaults.clicked.connect(self._show_defaults)
+        column_ = QVBoxLayout(self)
+        column_.setContentsMargins(16, 16, 16, 12)
+        column_.setSpacing(12)
+        column_.addWidget(hint)
+        column_.addLayout(grid)
+        column_.addWidget(exact)
+        column_.addWidget(self.error)
+        column_.addStretch(1)
+        column_.addWidget(self.buttons)
+        self.setMinimumWidth(560)
+        self._show(recipe.tolerances)
+
+    def _add_row(self, grid: QGridLayout, dtype: str, used: Collection[str]) -> None:
+        row = ToleranceRow(QLineEdit(), QLineEdit(), QLabel())
+        line = grid.rowCount()
+        name = QLabel(dtype)
+        if dtype in used:
+            name.setProperty("role", "title")
+            name.setToolTip(self.tr("The dtype of an output of this model"))
+        grid.addWidget(name, line, 0)
+        for column, (field, which) in enumerate(((row.rtol, "rtol"), (row.atol, "atol")), start=1):
+            field.setFixedWidth(FIELD_WIDTH)
+            field.setAccessibleName(f"{which} {dtype}")
+            field.textChanged.connect(self._check)
+            grid.addWidget(field, line, column)
+        row.means.setProperty("role", "quiet")
+        grid.addWidget(row.means, line, 3)
+        grid.setColumnStretch(3, 1)
+        self.rows[dtype] = row
+
+    def _show(self, tolerances: Tolerances) -> None:
+        for dtype, row in self.rows.items():
+            tolerance: Tolerance = getattr(tolerances, dtype)
+            row.rtol.setText(_exact(tolerance.rtol))
+            row.atol.setText(_exact(tolerance.atol))
+
+    def _show_defaults(self) -> None:
+        self._show(Tolerances())
+
+    def _read(self, dtype: str) -> Tolerance:
+        row = self.rows[dtype]
+        try:
+            rtol = parse_number(row.rtol.text(), "rtol")
+            return Tolerance(rtol, parse_number(row.atol.text(), "atol"))
+        except LowerscopeError as error:
+            problem = error.problem
+            where = f"{dtype}, {problem.where}"
+            raise LowerscopeError(problem.what, where=where, todo=problem.todo) from error
+
+    def _check(self) -> None:
+        problems = []
+        for dtype, row in self.rows.items():
+            try:
+                row.means.setText(self._means(dtype, self._read(dtype)))
+            except LowerscopeError as error:
+                row.means.setText("")
+                problems.append(error.problem.line())
+        self.error.setText(problems[0] if problems else "")
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(not problems)
+
+    def _means(self, dtype: str, tolerance: Tolerance) -> str:
+        """Return what a tolerance lets pass, or that it is closer than the dtype can tell."""
+        if tolerance.rtol == tolerance.atol == 0:
+            return self.tr("values have to be equal")
+        epsilon = EPSILONS[dtype]
+        if 0 < tolerance.rtol + tolerance.atol < epsilon:
+            return self.tr("closer than {0} can tell: its steps are {1} at 1").format(
+                dtype, _rounded(epsilon)
+            )
+        return self.tr("0 may be off by {0}, 1 by {1}, 100 by {2}").format(
+            *(_rounded(tolerance.atol + tolerance.rtol * size) for size in (0, 1, 100))
+        )
+
+    def _take(self) -> None:
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            read = {dtype: self._read(dtype) for dtype in DTYPES}
+            changed = msgspec.structs.replace(recipe, tolerances=Tolerances(**read))
+            self._workspace.change(changed)
+
+
+def edit_tolerances(workspace: Workspace, parent: QWidget) -> None:
+    """Ask for the tolerances of the recipe."""
+    if workspace.wanted is not None:
+        dialog = TolerancesDialog(workspace, parent)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+
+def _exact(value: float) -> str:
+    """Return a number with all of its digits, as it is typed: ``1e-4``."""
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent and 0 < value < 0.01:
+        mantissa, exponent = f"{Decimal(mantissa):e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa.removesuffix(".0")
+
+
+def _rounded(value: float) -> str:
+    """Return a number with two digits."""
+    return _exact(float(f"{value:.1e}")).removesuffix(".0")
