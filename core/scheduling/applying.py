@@ -17,7 +17,7 @@ from lowerscope.core.scheduling.arguments import given, value
 from lowerscope.core.scheduling.entry import Call, Entry
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed, step_error
 from lowerscope.core.scheduling.primitives import entry_of
-from lowerscope.core.scheduling.references import Output, Outputs, copied, resolve
+from lowerscope.core.scheduling.references import Output, Outputs, resolve
 from lowerscope.core.scheduling.titles import title_of
 
 
@@ -68,7 +68,7 @@ def apply(
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
     before = sch
-    sch = copied(sch)
+    sch = sch.copy()
 
     def resolved(reference: Any) -> Output:
         return resolve(sch, reference, outputs, absent)

@@ -9,7 +9,6 @@ import msgspec
 import tvm
 from tvm.s_tir import Schedule
 
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedule_records import Move, StepError
 from lowerscope.core.schedules import Primitive, Reference
 from lowerscope.core.scheduling.applying import apply
@@ -20,7 +19,6 @@ from lowerscope.core.scheduling.help_texts import help_texts
 from lowerscope.core.scheduling.primitives import PRIMITIVES
 from lowerscope.core.scheduling.references import (
     Outputs,
-    copied,
     function_of,
     places,
     references,
@@ -57,20 +55,8 @@ def moves(
     -------
     tuple of Move
         In the order of `PRIMITIVES`; those that take something of another kind are left out.
-
-    Raises
-    ------
-    LowerscopeError
-        If TVM can apply nothing any more: see `copied`.
     """
-    try:
-        site = _site(sch, chosen, outputs, target)
-    except StepFailed as failed:
-        raise LowerscopeError(
-            failed.error.message,
-            where="schedule",
-            todo="Go back to the step before, and apply it there",
-        ) from failed
+    site = _site(sch, chosen, outputs, target)
     return tuple(
         move
         for entry in PRIMITIVES.values()
@@ -85,7 +71,7 @@ def _site(
     found = tuple(places(function_of(sch)))
     by_stmt = references(sch, outputs)
     indices = {place.stmt: index for index, place in enumerate(found)}
-    looking = copied(sch)
+    looking = sch.copy()
     selected: list[Chosen] = []
     for reference in chosen:
         try:

@@ -54,23 +54,6 @@ class Place:
         return str(self.stmt.name_hint if self.is_block else self.stmt.loop_var.name)
 
 
-def copied(sch: Schedule) -> Schedule:
-    """Return a copy of a schedule, to go on with.
-
-    Raises
-    ------
-    StepFailed
-        If TVM cannot copy it: after ``tensorize`` of what ``decompose_reduction`` has left, it
-        still counts on the block that the instruction is in place of (``unordered_map::at``).
-    """
-    try:
-        return sch.copy()
-    except REFUSED as error:
-        raise StepFailed(
-            "TVM cannot apply anything after a step before, such as tensorize: put this first"
-        ) from error
-
-
 def function_of(sch: Schedule) -> tirx.PrimFunc:
     """Return the function that a schedule works on: the only one of its module."""
     return next(each for each in sch.mod.functions.values() if isinstance(each, tirx.PrimFunc))
@@ -170,7 +153,7 @@ def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
     """Return the blocks and loops of a schedule that no primitive was applied to, as `Outputs`."""
     found = places(function_of(sch))
     outputs: dict[str | At, tuple[Output, ...]] = {}
-    for index, occurrence in _blocks(found):
+    for index, occurrence in block_occurrences(found):
         block = _at(sch, At(block=found[index].name, occurrence=occurrence))
         at = At(block=found[index].name, occurrence=occurrence, first=True)
         outputs[at] = (block, *sch.get_loops(block))
@@ -212,7 +195,7 @@ def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
                 if stmt is not None:
                     named.setdefault(stmt, _named(step, index))
     found = places(func)
-    for index, occurrence in _blocks(found):
+    for index, occurrence in block_occurrences(found):
         block = found[index]
         named.setdefault(block.stmt, At(block=block.name, occurrence=occurrence))
         for place, loop in enumerate(loops_around(found, index)):
@@ -239,7 +222,7 @@ def unresolved(reference: Reference) -> str:
     )
 
 
-def _blocks(found: list[Place]) -> Iterator[tuple[int, int]]:
+def block_occurrences(found: list[Place]) -> Iterator[tuple[int, int]]:
     """Go through the blocks: place in the list, and which of its name."""
     counts: dict[str, int] = {}
     for index, place in enumerate(found):
@@ -262,7 +245,9 @@ def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
 def _at(sch: Schedule, at: At) -> Output:
     found = places(function_of(sch))
     same = [
-        (index, occurrence) for index, occurrence in _blocks(found) if found[index].name == at.block
+        (index, occurrence)
+        for index, occurrence in block_occurrences(found)
+        if found[index].name == at.block
     ]
     if not 0 <= at.occurrence < len(same):
         raise StepFailed(

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,11 +30,12 @@ from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.references import (
     Outputs,
-    copied,
     first_outputs,
+    places,
     references,
     resolve,
 )
+from lowerscope.core.scheduling.renewing import can_be_copied, renewed
 from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 
@@ -164,6 +165,7 @@ class Replays:
 
     def _start(self, name: str, function: tirx.PrimFunc) -> Replayed:
         try:
+            _check_names(name, function)
             sch = s_tir.Schedule(tvm.IRModule({name: function}))
             sch.work_on(name)
             outputs = first_outputs(sch)
@@ -216,6 +218,16 @@ class Replays:
         )
 
 
+def _check_names(name: str, function: tirx.PrimFunc) -> None:
+    """Refuse a block that has the name by which TVM finds the outermost one."""
+    if sum(place.is_block and place.name == "root" for place in places(function)) > 1:
+        raise LowerscopeError(
+            "TVM cannot schedule it: a block inside of it is called root, as the outermost one is",
+            where=name,
+            todo="Give the block another name",
+        )
+
+
 def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
     """Return a function after some of the primitives of its schedule; after all for ``None``.
 
@@ -238,22 +250,24 @@ def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
 def _applied(
     state: Replayed, primitive: Primitive, target: tvm.target.Target
 ) -> tuple[s_tir.Schedule, Outputs, str, Code]:
-    sch = copied(state.sch)
+    sch = state.sch.copy()
     code, variables = state.code.fetching(primitive, sch, state.outputs)
     applied = apply(sch, primitive, state.outputs, target, absent=state.absent)
     outputs = {**state.outputs, primitive.id: applied.outputs}
     code = code.after(primitive, variables, applied.sch, applied.outputs)
-    return applied.sch, outputs, applied.title, code
+    if can_be_copied(applied.sch):
+        return applied.sch, outputs, applied.title, code
+    fresh, own = renewed(applied.sch, state.name)
+    outputs = {key: tuple(map(own, made)) for key, made in outputs.items()}
+    known = tuple((name, own(output)) for name, output in code.known)
+    return fresh, outputs, applied.title, replace(code, known=known)
 
 
 def _names(state: Replayed, primitive: Primitive) -> dict[Reference, str]:
     """Return the names of the loops and blocks that a primitive names, of those that are there."""
     names: dict[Reference, str] = {}
-    try:
-        # To look one up is a step of its own to TVM.
-        sch = copied(state.sch)
-    except StepFailed:
-        return names
+    # To look one up is a step of its own to TVM.
+    sch = state.sch.copy()
     for reference in references_of(primitive):
         with contextlib.suppress(StepFailed):
             output = resolve(sch, reference, state.outputs, state.absent)

@@ -17,10 +17,11 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedule_records import Move, ScheduleRecord
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Schedule
+from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves
 from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.step_records import Moment
-from tests.core.scheduling.examples import dots
+from tests.core.scheduling.examples import dots, rooted
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -293,10 +294,10 @@ def test_steps_have_the_names_of_what_they_work_on_where_they_stand(pipeline: Pi
     assert record.steps[4].names == ("k_0", "k_1", "i1_1")
 
 
-def test_what_tvm_cannot_go_on_from_leaves_the_history_whole() -> None:
+def test_what_tvm_cannot_copy_is_gone_on_from() -> None:
     target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake"})
     dot = At(block="dot")
-    after = loop(0, "dot_init")
+    init = Made(step="s1")
     primitives = (
         step("s1", "decompose_reduction", block=dot, loop=loop(0, "dot")),
         step(
@@ -305,12 +306,32 @@ def test_what_tvm_cannot_go_on_from_leaves_the_history_whole() -> None:
             block_or_loop=loop(0, "dot_update"),
             tensor_intrin="dot_16x4_vnni",
         ),
-        step("s3", "unroll", loop=after),
-        msgspec.structs.replace(step("s4", "unroll", loop=after), on=False),
+        step("s3", "split", loop=loop(0, "dot_init"), factors=(None, 4)),
+        step("s4", "annotate", block_or_loop=init, ann_key="mine", ann_val=1),
+        step("s5", "unroll", loop=Made(step="s3", output=1)),
+        msgspec.structs.replace(step("s6", "unroll", loop=Made(step="s3")), on=False),
     )
     state = Replays().replay("dots", dots, target, primitives)[-1]
-    assert [each.status for each in state.steps] == ["done", "done", "failed", "off"]
-    assert state.steps[2].error is not None
-    assert "put this first" in state.steps[2].error.message
-    with pytest.raises(LowerscopeError, match="put this first"):
-        moves(state.sch, (after,), state.outputs, target)
+    assert [each.status for each in state.steps] == ["done"] * 5 + ["off"]
+    assert [each.title for each in state.steps[2:5:2]] == [
+        "split i_init into 4 × 4",
+        "unroll i_init_1",
+    ]
+    named = [each.reference for each in state.tree if each.name == "dot_init"]
+    assert named == [init]
+    found = {
+        each.name: each for each in moves(state.sch, (Made(step="s3"),), state.outputs, target)
+    }
+    assert found["unroll"].legal
+    # TVM itself goes on from it as long as nothing is copied.
+    program_of: dict[str, Any] = {}
+    exec(program("dots", state.code), program_of)
+    sch = tvm.s_tir.Schedule(tvm.IRModule({"dots": dots}))
+    sch.work_on("dots")
+    program_of["apply_trace"](sch)
+    assert tvm_ffi.structural_equal(sch.mod["dots"], state.function)
+
+
+def test_a_block_that_tvm_takes_for_the_outermost_one_is_refused_in_one_line() -> None:
+    with pytest.raises(LowerscopeError, match="a block inside of it is called root"):
+        Replays().replay("rooted", rooted, tvm.target.Target("llvm"), ())
