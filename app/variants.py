@@ -11,12 +11,13 @@ from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.outcomes import run_of, same_run_of
 from lowerscope.app.quiet import Quiet
-from lowerscope.core.engine.run_params import RunParams
+from lowerscope.core.engine.run_params import RunParams, VariantTimesParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.recipe import Recipe, Strategy
 from lowerscope.core.records import Snapshot
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_records import RunRecord, with_times
+from lowerscope.core.time_records import RunTimes
 from lowerscope.core.variant_names import variant_names
 from lowerscope.core.variant_records import Variant
 
@@ -89,6 +90,7 @@ class RunVariants(QObject):
         self._request: int | None = None
         self._waits = False
         self._quiet = Quiet(workspace.engine, self)
+        self._measured: tuple[tuple[Recipe, RunRecord], ...] = ()
 
     # What there is
 
@@ -202,6 +204,9 @@ class RunVariants(QObject):
         # To ask the worker makes it busy, which comes back here.
         self._waits = False
         self._quiet.begin()
+        if self._done == len(self._row):
+            self._measure()
+            return
         self._tell("")
         self._request = workspace.worker.request(
             "run", RunParams(recipe=self._row[self._done]), self._accept, self._refuse, self._tell
@@ -238,11 +243,46 @@ class RunVariants(QObject):
     def _next(self) -> None:
         self._request = None
         self._done += 1
-        if self._done == len(self._row):
+        self._waits = True
+        self.go_on()
+
+    def _measure(self) -> None:
+        """Time those of the row that have run once more, by turns: noise hits all alike."""
+        self._measured = tuple(
+            (recipe, kept.record)
+            for recipe in self._row
+            if (kept := self._of(recipe)) is not None and kept.record is not None
+        )
+        if len(self._measured) < 2:
             self._end()
-        else:
-            self._waits = True
-            self.go_on()
+            return
+        self._tell_measuring("")
+        params = VariantTimesParams(recipes=tuple(recipe for recipe, _ in self._measured))
+        self._request = self._workspace.worker.request(
+            "variant_times", params, self._take_times, self._refuse_times, self._tell_measuring
+        )
+
+    def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
+        self._quiet.follow(text)
+        words = self.tr("All variants by turns")
+        self._workspace.say(f"{words}: {text}" if text else words)
+
+    def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:
+        self._request = None
+        for (recipe, record), found in zip(self._measured, times, strict=True):
+            # One may have been deleted meanwhile.
+            if self._of(recipe) is not None:
+                measured = self._quiet.end(with_times(record, found))
+                self.keep(recipe, measured)
+                self._found(recipe, measured)
+        self._end()
+
+    def _refuse_times(self, problem: Problem) -> None:
+        """Go with the times that each has of its own run."""
+        self._request = None
+        self._end()
+        if problem.code != "cancelled":
+            self._workspace.show_trouble(problem)
 
     def _end(self) -> None:
         self._abandon()

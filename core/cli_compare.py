@@ -20,7 +20,8 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.recipe_options import SEVERAL, SOURCE_HELP, add_recipe_options, recipe_from
 from lowerscope.core.sources.spec import user_path
-from lowerscope.core.variant_records import Variant, fastest
+from lowerscope.core.time_text import compiled_text, method_text
+from lowerscope.core.variant_records import Variant, fastest, our_times, ratio_of
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -78,7 +79,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
         print(f"lowerscope: note: {note}", file=sys.stderr)
     best = fastest(variants)
     if options.json:
-        text = to_json({"variants": variants, "fastest": None if best is None else best.name})
+        text = to_json({"variants": variants, "fastest": [each.name for each in best]})
     else:
         text = "\n".join([*_lines(variants, best), *written])
     left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
@@ -96,10 +97,13 @@ def _is_file(name: str) -> bool:
     return os.path.isfile(user_path(name))
 
 
-_HEADINGS = ("variant", "verdict", "error", "TVM ms", "{0} ms", "ratio", "functions", "build ms")
+_HEADINGS = (
+    *("variant", "verdict", "error", "TVM ms", "spread"),
+    *("{0} ms", "ratio", "functions", "build ms"),
+)
 
 
-def _lines(variants: Sequence[Variant], best: Variant | None) -> list[str]:
+def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     """Return a line for each variant, figures right-aligned, and what is to be said of them."""
     records = [each.record for each in variants if each.record is not None]
     side = records[0].reference if records else "torch"
@@ -112,8 +116,13 @@ def _lines(variants: Sequence[Variant], best: Variant | None) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-    if best is not None:
-        lines.append(f"Fastest: {best.name}")
+    if best:
+        told = " (which of them cannot be told)" if len(best) > 1 else ""
+        lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
+    if records and records[0].times is not None:
+        lines.append(method_text(records[0].times).capitalize())
+        compiled = compiled_text(records[0].times)
+        lines += [compiled] if compiled else []
     for each in variants:
         if each.problem is not None:
             lines.append(f"{each.name}: {each.problem.line()}")
@@ -128,16 +137,17 @@ def _row(variant: Variant) -> tuple[str, ...]:
     record = variant.record
     if record is None:
         return (variant.name, "failed", *("-" for _ in _HEADINGS[2:]))
-    torch, ratio = record.torch_ms, "-"
-    if torch:
-        ratio = f"{record.tvm_ms / torch:.3g}"
+    torch, times = record.torch_ms, our_times(record)
+    ratio, told = ratio_of(record)
+    about = "" if told else "≈"
     return (
         variant.name,
         record.verdict,
         "-" if record.max_abs_error is None else f"{record.max_abs_error:.1e}",
         f"{record.tvm_ms:.3f}",
+        "-" if times is None else f"{times.low:.3f}-{times.high:.3f}",
         "-" if torch is None else f"{torch:.3f}",
-        ratio,
+        "-" if ratio is None else f"{about}{ratio:.3g}",
         str(record.functions),
         f"{record.build_ms:.0f}",
     )

@@ -6,7 +6,7 @@ This module imports neither torch nor TVM.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -309,3 +309,21 @@ def first_difference(nodes: Sequence[NodeRun]) -> str:
     """Return the id of the first FX node whose value differs; empty for none."""
     differing = (each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
     return next(differing, "")
+
+
+def with_times(record: RunRecord, times: Sequence[RunTimes]) -> RunRecord:
+    """Return a record with other times: one for each size that it was run at, or one in all."""
+    return msgspec.structs.replace(
+        record,
+        **time_fields(times[0], record.reference),
+        sizes=tuple(
+            msgspec.structs.replace(each, **time_fields(found, record.reference))
+            for each, found in zip(record.sizes, times, strict=False)
+        ),
+    )
+
+
+def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
+    """Return the fields of a record, or of one size, that are about times."""
+    medians = {each.side: each.milliseconds for each in times.sides}
+    return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import torch
 
@@ -54,26 +56,63 @@ def measure_run(
     A quick one measures no more often than it takes to have times at all.
     """
     measuring = Measuring(warm_up=1, repeats=LEAST) if quick else recipe.measuring
-    runs = runs_of(recipe)
+    (times,) = measure_by_turns(
+        (stages,), recipe, sizes, (execution,), reference, measuring, progress
+    )
+    return times
+
+
+def measure_by_turns(
+    stages: Sequence[Stages],
+    recipe: Recipe,
+    sizes: Sizes,
+    executions: Sequence[Execution],
+    reference: Reference | None,
+    measuring: Measuring,
+    progress: Progress,
+) -> tuple[RunTimes, ...]:
+    """Time executables of one source by turns, all beside the same reference.
+
+    Parameters
+    ----------
+    stages
+        Of each executable.
+    recipe
+        That of the first; of the others, source, inputs and sizes are the same.
+
+    Returns
+    -------
+    tuple[RunTimes, ...]
+        Of each executable, with the reference and, where that is wanted, ``torch.compile``.
+    """
+    runs, loaded = runs_of(recipe), stages[0].loaded
     threads = torch.get_num_threads()
-    sides = [Side("TVM", execution.call, threads_of_tvm())]
+    others = []
     if reference is not None:
         known = threads if reference.side == "torch" else None
-        sides.append(_torch_side(reference, known))
+        others.append(_torch_side(reference, known))
     compiled = CompiledTorch(None)
-    model = stages.loaded.model
-    if measuring.torch_compile and model is not None and sizes == runs[0]:
+    if measuring.torch_compile and loaded.model is not None and sizes == runs[0]:
         progress.report("Compiling with torch.compile")
-        values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
-        compiled = compile_torch(model, values, recipe.seed, stages.loaded.calling)
+        values = tuple(each.value for each in inputs_at(sizes, stages[0], recipe))
+        compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
         if compiled.reference is not None:
-            sides.append(_torch_side(compiled.reference, threads))
+            others.append(_torch_side(compiled.reference, threads))
     progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
     # What a function prints or counts, it does once a call.
-    most = REPEATS if stages.transformed.module["main"].is_pure else 0
-    times = measure(sides, measuring, progress.check, most, BUDGET / len(runs))
-    return msgspec.structs.replace(
-        times, compile_ms=compiled.milliseconds, compile_problem=compiled.problem
+    pure = all(each.transformed.module["main"].is_pure for each in stages)
+    ours = [Side("TVM", each.call, threads_of_tvm()) for each in executions]
+    budget = BUDGET * len(ours) / len(runs)
+    found = measure([*ours, *others], measuring, progress.check, REPEATS if pure else 0, budget)
+    beside = found.sides[len(ours) :]
+    return tuple(
+        msgspec.structs.replace(
+            found,
+            sides=(each, *beside),
+            compile_ms=compiled.milliseconds,
+            compile_problem=compiled.problem,
+        )
+        for each in found.sides[: len(ours)]
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import tvm
@@ -39,6 +38,8 @@ from lowerscope.core.run_records import (
     RunRecord,
     SizeRecord,
     first_difference,
+    time_fields,
+    with_times,
 )
 from lowerscope.core.run_sides import inputs_at, measure_run, reference_of
 from lowerscope.core.stages import Stages
@@ -153,14 +154,7 @@ def measure_again(
             _, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
             times.append(measure_run(stages, recipe, sizes, execution, reference, progress))
-    return msgspec.structs.replace(
-        before,
-        **_time_fields(times[0], before.reference),
-        sizes=tuple(
-            msgspec.structs.replace(each, **_time_fields(found, before.reference))
-            for each, found in zip(before.sizes, times, strict=False)
-        ),
-    )
+    return with_times(before, times)
 
 
 def _times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:
@@ -168,12 +162,6 @@ def _times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]
     if record is None or (record.sizes and len(record.sizes) != count):
         return [None] * count
     return [each.times for each in record.sizes] or [record.times]
-
-
-def _time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
-    """Return the fields of a record, or of one size, that are about times."""
-    medians = {each.side: each.milliseconds for each in times.sides}
-    return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}
 
 
 def _run_at(
@@ -225,7 +213,7 @@ def _record(runs: Sequence[_Run], stages: Stages, built: BuiltModel) -> RunRecor
         max_rel_error=_largest([run.verdict.max_rel for run in runs]),
         rtol=verdict.tolerance.rtol,
         atol=verdict.tolerance.atol,
-        **_time_fields(runs[0].times, runs[0].side),
+        **time_fields(runs[0].times, runs[0].side),
         build_ms=built.milliseconds,
         functions=sum(
             isinstance(function, tvm.tirx.PrimFunc) for function in module.functions.values()
@@ -246,7 +234,7 @@ def _size_record(run: _Run) -> SizeRecord:
         reason=run.verdict.reason,
         max_abs_error=run.verdict.max_abs,
         max_rel_error=run.verdict.max_rel,
-        **_time_fields(run.times, run.side),
+        **time_fields(run.times, run.side),
     )
 
 

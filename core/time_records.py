@@ -87,14 +87,19 @@ def side_times(side: str, seconds: Sequence[float], threads: int | None) -> Side
     )
 
 
+def told_apart(one: SideTimes, other: SideTimes) -> bool:
+    """Return whether the medians differ by more than the spread of either."""
+    difference = abs(one.milliseconds - other.milliseconds)
+    return difference > max(one.high - one.low, other.high - other.low)
+
+
 def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
     """Return how many times as fast as the other side ours is, or ``None`` if that cannot be told.
 
     It can be told where the medians differ by more than the spread of either side, and where both
     were allowed as many threads.
     """
-    difference = abs(ours.milliseconds - other.milliseconds)
-    if difference <= max(ours.high - ours.low, other.high - other.low):
+    if not told_apart(ours, other):
         return None
     if ours.threads is not None and other.threads is not None and ours.threads != other.threads:
         return None

@@ -19,12 +19,25 @@ def claims_text(times: RunTimes) -> str:
     parts = [_claim(ours, other) for other in others]
     if times.compile_problem:
         parts.append(f"torch.compile does not work: {times.compile_problem}")
+    parts.append(method_text(times))
+    return "; ".join(parts)
+
+
+def compiled_text(times: RunTimes) -> str:
+    """Return the time of ``torch.compile``, or why there is none; empty where none was wanted."""
+    if times.compile_problem:
+        return f"torch.compile does not work: {times.compile_problem}"
+    return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
+
+
+def method_text(times: RunTimes) -> str:
+    """Return how times were found: of how many calls, and with how many threads."""
+    ours = times.sides[0]
     calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
     spread = "quarters" if ours.repeats >= FEW else "extremes"
-    by_turns = ", by turns" if others else ""
-    parts.append(f"median and {spread} of {calls} after {times.warm_up}{by_turns}")
-    parts.append(_threads_text(times))
-    return "; ".join(parts)
+    by_turns = ", by turns" if len(times.sides) > 1 else ""
+    found = f"median and {spread} of {calls} after {times.warm_up}{by_turns}"
+    return f"{found}; {_threads_text(times)}"
 
 
 def ratio_text(ratio: float) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import RunRecord
+from lowerscope.core.time_records import SideTimes, told_apart
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,16 +52,53 @@ class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):
         return self.new_ms - self.old_ms
 
 
-def fastest(variants: Sequence[Variant]) -> Variant | None:
-    """Return the variant with the shortest time that does not differ; ``None`` without one.
+def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Return the variant with the shortest time among those that do not differ from torch.
 
-    Of one alone nothing is said.
+    They are several where it cannot be told which of them it is, since their times lie closer
+    together than they scatter; there is none where only one has run.
     """
     ran = [each for each in variants if each.record is not None]
     right = [each for each in ran if each.record is not None and each.record.verdict != "differ"]
     if len(ran) < 2 or not right:
-        return None
-    return min(right, key=lambda each: each.record.tvm_ms if each.record is not None else 0.0)
+        return ()
+    best = min(right, key=lambda each: 0.0 if each.record is None else each.record.tvm_ms)
+    return tuple(each for each in right if each is best or not can_be_told(best, each))
+
+
+def can_be_told(one: Variant, other: Variant) -> bool:
+    """Return whether the times of two variants lie further apart than they scatter."""
+    if one.record is None or other.record is None:
+        return False
+    ours, theirs = our_times(one.record), our_times(other.record)
+    return ours is not None and theirs is not None and told_apart(ours, theirs)
+
+
+def our_times(record: RunRecord) -> SideTimes | None:
+    """Return TVM's median and spread in a run, if they were measured."""
+    return None if record.times is None else record.times.sides[0]
+
+
+def other_sides(variants: Sequence[Variant]) -> tuple[SideTimes, ...]:
+    """Return the times of what the variants are held against, torch's first: of each the best."""
+    found: dict[str, SideTimes] = {}
+    for each in variants:
+        times = None if each.record is None else each.record.times
+        for side in () if times is None else times.sides[1:]:
+            before = found.setdefault(side.side, side)
+            if side.milliseconds < before.milliseconds:
+                found[side.side] = side
+    return tuple(found.values())
+
+
+def ratio_of(record: RunRecord) -> tuple[float | None, bool]:
+    """Return TVM's time in that of its reference, and whether the two can be told apart."""
+    if not record.torch_ms:
+        return None, False
+    sides = () if record.times is None else record.times.sides
+    reference = next((each for each in sides if each.side == record.reference), None)
+    told = reference is not None and told_apart(sides[0], reference)
+    return record.tvm_ms / record.torch_ms, told
 
 
 def function_times(old: RunRecord, new: RunRecord) -> tuple[FunctionTimes, ...]:

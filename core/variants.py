@@ -1,35 +1,66 @@
-"""Variants of one source: each is built, run and compared with torch."""
+"""Variants of one source: each is run and compared with torch, then all are timed by turns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from lowerscope.core.dimensions import runs_of
 from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.execution.running import Execution
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.measuring import LEAST, Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_records import RunRecord, with_times
+from lowerscope.core.run_sides import inputs_at, measure_by_turns, reference_of
 from lowerscope.core.showing import check_model_schedules
+from lowerscope.core.time_records import RunTimes
 from lowerscope.core.variant_names import variant_names
 from lowerscope.core.variant_records import Variant
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
+BRIEFLY = Measuring(warm_up=1, repeats=LEAST)
+"""Of a run whose times do not count."""
+
 
 def run_variants(
     pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
 ) -> tuple[Variant, ...]:
-    """Run each recipe; one that cannot be built or run has its problem, and the others go on."""
+    """Run recipes of one source, and time those that run by turns, so that noise hits all alike.
+
+    One that cannot be built or run has its problem, and the others go on.
+
+    Parameters
+    ----------
+    recipes
+        They have the same inputs and threads.
+
+    Raises
+    ------
+    LowerscopeError
+        If a run fails while it is timed.
+    """
     names = variant_names(recipes)
     outcomes: list[RunRecord | Problem] = []
     for name, recipe in zip(names, recipes, strict=True):
         progress.report(f"Running {name}", len(outcomes) / len(recipes))
+        brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
         try:
             check_model_schedules(pipeline, recipe)
-            outcomes.append(pipeline.run(recipe, progress))
+            outcomes.append(pipeline.run(brief, progress))
         except LowerscopeError as error:
             outcomes.append(error.problem)
+    ran = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, RunRecord)]
+    times = measure_variants(pipeline, [recipes[place] for place in ran], progress)
+    for place, found in zip(ran, times, strict=True):
+        outcome = outcomes[place]
+        assert isinstance(outcome, RunRecord)
+        outcomes[place] = with_times(outcome, found)
     return tuple(
         Variant(
             name=name,
@@ -39,3 +70,38 @@ def run_variants(
         )
         for name, recipe, outcome in zip(names, recipes, outcomes, strict=True)
     )
+
+
+def measure_variants(
+    pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
+) -> tuple[tuple[RunTimes, ...], ...]:
+    """Return the times of recipes of one source by turns: of each at each of its sizes.
+
+    Raises
+    ------
+    LowerscopeError
+        If a build or a run fails.
+    """
+    if not recipes:
+        return ()
+    first = recipes[0]
+    use_threads(first.threads)
+    found = []
+    for sizes in runs_of(first):
+        # Anew for each size: they register the library functions of their executable once.
+        stages = [pipeline.stages(each, progress) for each in recipes]
+        for each in stages:
+            _ = each.extensions, each.recorded
+        # All of them are of one file, with the same rules and library functions beside it.
+        with stages[0].running():
+            inputs = tuple(each.value for each in inputs_at(sizes, stages[0], first))
+            _, reference = reference_of(stages[0].loaded, inputs, first.seed)
+            executions = [
+                Execution(each.built.executable, "main", each.arguments(inputs)) for each in stages
+            ]
+            found.append(
+                measure_by_turns(
+                    stages, first, sizes, executions, reference, first.measuring, progress
+                )
+            )
+    return tuple(zip(*found, strict=True))

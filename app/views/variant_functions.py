@@ -15,7 +15,8 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.difference_records import DifferenceRecord, FunctionDifference, Side
 from lowerscope.core.errors import Problem
 from lowerscope.core.step_records import Moment
-from lowerscope.core.variant_records import Variant, function_times
+from lowerscope.core.time_text import ratio_text
+from lowerscope.core.variant_records import Variant, can_be_told, function_times
 
 
 class VariantFunctions(QWidget):
@@ -63,14 +64,17 @@ class VariantFunctions(QWidget):
         """Return which variants these are, and which is the faster one; empty without any."""
         if self._sides is None:
             return ""
-        (old, before), (new, after) = ((each.name, each.record) for each in self._sides)
+        old, new = self._sides
+        before, after = old.record, new.record
         assert before is not None
         assert after is not None
         quicker, slower = sorted((before.tvm_ms, after.tvm_ms))
-        faster = self.tr("B is {0} × as fast") if after.tvm_ms <= before.tvm_ms else ""
-        faster = faster or self.tr("A is {0} × as fast")
-        said = faster.format(f"{slower / quicker:.3g}")
-        return self.tr("A {0}, B {1}: {2}").format(old, new, said)
+        said = self.tr("no difference in time can be told")
+        if can_be_told(old, new):
+            is_new = after.tvm_ms < before.tvm_ms
+            said = self.tr("B is {0} as fast") if is_new else self.tr("A is {0} as fast")
+        ratio = ratio_text(slower / quicker)
+        return self.tr("A {0}, B {1}: {2}").format(old.name, new.name, said.format(ratio))
 
     def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
         """Compare other variants, both of which have run; or none."""

@@ -19,7 +19,15 @@ from lowerscope.app.widgets.table import Cell, Column, Row
 from lowerscope.app.widgets.time_bars import Bar
 from lowerscope.core.difference_records import FunctionDifference
 from lowerscope.core.run_records import RunRecord
-from lowerscope.core.variant_records import FunctionTimes, Variant, fastest
+from lowerscope.core.time_text import method_text
+from lowerscope.core.variant_records import (
+    FunctionTimes,
+    Variant,
+    fastest,
+    other_sides,
+    our_times,
+    ratio_of,
+)
 
 ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
 
@@ -31,6 +39,7 @@ def variant_columns() -> tuple[Column, ...]:
         Column(_tr("variant"), width=150, editable=True),
         Column(_tr("TVM"), numeric=True, width=84),
         Column(_tr("verdict"), width=104),
+        Column(_tr("spread"), numeric=True, width=110, tooltip=_tr("Quarters of TVM's times")),
         Column(_tr("torch"), numeric=True, width=84),
         Column(_tr("ratio"), numeric=True, width=60, tooltip=_tr("TVM's time in that of torch")),
         Column(_tr("error"), numeric=True, width=66, tooltip=_tr("The largest absolute one")),
@@ -44,7 +53,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
     record = run.record
     facts = [
         *([_tr("● it is what is shown")] if shown else []),
-        *([_tr("★ the fastest that does not differ")] if best else []),
+        *([_tr("★ the fastest that does not differ, as far as it can be told")] if best else []),
         *([_tr("The files have changed since it was run")] if run.outdated else []),
         _tr("Return or a double click goes back to it, F2 gives it a name, Del deletes it"),
     ]
@@ -62,7 +71,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
         line = run.problem.line()
         failed = Cell(_tr("✕ failed: {0}").format(run.problem.what), "wrong", tooltip=line)
         none = Cell("–", "quiet")
-        return Row(run.id, (first, name, none, failed, *(none for _ in range(5))))
+        return Row(run.id, (first, name, none, failed, *(none for _ in range(6))))
     return Row(
         run.id,
         (
@@ -75,6 +84,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
                 value=record.tvm_ms,
             ),
             _verdict(record, run.outdated),
+            _spread(record),
             _figure(record.torch_ms, milliseconds_text),
             _ratio(record),
             Cell(error_text(record.max_abs_error), value=record.max_abs_error),
@@ -87,15 +97,16 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
 def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
     """Return a bar for each variant that ran, and one for torch."""
     best = fastest(variants)
-    ran = [(each.name, each.record, each is best) for each in variants if each.record is not None]
-    bars = [
-        Bar(name, record.tvm_ms, milliseconds_text(record.tvm_ms), "best" if is_best else "")
-        for name, record, is_best in ran
-    ]
-    others = [(record.torch_ms, record.reference) for _, record, _ in ran if record.torch_ms]
-    if others:
-        milliseconds, reference = min(others)
-        bars.append(Bar(reference, milliseconds, milliseconds_text(milliseconds), "other"))
+    ran = [(each.name, each.record, each in best) for each in variants if each.record is not None]
+    bars = []
+    for name, record, is_best in ran:
+        text, role = milliseconds_text(record.tvm_ms), "best" if is_best else ""
+        times = our_times(record)
+        spread = None if times is None else (times.low, times.high)
+        bars.append(Bar(name, record.tvm_ms, text, role, spread))
+    for each in other_sides(variants):
+        text = milliseconds_text(each.milliseconds)
+        bars.append(Bar(each.side, each.milliseconds, text, "other", (each.low, each.high)))
     return tuple(bars)
 
 
@@ -150,11 +161,24 @@ def _verdict(record: RunRecord, outdated: bool) -> Cell:
     return Cell(text, role, tooltip="\n".join(more))
 
 
-def _ratio(record: RunRecord) -> Cell:
-    if not record.torch_ms:
+def _spread(record: RunRecord) -> Cell:
+    times = our_times(record)
+    if times is None:
         return Cell("–", "quiet")
-    ratio = record.tvm_ms / record.torch_ms
-    return Cell(f"{ratio:.3g} ×", value=ratio)
+    low, high = milliseconds_text(times.low), milliseconds_text(times.high)
+    found = "" if record.times is None else method_text(record.times)
+    words = f"{low.removesuffix(' ms')} – {high}"
+    return Cell(words, "quiet", tooltip=found, value=times.high - times.low)
+
+
+def _ratio(record: RunRecord) -> Cell:
+    ratio, told = ratio_of(record)
+    if ratio is None:
+        return Cell("–", "quiet")
+    if told:
+        return Cell(f"{ratio:.3g} ×", value=ratio)
+    why = _tr("The times scatter more than they differ")
+    return Cell(f"≈ {ratio:.3g} ×", "quiet", tooltip=why, value=ratio)
 
 
 def _figure(value: float | None, words: object) -> Cell:

@@ -212,7 +212,7 @@ class VariantsPage(QWidget):
         best, shown = fastest(tuple(found.values())), variants.shown
         self.table.set_rows(
             [
-                variant_row(each, found[each.id], shown=each.id == shown, best=one is best)
+                variant_row(each, found[each.id], shown=each.id == shown, best=one in best)
                 for each, one in zip(variants.kept, found.values(), strict=True)
             ]
         )

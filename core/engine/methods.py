@@ -37,6 +37,7 @@ from lowerscope.core.engine.run_params import (
     GuardParams,
     RunParams,
     SaveRunValuesParams,
+    VariantTimesParams,
     WindowParams,
 )
 from lowerscope.core.engine.schedule_params import (
@@ -56,6 +57,7 @@ from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRe
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.schedule_records import Checked, Measured, Move, Peaks, ScheduleRecord, Work
 from lowerscope.core.step_records import PassRecord
+from lowerscope.core.time_records import RunTimes
 from lowerscope.core.translation_records import NodeTranslation
 
 
@@ -153,6 +155,13 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "window": MethodType(WindowParams, Window, "heavy", "looking at a tensor", ("worker",)),
         "save_run_values": MethodType(
             SaveRunValuesParams, str, "heavy", "saving a tensor", ("worker",)
+        ),
+        "variant_times": MethodType(
+            VariantTimesParams,
+            tuple[tuple[RunTimes, ...], ...],
+            "heavy",
+            "timing variants of the model",
+            ("worker",),
         ),
     }
 )

@@ -28,6 +28,12 @@ class RunParams(msgspec.Struct, frozen=True, kw_only=True):
     before: RunRecord | None = None
 
 
+class VariantTimesParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Time recipes of one source, with the same inputs and threads, by turns."""
+
+    recipes: tuple[Recipe, ...]
+
+
 class AgreementParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build, run each sample of the set of inputs at ``path``, and compare with torch."""
 

@@ -158,6 +158,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.rendering.hierarchy import Opening
     from lowerscope.core.scheduling.code_by_name import program_by_name
+    from lowerscope.core.variants import measure_variants
 
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
@@ -223,6 +224,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "save_run_values": lambda p, context: values.save(
             p.recipe, p.place, p.side, p.file, context
         ),
+        "variant_times": lambda p, context: measure_variants(pipeline, p.recipes, context),
     }
 
 

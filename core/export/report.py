@@ -58,8 +58,8 @@ def report_html(variants: Sequence[Variant], made: datetime) -> str:
     when = made.strftime("%Y-%m-%d %H:%M %Z").strip()
     parts = []
     if count > 1:
-        best = fastest(variants)
-        named = "" if best is None else f"<p>Fastest: <b>{escape(best.name)}</b></p>"
+        named = ", ".join(each.name for each in fastest(variants))
+        named = f"<p>Fastest: <b>{escape(named)}</b></p>" if named else ""
         parts.append(f"<section><h2>Variants</h2>\n{variants_table(variants)}\n{named}</section>")
     for place, variant in enumerate(variants):
         inside = _variant(variant, f"recipe{place}")

@@ -11,7 +11,15 @@ import msgspec
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
 from lowerscope.core.run_records import NodeRun, OutputRecord, RunRecord
-from lowerscope.core.variant_records import Variant, fastest
+from lowerscope.core.time_records import SideTimes
+from lowerscope.core.time_text import claims_text
+from lowerscope.core.variant_records import (
+    Variant,
+    fastest,
+    other_sides,
+    our_times,
+    ratio_of,
+)
 
 NONE = "–"
 
@@ -87,21 +95,19 @@ def verdict_pill(variant: Variant) -> str:
 
 def variants_table(variants: Sequence[Variant]) -> str:
     """Return the table of variants with their times as bars, and torch's below them."""
-    best = fastest(variants)
+    best, others = fastest(variants), other_sides(variants)
     records = [each.record for each in variants if each.record is not None]
-    torch = [(each.torch_ms, each.reference) for each in records if each.torch_ms]
-    longest = max([each.tvm_ms for each in records] + [ms for ms, _ in torch], default=0.0)
+    times = [each.tvm_ms for each in records] + [each.milliseconds for each in others]
+    longest = max(times, default=0.0)
     side = records[0].reference if records else "torch"
     rows = [_variant_row(each, longest) for each in variants]
-    kinds = ["best" if each is best else "" for each in variants]
-    if torch:
-        milliseconds, reference = min(torch)
-        rows.append(
-            [Cell(reference, kind="quiet"), *_time(milliseconds, longest), Cell(""), *_empty(5)]
-        )
+    kinds = ["best" if each in best else "" for each in variants]
+    for each in others:
+        rows.append([Cell(each.side, kind="quiet"), *_time(each.milliseconds, each, longest)])
+        rows[-1] += [Cell(""), *_empty(5)]
         kinds.append("reference")
-    titles = ("variant", "ms", "time", "verdict", f"{side} ms", f"TVM / {side}", "abs error")
-    return table((*titles, "functions", "build ms"), rows, "Variants", kinds)
+    titles = ("variant", "ms", "spread", "time", "verdict", f"{side} ms", f"TVM / {side}")
+    return table((*titles, "abs error", "functions", "build ms"), rows, "Variants", kinds)
 
 
 def figures(record: RunRecord) -> str:
@@ -109,9 +115,7 @@ def figures(record: RunRecord) -> str:
     shown = [("TVM", f"{ms_text(record.tvm_ms)} ms")]
     if record.torch_ms is not None:
         shown.append((record.reference, f"{ms_text(record.torch_ms)} ms"))
-        if record.torch_ms:
-            ratio = record.tvm_ms / record.torch_ms
-            shown.append((f"TVM / {record.reference}", f"{ratio:.3g}"))
+        shown.append((f"TVM / {record.reference}", _ratio(record).text))
     if record.max_abs_error is not None:
         shown.append(("largest absolute error", error_text(record.max_abs_error)))
         shown.append(("largest relative error", error_text(record.max_rel_error)))
@@ -124,7 +128,9 @@ def figures(record: RunRecord) -> str:
         if record.prediction.torch:
             shown.append(("predicted by torch", record.prediction.torch))
     parts = (f"<div><span>{escape(name)}</span><b>{escape(text)}</b></div>" for name, text in shown)
-    return f'<div class="figures">{"".join(parts)}</div>'
+    claims = "" if record.times is None else claims_text(record.times)
+    said = f'<p class="quiet">{escape(claims[:1].upper() + claims[1:])}</p>' if claims else ""
+    return f'<div class="figures">{"".join(parts)}</div>{said}'
 
 
 def outputs_table(record: RunRecord) -> str:
@@ -218,15 +224,14 @@ def _variant_row(variant: Variant, longest: float) -> list[Cell]:
     if record is None:
         problem = "" if variant.problem is None else f": {variant.problem.what}"
         status = Cell(f"✕ failed{problem}", kind="wrong")
-        return [Cell(variant.name), *_empty(1), Cell(""), status, *_empty(5)]
+        return [Cell(variant.name), *_empty(2), Cell(""), status, *_empty(5)]
     text, role = VERDICTS[record.verdict]
-    ratio = record.tvm_ms / record.torch_ms if record.torch_ms else None
     return [
         Cell(variant.name),
-        *_time(record.tvm_ms, longest),
+        *_time(record.tvm_ms, our_times(record), longest),
         Cell(text.format(record.reference), kind=role),
         _ms(record.torch_ms),
-        Cell(NONE if ratio is None else f"{ratio:.3g}", ratio, "figure"),
+        _ratio(record),
         _error(record.max_abs_error),
         Cell(f"{record.functions:,}", float(record.functions), "figure"),
         Cell(f"{record.build_ms:,.0f}", record.build_ms, "figure"),
@@ -241,9 +246,21 @@ class _Bar(Cell, frozen=True):
         return f'<td class="bar"{_data(self.value)}><i style="width:{width:.2f}%"></i></td>'
 
 
-def _time(milliseconds: float, longest: float) -> tuple[Cell, Cell]:
-    share = milliseconds / longest if longest else 0.0
-    return Cell(ms_text(milliseconds), milliseconds, "figure time"), _Bar("", share)
+def _time(milliseconds: float, times: SideTimes | None, longest: float) -> tuple[Cell, Cell, Cell]:
+    """Return the cells of a time, of its spread, and of its bar."""
+    spread = Cell(NONE, kind="quiet figure")
+    if times is not None:
+        words = f"{ms_text(times.low)} – {ms_text(times.high)}"
+        spread = Cell(words, times.high - times.low, "quiet figure")
+    bar = _Bar("", milliseconds / longest if longest else 0.0)
+    return Cell(ms_text(milliseconds), milliseconds, "figure time"), spread, bar
+
+
+def _ratio(record: RunRecord) -> Cell:
+    ratio, told = ratio_of(record)
+    if ratio is None:
+        return Cell(NONE, kind="figure")
+    return Cell(f"{ratio:.3g}" if told else f"≈ {ratio:.3g}", ratio, "figure")
 
 
 def _empty(count: int) -> list[Cell]:

@@ -134,6 +134,7 @@ def test_a_report_on_variants_has_a_bar_for_each_and_names_what_differs(
     assert list(shown) == ["TE", "high-level", "torch"]
     times = {each["name"]: each["record"]["tvm_ms"] for each in variants}
     longest = max(*times.values(), *(each["record"]["torch_ms"] for each in variants))
+    assert shown["torch"]["ms"][1] == repr(variants[0]["record"]["torch_ms"])
     for each in variants:
         row, record = shown[each["name"]], each["record"]
         assert row["ms"][1] == repr(record["tvm_ms"])

@@ -8,8 +8,15 @@ from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Extension, Override, Recipe, Source, Step
 from lowerscope.core.run_records import CallRun, RunRecord
 from lowerscope.core.schedules import Schedule
+from lowerscope.core.time_records import RunTimes, SideTimes
 from lowerscope.core.variant_names import variant_names
-from lowerscope.core.variant_records import Variant, fastest, function_times
+from lowerscope.core.variant_records import (
+    Variant,
+    can_be_told,
+    fastest,
+    function_times,
+    ratio_of,
+)
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 
@@ -54,7 +61,22 @@ def test_schedules_rules_and_overrides_are_said_and_equal_names_are_numbered() -
     assert variant_names([PLAIN, rules, mixed]) == ("high-level", "my_rules.py", "relu library")
 
 
-def record(tvm_ms: float, *calls: CallRun, verdict: str = "match") -> RunRecord:
+def record(
+    tvm_ms: float, *calls: CallRun, verdict: str = "match", spread: float = 0.1
+) -> RunRecord:
+    sides = tuple(
+        SideTimes(
+            side=side,
+            milliseconds=ms,
+            low=ms - spread / 2,
+            high=ms + spread / 2,
+            fastest=ms - spread,
+            slowest=ms + spread,
+            repeats=9,
+            threads=2,
+        )
+        for side, ms in (("TVM", tvm_ms), ("torch", 1.0))
+    )
     return RunRecord(
         verdict=verdict,
         reason="",
@@ -68,6 +90,7 @@ def record(tvm_ms: float, *calls: CallRun, verdict: str = "match") -> RunRecord:
         functions=1,
         outputs=(),
         calls=calls,
+        times=RunTimes(sides=sides, warm_up=2),
     )
 
 
@@ -92,10 +115,17 @@ def test_functions_of_two_runs_are_added_up_by_name() -> None:
     assert (rows[0].new_calls, rows[1].old_calls) == (0, 0)
 
 
-def test_what_differs_is_not_the_fastest() -> None:
-    slow, quick = (Variant(name=str(ms), recipe=PLAIN, record=record(ms)) for ms in (2.0, 1.0))
+def test_what_differs_is_not_the_fastest_and_nor_is_what_cannot_be_told_from_it() -> None:
+    slow, quick = (Variant(name=str(ms), recipe=PLAIN, record=record(ms)) for ms in (2.0, 1.5))
     wrong = Variant(name="wrong", recipe=PLAIN, record=record(0.1, verdict="differ"))
     failed = Variant(name="failed", recipe=PLAIN)
-    assert fastest([slow, wrong, quick, failed]) == quick
-    assert fastest([slow, failed]) is None
-    assert fastest([wrong, failed]) is None
+    assert fastest([slow, wrong, quick, failed]) == (quick,)
+    assert fastest([slow, failed]) == ()
+    assert fastest([wrong, failed]) == ()
+    near = Variant(name="near", recipe=PLAIN, record=record(1.55))
+    noisy = Variant(name="noisy", recipe=PLAIN, record=record(1.9, spread=0.5))
+    assert fastest([slow, near, noisy, quick]) == (near, noisy, quick)
+    assert can_be_told(slow, quick)
+    assert not can_be_told(quick, near)
+    assert ratio_of(record(1.5)) == (1.5, True)
+    assert ratio_of(record(1.05)) == (1.05, False)
