@@ -200,8 +200,17 @@ class CallsOf:
                     found.add(index_of[hash(variable)])
         return frozenset(found)
 
+    def value_bound_to(self, variable: Any) -> Any:
+        """Return what is bound to a variable just before calls are made; ``None`` for nothing."""
+        return self._values.get(hash(variable))
+
     def source_of_variable(self, variable: Any) -> tuple[int, int] | None:
-        """Return call and tensor that are the value of a variable; ``None`` where none gives it."""
+        """Return call and tensor that are the value of a variable; ``None`` where none gives it.
+
+        It may be a member of one as well.
+        """
+        if isinstance(variable, relax.TupleGetItem):
+            return self._source(variable.tuple_value, variable.index)
         return self._source(variable, 0)
 
     def _source(self, variable: Any, item: int) -> tuple[int, int] | None:

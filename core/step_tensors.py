@@ -1,0 +1,101 @@
+"""What the tensors are called that the calls of a run read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from tvm import ir, relax
+
+from lowerscope.core.calls import CallsOf
+from lowerscope.core.finding_tensors import constants_by_name
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.rendering.builder_constants import Elements, elements_of
+from lowerscope.core.run_step_records import TensorKind
+from lowerscope.core.stages import Stages
+
+Named = tuple[str, TensorKind, str]
+"""A name, what it is of, and an id; both may be empty."""
+
+
+class StepTensorNames:
+    """The names of the tensors of the calls of a run of ``main``.
+
+    Values that calls compute have the names that they had before the passes, where they have not
+    become a part of something else.
+    """
+
+    def __init__(self, stages: Stages, calls: CallsOf) -> None:
+        self._stages = stages
+        self._calls = calls
+
+    def read(self, index: int) -> tuple[Named, ...]:
+        """Return the tensors that a call reads, in the order of its arguments."""
+        return tuple(self._name_of(each) for each in self._reads(index))
+
+    def written(self, index: int) -> tuple[Named, ...]:
+        """Return the tensors of the value of a call."""
+        return tuple(self._value(index, item) for item in range(self._calls.calls[index].values))
+
+    def _reads(self, index: int) -> Iterator[Any]:
+        """Yield the expressions of the tensors that a call reads, in the order of its arguments."""
+        call = self._calls.calls[index]
+        value = self._calls.value_bound_to(call.variable)
+        operator = str(getattr(value.op, "name", ""))
+        if operator == "relax.reshape":
+            args = value.args[:1]
+        elif operator in ("relax.call_tir", "relax.call_dps_packed"):
+            args = value.args[1:2]
+        elif isinstance(value.op, (ir.GlobalVar, relax.ExternFunc)):
+            # A pass has made the call already: what it writes into comes last.
+            args = value.args[:-1] if call.gives == "written" else value.args
+        else:
+            args = value.args[1:]
+        for argument in args:
+            yield from self._tensors_in(argument)
+
+    def _tensors_in(self, expression: Any) -> Iterator[Any]:
+        named = self._calls.value_bound_to(expression)
+        kind = getattr(expression, "ty", None)
+        if isinstance(named, (ir.Var, ir.GenericConst, relax.Tuple)):
+            yield from self._tensors_in(named)
+        elif isinstance(expression, relax.Tuple):
+            for each in expression.fields:
+                yield from self._tensors_in(each)
+        elif isinstance(kind, relax.TupleType):
+            for place in range(len(kind.fields)):
+                yield relax.TupleGetItem(expression, place)
+        elif isinstance(kind, relax.TensorType):
+            yield expression
+
+    def _name_of(self, expression: Any) -> Named:
+        if isinstance(expression, ir.GenericConst):
+            name, entity = self._constants.get(elements_of(expression.value), ("", ""))
+            return name or "a constant", "constant", entity
+        source = self._calls.source_of_variable(expression)
+        if source is not None:
+            return self._value(*source)
+        name = str(getattr(expression, "name", ""))
+        return name, "input", f"relax:main/{name}" if name else ""
+
+    def _value(self, index: int, item: int) -> Named:
+        call = self._calls.calls[index]
+        origins = self._origins.get(call.binding, ())
+        entity = origins[-1] if origins else ""
+        name = (entity or call.binding).rpartition("/")[2]
+        return f"{name}[{item}]" if call.values > 1 else name, "value", entity
+
+    @cached_property
+    def _origins(self) -> Any:
+        return inverse(self._stages.transformed.bindings_in_main)
+
+    @cached_property
+    def _constants(self) -> dict[Elements, tuple[str, str]]:
+        return {
+            elements_of(each.data): (
+                each.name,
+                f"{'param' if each.from_model else 'const'}:{each.name}",
+            )
+            for each in constants_by_name(self._stages)
+        }
