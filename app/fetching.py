@@ -23,12 +23,14 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
+from lowerscope.core.engine.run_params import RunStepParams
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, View
 from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.run_step_records import RunStep
 from lowerscope.core.step_records import Moment
 from lowerscope.core.translation_records import NodeTranslation
 
@@ -173,6 +175,12 @@ class Fetches:
         recipe, _ = self._shown()
         params = TranslationParams(recipe=recipe, node=node)
         return self._ask("translation", params, on_record, on_problem)
+
+    def run_step(self, call: int, on_step: Callable[[RunStep], None], on_problem: OnProblem) -> int:
+        """Ask what a call of the last run has read and written."""
+        recipe, _ = self._shown()
+        params = RunStepParams(recipe=recipe, call=call)
+        return self._requests.ask(self._worker, "run_step", params, on_step, on_problem)
 
     def drop(self, number: int) -> None:
         """Forget about what is no longer looked at."""

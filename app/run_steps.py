@@ -62,6 +62,15 @@ class RunSteps(QObject):
         return self._call
 
     @property
+    def lines(self) -> tuple[int, int]:
+        """The lines of the bytecode from after the call before up to that of `call`; 0 for none."""
+        index, call = self.index, self._call
+        if index is None or call is None or not call.line:
+            return 0, 0
+        # The first line of a function is its name.
+        return max(2, (self.calls[index - 1].line if index else 0) + 1), call.line
+
+    @property
     def why_none(self) -> str:
         """Why a run that there was has no calls to step through; empty without a run."""
         record = self._record

@@ -99,3 +99,51 @@ class StepTensorNames:
             )
             for each in constants_by_name(self._stages)
         }
+
+
+FIRST = 8
+"""How many of the first elements of a tensor are given."""
+
+
+def run_step(
+    stages: Stages, names: StepTensorNames, kept: KeptCall, call: int, lines: tuple[int, int]
+) -> RunStep:
+    """Return one call of a run in full.
+
+    Parameters
+    ----------
+    kept
+        What is kept of the tensors that it has read and written.
+    lines
+        The first and the last line of the bytecode of ``main`` to give with it, from 1.
+    """
+    first, last = lines
+    bytecode = bytecode_of(stages.recorded.built.executable.as_text(), "main") if last else ()
+    return RunStep(
+        call=call,
+        tensors=(
+            *_described("read", call, kept.read, names.read(call)),
+            *_described("written", call, kept.written, names.written(call)),
+        ),
+        instructions=tuple(line.text for line in bytecode[first - 1 : last]) if last else (),
+        first_line=first,
+    )
+
+
+def _described(
+    side: CallSide, call: int, tensors: Sequence[KeptTensor], names: Sequence[Named]
+) -> Iterator[StepTensor]:
+    # Where a call reads more than tensors one by one, its arguments are not those of the binding.
+    known = names if len(names) == len(tensors) else [("", "value", "")] * len(tensors)
+    for item, (tensor, (name, kind, entity)) in enumerate(zip(tensors, known, strict=True)):
+        value = tensor.value
+        yield StepTensor(
+            place=TensorPlace(call=call, item=item, side=side),
+            name=name,
+            kind=kind,
+            entity=entity,
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            statistics=tensor.statistics if value is None else statistics_of(value),
+            first=() if value is None else first_of(value, FIRST),
+        )

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import facts_of, name_of, tensor_of
 from lowerscope.app.views.node_figures import run_facts
+from lowerscope.app.views.run_step_page import RunStepPage
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -45,10 +46,21 @@ class DetailsView(Pane):
         column.addWidget(self.table, 1)
         column.addWidget(self.values)
         self.add_page("details", self.tr("Details"), page)
+        self.call = RunStepPage(workspace, self.set_busy)
+        self.add_page("call", self.tr("Call"), self.call)
+        self._clock = workspace.stepping.clock
+        workspace.stepping.list_changed.connect(self._follow_clock)
         workspace.selection_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_selection)
         workspace.run_changed.connect(self._show_selection)
         self._show_selection()
+
+    def _follow_clock(self) -> None:
+        """Have the calls in front while these are gone through."""
+        clock = self._workspace.stepping.clock
+        if clock != self._clock and "run" in (clock, self._clock):
+            self.set_current("call" if clock == "run" else "details")
+        self._clock = clock
 
     def _activate(self, label: str) -> None:
         if label == "rule":

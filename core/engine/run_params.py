@@ -86,3 +86,14 @@ class SaveRunValuesParams(msgspec.Struct, frozen=True, kw_only=True):
     place: TensorPlace
     file: str
     side: Saved = "tvm"
+
+
+class RunStepParams(msgspec.Struct, frozen=True, kw_only=True):
+    """What the call of this index has read and written in the last run, which is of ``recipe``.
+
+    ``lines`` are the first and the last line of the bytecode that is to be given with it, from 1.
+    """
+
+    recipe: Recipe
+    call: int
+    lines: tuple[int, int] = (0, 0)
