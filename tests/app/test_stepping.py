@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from lowerscope.app.step_lines import StepFilter
+from lowerscope.app.step_lines import StepFilter, call_lines
 from lowerscope.app.stepping import Stepping
 from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.recipe import Source
 from lowerscope.core.records import Snapshot, TextRecord
+from lowerscope.core.run_records import CallRun
 from lowerscope.core.step_records import Moment, PassRecord, TranslationRecord
 
 SOURCE = Source(spec="sample:fashion_mlp")
@@ -185,3 +186,61 @@ def test_another_clock_is_gone_through_from_its_end(stepping: Stepping) -> None:
     assert stepping.moment == Moment(clock="translate", index=1)
     stepping.set_clock("passes")
     assert stepping.moment == after(4)
+
+
+CALLS = tuple(
+    CallRun(function=name, milliseconds=time, nodes=(f"fx:{node}",), bindings=(f"relax:main/{lv}",))
+    for name, time, node, lv in (
+        ("dense", 6.0, "one", "lv"),
+        ("add", 0.5, "one", "lv1"),
+        ("relu", 0.5, "relu", "lv2"),
+        ("dense", 3.0, "two", "lv3"),
+    )
+)
+
+
+def on_call(index: int) -> Moment:
+    return Moment(clock="run", index=index)
+
+
+def test_the_calls_that_take_most_of_the_time_are_heavy() -> None:
+    assert [line.heavy for line in call_lines(CALLS)] == [True, False, False, True]
+    assert [line.is_break for line in call_lines(CALLS, {"fx:one", "relax:main/lv2"})] == [
+        *(True, True, True),
+        False,
+    ]
+    assert not call_lines(())
+
+
+def test_a_run_goes_from_break_to_break_and_to_the_ends(stepping: Stepping) -> None:
+    stepping.take_run(call_lines(CALLS, {"relax:main/lv1"}))
+    stepping.go(after(2))
+    stepping.to_break(1)
+    assert stepping.here == on_call(2)
+    # The module is looked at as a whole.
+    assert stepping.moment is None
+    stepping.to_break(1)
+    assert stepping.here == on_call(4)
+    stepping.to_break(-1)
+    assert stepping.here == on_call(2)
+    stepping.to_break(-1)
+    assert stepping.here == on_call(0)
+    assert stepping.line is None
+
+
+def test_another_run_is_looked_at_where_this_one_was(stepping: Stepping) -> None:
+    stepping.take_run(call_lines(CALLS))
+    stepping.go(on_call(4))
+    # One is under way, and has no calls yet.
+    stepping.take_run(())
+    assert stepping.here is None
+    stepping.take_run(call_lines(CALLS))
+    assert stepping.here == on_call(4)
+    # Fewer of them: the first of the same function.
+    stepping.take_run(call_lines(CALLS[:3]))
+    assert stepping.here == on_call(1)
+    stepping.take_run(())
+    stepping.set_clock("passes")
+    stepping.take_run(call_lines(CALLS))
+    assert stepping.here is None
+    assert stepping.run_index is None

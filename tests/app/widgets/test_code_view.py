@@ -128,6 +128,25 @@ def test_changed_lines_have_their_ground(qtbot: QtBot, make: MakeView) -> None:
     assert colour_at(view, 400, 2) == theme.current().changed
 
 
+def test_a_line_that_is_pointed_at_is_marked_alone_and_shown(qtbot: QtBot, make: MakeView) -> None:
+    view = make(lines(200), "text")
+    view.set_spans([Span("lv", 3, 4), Span("lv", 150, 150)])
+    view.set_selection({"lv"})
+    view.point_at(150)
+    first, last = shown_lines(view)
+    assert first < 150 < last
+    look, port = theme.current(), view.editor.viewport()
+    places = dict(view.editor.visible_lines(port.rect()))
+    middle = port.y() + round(places[149].center().y())
+    picture = view.editor.grab().toImage()
+    assert picture.pixelColor(400, middle).name() == look.accent_ground
+    # The arrow beside it.
+    assert picture.pixelColor(11, middle).name() == look.accent
+    view.point_at(0)
+    view.reveal("lv")
+    assert colour_at(view, 400, 3) == look.accent_ground
+
+
 def test_theme_change_repaints(qtbot: QtBot, make: MakeView) -> None:
     view = make("def f(): pass\n" * 3, "python")
     theme.set_scheme("dark")

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.theme import current
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 
 LEFT = Qt.MouseButton.LeftButton
@@ -85,3 +86,11 @@ def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider
     assert 2400 < seen[1] < 2600
     assert seen[2] == 4999
     assert slider.grab().toImage().pixelColor(400, 2) == slider.grab().toImage().pixelColor(0, 2)
+
+
+def test_a_break_has_a_disc_above_its_dot(slider: StepSlider) -> None:
+    slider.set_dots([Dot(key, big=True, is_break=key == 2) for key in range(4)])
+    picture = slider.grab().toImage()
+    above = QPoint(0, -13)
+    assert picture.pixelColor(place_of(slider, 2) + above).name() == current().stop
+    assert picture.pixelColor(place_of(slider, 1) + above).name() != current().stop
