@@ -103,12 +103,14 @@ class Ending:
                 todo="Allow more memory (Run, Memory limit), or make the inputs smaller",
                 code="memory",
                 details=self.log_tail,
+                calls=self.call.names,
             )
         return Problem(
             what=str(self),
             todo=f"The {self.role} is being started anew; undo what led to this, or try it again",
             code="crashed",
             details=self.log_tail,
+            calls=self.call.names,
         )
 
     def start_problem(self) -> Problem:

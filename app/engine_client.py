@@ -302,10 +302,11 @@ class EngineClient(QObject):
         """Kill the child, if it is still at work on what was cancelled."""
         if self._outstanding.get(request.id) is not request or not request.sent:
             return
-        place = self.call.text
+        call = self.call
         for each in self._outstanding.values():
             if each.sent and (each.cancelled or each.dropped):
-                self._fail_soon(each, msgspec.structs.replace(_CANCELLED, where=place))
+                stopped = msgspec.structs.replace(_CANCELLED, where=call.text, calls=call.names)
+                self._fail_soon(each, stopped)
             each.sent = False  # what was not cancelled is sent again, to the next child
         self._start_child()
         self.killed.emit()

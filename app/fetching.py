@@ -176,10 +176,16 @@ class Fetches:
         params = TranslationParams(recipe=recipe, node=node)
         return self._ask("translation", params, on_record, on_problem)
 
-    def run_step(self, call: int, on_step: Callable[[RunStep], None], on_problem: OnProblem) -> int:
-        """Ask what a call of the last run has read and written."""
+    def run_step(
+        self,
+        call: int,
+        lines: tuple[int, int],
+        on_step: Callable[[RunStep], None],
+        on_problem: OnProblem,
+    ) -> int:
+        """Ask what a call of the last run has read and written, with lines of the bytecode."""
         recipe, _ = self._shown()
-        params = RunStepParams(recipe=recipe, call=call)
+        params = RunStepParams(recipe=recipe, call=call, lines=lines)
         return self._requests.ask(self._worker, "run_step", params, on_step, on_problem)
 
     def drop(self, number: int) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.step_lines import call_lines
+from lowerscope.core.engine.running_call import parts_of_name
+from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Source
 from lowerscope.core.run_records import CallRun, RunRecord
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 class RunSteps(QObject):
     """Where in the last run the window is, and where it stops.
+
+    A run that came to a bad end has the calls that it came to, as far as these are known.
 
     Breaks are FX nodes or bindings, by id. They are the window's own, and no part of the recipe:
     whatever that is changed to, they hold for what is still there.
@@ -37,9 +41,12 @@ class RunSteps(QObject):
         self._workspace = workspace
         self._source: Source | None = None
         self._record: RunRecord | None = None
+        self._failed: Problem | None = None
         self._breaks: frozenset[str] = frozenset()
+        self._calls: tuple[CallRun, ...] = ()
         self._call: CallRun | None = None
         workspace.run_changed.connect(self._take_run)
+        workspace.faults.changed.connect(self._take_run)
         workspace.snapshot_changed.connect(self._take_snapshot)
         workspace.stepping.run_moved.connect(self._follow)
 
@@ -48,7 +55,12 @@ class RunSteps(QObject):
     @property
     def calls(self) -> tuple[CallRun, ...]:
         """The calls of the last run of what is shown, in order."""
-        return () if self._record is None else self._record.calls
+        return self._calls
+
+    @property
+    def failed(self) -> Problem | None:
+        """What the last run ended with, if that is known to have been in the last of `calls`."""
+        return self._failed
 
     @property
     def index(self) -> int | None:
@@ -92,15 +104,29 @@ class RunSteps(QObject):
             self._workspace.select(call.bindings or call.nodes or (call.entity,))
 
     def _take_run(self) -> None:
-        self._record = self._workspace.run_record
+        record, failed = self._workspace.run_record, self._workspace.faults.failed
+        failed = failed if failed is not None and failed.calls else None
+        if record is self._record and failed is self._failed:
+            return
+        before, self._record, self._failed = self._failed, record, failed
+        if failed is not None:
+            parts = [parts_of_name(name) for name in failed.calls]
+            self._calls = tuple(
+                CallRun(function=callee, milliseconds=0.0, nodes=nodes) for callee, nodes in parts
+            )
+        else:
+            self._calls = () if record is None else record.calls
         index = self._workspace.stepping.run_index
         self._show_lines()
         if self._workspace.stepping.run_index == index:
             # It did not move, and is a call of another run nevertheless.
             self._follow()
+        if failed is not None and before is None and self._workspace.stepping.clock == "run":
+            self._workspace.stepping.last()
 
     def _show_lines(self) -> None:
-        self._workspace.stepping.take_run(call_lines(self.calls, self._breaks))
+        error = "" if self._failed is None else self._failed.what
+        self._workspace.stepping.take_run(call_lines(self._calls, self._breaks, error))
 
     # Breaks
 

@@ -230,6 +230,7 @@ class Runs(QObject):
             what=self._workspace.tr("The run was stopped {0}").format(problem.where),
             todo=self._workspace.tr("If it never ends, mend the function or its schedule"),
             code="stopped",
+            calls=problem.calls,
         )
 
     def _bring_back(self) -> None:

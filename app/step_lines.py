@@ -138,17 +138,28 @@ def schedule_lines(function: str, steps: Sequence[ScheduleStep]) -> tuple[StepLi
 
 
 def call_lines(
-    calls: Sequence[CallRun], breaks: Collection[str] = frozenset()
+    calls: Sequence[CallRun], breaks: Collection[str] = frozenset(), error: str = ""
 ) -> tuple[StepLine, ...]:
-    """Return the calls of a run; `breaks` are the nodes and bindings at whose calls it stops."""
+    """Return the calls of a run.
+
+    Parameters
+    ----------
+    breaks
+        The nodes and bindings at whose calls it stops.
+    error
+        What the run came to in the last of these; empty where it ended well. Otherwise nothing is
+        known of their times.
+    """
     heavy = _heavy(calls)
     return tuple(
         StepLine(
             number=number,
             title=call.function,
             label=str(number),
-            milliseconds=call.milliseconds,
+            milliseconds=None if error else call.milliseconds,
             note=_computes(call),
+            status="failed" if error and number == len(calls) else "done",
+            error=error if number == len(calls) else "",
             heavy=number - 1 in heavy,
             is_break=not set(breaks).isdisjoint((*call.nodes, *call.bindings)),
         )

@@ -30,6 +30,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         mistake of our own); otherwise empty.
     choices
         See ``code``.
+    calls
+        Of a run that did not end well: what it has called, in order, up to the call that it was in.
     details
         Further text, such as a traceback that has been cut down to the user's own frames.
     """
@@ -40,6 +42,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     choices: tuple[str, ...] = ()
     details: str = ""
+    calls: tuple[str, ...] = ()
 
     def line(self) -> str:
         """Return the problem as one line: where, what, what to do."""
@@ -61,6 +64,7 @@ class LowerscopeError(Exception):
         code: str = "",
         choices: tuple[str, ...] = (),
         details: str = "",
+        calls: tuple[str, ...] = (),
     ) -> None:
         self.problem = Problem(
             what=what,
@@ -69,6 +73,7 @@ class LowerscopeError(Exception):
             code=code,
             choices=choices,
             details=details,
+            calls=calls,
         )
         super().__init__(self.problem.line())
 

@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from lowerscope.core.calls import BoundCall, CallsOf
-from lowerscope.core.engine.running_call import NO_CALL, place_of
+from lowerscope.core.engine.running_call import NO_CALL, call_name, place_of
 from lowerscope.core.errors import LowerscopeError, error_of
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.memo import key_of
@@ -43,12 +43,6 @@ def named_calls(stages: Stages) -> NamedCalls:
         return NamedCalls(found.calls, names, tuple(nodes))
 
     return stages.keep("calls", key_of("calls", stages.build_key, stages.lower_key), make)
-
-
-def call_name(callee: str, nodes: Sequence[str]) -> str:
-    """Return what a call is called: ``fused_conv2d_relu (conv, relu)``."""
-    computed = ", ".join(each.removeprefix("fx:") for each in nodes)
-    return f"{callee} ({computed})" if computed else callee
 
 
 class Follower:
@@ -118,7 +112,9 @@ def followed_outputs(
     except LowerscopeError as error:
         place = place_of(follower.index, follower.inside, named.names)
         raise error_of(
-            msgspec.structs.replace(error.problem, where=place.text or error.problem.where)
+            msgspec.structs.replace(
+                error.problem, where=place.text or error.problem.where, calls=place.names
+            )
         ) from error
     finally:
         execution.watch(None)

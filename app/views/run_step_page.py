@@ -85,9 +85,15 @@ class RunStepPage(QWidget):
         self._step = None
         self.title.setVisible(call is not None)
         self.unfold.setVisible(call is not None and call.own > 0)
+        failed = self._steps.failed
         if call is None or index is None:
             self._fetching.forget()
             self._say_nothing()
+        elif failed is not None:
+            self._fetching.forget()
+            self.title.set_whole(call.function)
+            none = self.tr("Of a run that came to a bad end, no values are kept")
+            self.table.set_empty(none, failed.what)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
             # Of another run, it is another call, whatever its place.

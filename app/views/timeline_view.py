@@ -156,7 +156,8 @@ class TimelineView(QWidget):
 
     def _show_hidden(self, lines: tuple[StepLine, ...]) -> None:
         if self._stepping.clock == "run":
-            self.hidden.setText(run_text(self._workspace.run_steps.calls))
+            steps = self._workspace.run_steps
+            self.hidden.setText("" if steps.failed is not None else run_text(steps.calls))
             return
         chosen = self._stepping.filter
         made = [line for line in lines if line.status == "done"]
@@ -201,7 +202,7 @@ class TimelineView(QWidget):
             return
         time = "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
         steps = self._workspace.run_steps
-        if self._stepping.clock == "run" and steps.index is not None:
+        if self._stepping.clock == "run" and steps.index is not None and steps.failed is None:
             time = call_text(steps.calls[steps.index], steps.calls)
         mark = self.tr("● break") if line.is_break else ""
         facts = (time, changed_text(line), mark)
@@ -217,12 +218,12 @@ class TimelineView(QWidget):
             return "", self.tr("{0} failed: the steps before it can be looked at").format(
                 failed.title
             )
-        count = self.tr("1 step") if len(lines) == 1 else self.tr("{0} steps").format(len(lines))
+        if stepping.clock == "run" and failed is not None:
+            return "", self.tr("the run came to a bad end in call {0}").format(failed.label)
         if stepping.clock == "run":
-            count = (
-                self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls").format(len(lines))
-            )
-            return "", self.tr("{0}; ▸ goes through them").format(count)
+            calls = self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls")
+            return "", self.tr("{0}; ▸ goes through them").format(calls.format(len(lines)))
+        count = self.tr("1 step") if len(lines) == 1 else self.tr("{0} steps").format(len(lines))
         return "", self.tr("{0}, all made; ▸ goes through them").format(count)
 
     def _none(self) -> tuple[str, str]:

@@ -40,8 +40,9 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         `count` where they were over.
     count
         How many calls the run has; 0 outside of runs.
-    name
-        What is called, with the FX nodes that it computes.
+    names
+        What was called so far, with the FX nodes that it computes; the last is the call. Empty
+        where it was in none.
     inside
         Whether the call was under way, and not what comes before it, such as its memory.
     too_much
@@ -51,7 +52,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int | None = None
     count: int = 0
-    name: str = ""
+    names: tuple[str, ...] = ()
     inside: bool = False
     too_much: int = 0
 
@@ -63,7 +64,19 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         if self.index == self.count:
             return f"after the last of {self.count} calls"
         where = "in" if self.inside else "before"
-        return f"{where} call {self.index + 1} of {self.count}, {self.name}"
+        return f"{where} call {self.index + 1} of {self.count}, {self.names[-1]}"
+
+
+def call_name(callee: str, nodes: Sequence[str]) -> str:
+    """Return what a call is called: ``fused_conv2d_relu (conv, relu)``."""
+    computed = ", ".join(each.removeprefix("fx:") for each in nodes)
+    return f"{callee} ({computed})" if computed else callee
+
+
+def parts_of_name(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return what is called, and the ids of the nodes, from what `call_name` has returned."""
+    callee, _, computed = name.removesuffix(")").partition(" (")
+    return callee, tuple(f"fx:{each}" for each in computed.split(", ")) if computed else ()
 
 
 def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
@@ -73,7 +86,7 @@ def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
     return RunningCall(
         index=index,
         count=len(names),
-        name=names[index] if index < len(names) else "",
+        names=tuple(names[: index + 1]) if index < len(names) else (),
         inside=inside,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QContextMenuEvent
@@ -12,7 +14,14 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Step
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.driving import (
+    PATIENCE,
+    OpenWindow,
+    run_and_wait,
+    wait_for_problem,
+    wait_for_records,
+)
+from tests.end_to_end.faulty_functions import CRASHES, faulty_relu
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 LEFT = Qt.MouseButton.LeftButton
@@ -212,3 +221,33 @@ def test_a_step_is_looked_at_again_after_the_next_run(qtbot: QtBot, ran: MainWin
     assert timeline.title.text() == "3 te_relu"
     assert ran.workspace.run_steps.call is not None
     assert ran.workspace.run_steps.call.function == "te_relu"
+
+
+def test_a_run_that_fails_ends_at_the_call_that_it_failed_in(
+    qtbot: QtBot, ran: MainWindow, tmp_path: Path
+) -> None:
+    timeline, workspace = ran.panes.timeline, ran.workspace
+    for body, said in (
+        ("raise ValueError('no')", "the run failed: no"),
+        (CRASHES, "The worker crashed with SIGSEGV while running, in call 3 of 5, env.faulty"),
+    ):
+        ran.change(extensions=faulty_relu(tmp_path, body))
+        wait_for_records(qtbot, ran)
+        ran.commands.action("run").trigger()
+        wait_for_problem(qtbot, ran)
+        assert [(dot.key, dot.state) for dot in timeline.slider.dots()] == [
+            *((0, "start"), (1, ""), (2, ""), (3, "wrong"))
+        ]
+        assert timeline.title.text() == "✕ 3 env.faulty failed"
+        assert said in timeline.facts.whole()
+        assert workspace.selection.chosen == ("fx:relu",)
+        assert ran.panes.details.call.title.whole() == "env.faulty"
+        qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)
+        assert timeline.title.text() == "2 add"
+        assert timeline.facts.whole() == "linear0"
+        ran.commands.action("leave-steps").trigger()
+        assert timeline.facts.whole() == "the run came to a bad end in call 3"
+        # What was run before that is there again with its recipe.
+        ran.commands.action("undo").trigger()
+        wait_for_records(qtbot, ran)
+        assert timeline.facts.whole() == "5 calls; ▸ goes through them"

@@ -1,0 +1,127 @@
+"""What a call of a run has read and written, in the window and against torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.run_step_page import RunStepPage
+from lowerscope.app.window import MainWindow
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.run_step_records import RunStep
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+
+LEFT = Qt.MouseButton.LeftButton
+SPEC = "sample:fashion_mlp"
+
+STRANGE = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.log(x) + 1
+
+def example_inputs():
+    return (torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 3.0, -4.0]]),)
+"""
+
+
+def step_to(qtbot: QtBot, window: MainWindow, number: int) -> RunStep:
+    """Click the dot of a call, and wait for its values."""
+    slider, page = window.panes.timeline.slider, window.panes.details.call
+    qtbot.mouseClick(slider, LEFT, pos=slider.dot_centre(number).toPoint())
+
+    def there() -> None:
+        assert page.step is not None
+        assert page.step.call == number - 1
+
+    qtbot.waitUntil(there, timeout=PATIENCE)
+    assert page.step is not None
+    return page.step
+
+
+def words(page: RunStepPage) -> list[tuple[str, str]]:
+    """Return what the page says, row by row."""
+    return [(row.cell(0).text, row.cell(1).text) for row in page.table.rows()]
+
+
+def opened(qtbot: QtBot, open_window: OpenWindow, spec: str) -> MainWindow:
+    """Open a source, run it, and go over to its calls."""
+    window = open_window(spec, lowering="te")
+    run_and_wait(qtbot, window)
+    window.workspace.stepping.set_clock("run")
+    assert window.panes.details.current() == "call"
+    assert not window.panes.details.call.table.rows()
+    return window
+
+
+def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = opened(qtbot, open_window, SPEC)
+    page = window.panes.details.call
+    stages = Pipeline().stages(Recipe(source=Source(spec=SPEC)))
+    model, (x,) = stages.loaded.model, (each.value for each in stages.loaded.inputs)
+    assert model is not None
+    layers = dict(model.named_children())
+    with torch.no_grad():
+        hidden = layers["linear0"](x)
+        active = torch.relu(hidden)
+
+    step = step_to(qtbot, window, 3)
+    assert [(each.name, each.place.side) for each in step.tensors] == [
+        ("lv1", "read"),
+        ("lv2", "written"),
+    ]
+    for seen, value in zip(step.tensors, (hidden, active), strict=True):
+        figures = seen.statistics
+        assert figures is not None
+        assert (seen.shape, seen.dtype) == (tuple(value.shape), "float32")
+        assert figures.low == pytest.approx(float(value.min()), abs=1e-4)
+        assert figures.high == pytest.approx(float(value.max()), abs=1e-4)
+        assert figures.mean == pytest.approx(float(value.mean()), abs=1e-4)
+        assert [float(each) for each in seen.first] == pytest.approx(
+            value.flatten()[: len(seen.first)].tolist(), abs=1e-4
+        )
+    said = words(page)
+    assert ("reads", "lv1 · 1×128 float32") in said
+    assert ("writes", "lv2 · 1×128 float32") in said
+    assert any(text.startswith("0 … ") and "mean" in text for _, text in said)
+    assert said[0][1].startswith("call te_relu in: ")
+
+    # The memory that was asked for before it is folded, and there on demand.
+    folded = len(said)
+    call = window.workspace.run_steps.call
+    assert call is not None
+    assert page.unfold.text() == f"▸ {call.own} before it"
+    qtbot.mouseClick(page.unfold, LEFT)
+    assert len(page.table.rows()) == folded + call.own
+    assert any("vm.builtin.alloc_tensor" in text for _, text in words(page))
+    assert words(page)[call.own][0] == f"line {call.line}"
+
+    weights = step_to(qtbot, window, 4).tensors
+    assert [each.name for each in weights] == ["lv2", "linear1.weight", "lv3"]
+    weight = layers["linear1"].weight
+    assert weights[1].statistics is not None
+    assert weights[1].statistics.mean == pytest.approx(float(weight.mean()), abs=1e-6)
+    assert weights[1].entity == "param:linear1.weight"
+    window.workspace.stepping.set_clock("passes")
+    assert window.panes.details.current() == "details"
+
+
+def test_nan_and_infinity_are_said_first(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "strange.py"
+    path.write_text(STRANGE)
+    window = opened(qtbot, open_window, str(path))
+    step = step_to(qtbot, window, 1)
+    assert [each.statistics.nans for each in step.tensors if each.statistics] == [0, 3]
+    rows = window.panes.details.call.table.rows()
+    (strange,) = (row.cell(1) for row in rows if row.cell(1).role == "wrong")
+    assert strange.text == "✕ 3 NaN, 1 infinite"
+    # What is finite has a range: the logarithms of 1 and of 3.
+    assert any(row.cell(1).text.startswith("0 … 1.099") for row in rows)
