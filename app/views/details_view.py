@@ -45,7 +45,7 @@ class DetailsView(Pane):
         column.setSpacing(0)
         column.addWidget(self.table, 1)
         column.addWidget(self.values)
-        self.add_page("details", self.tr("Details"), page)
+        self.add_page("details", self.tr("Selection"), page)
         self.call = RunStepPage(workspace, self.set_busy)
         self.add_page("call", self.tr("Call"), self.call)
         self._clock = workspace.stepping.clock
