@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.core.engine.methods import METHODS
 from lowerscope.core.errors import Problem
 
 REPLACED_MS = 3000
@@ -24,7 +25,7 @@ class Requests:
     """Asks children, first for what they have kept, then for what they have to derive.
 
     A method ``text`` that answers from what a child has kept goes with a method ``derived_text``
-    that derives what is missing.
+    that derives what is missing, where there is one.
     """
 
     def __init__(self) -> None:
@@ -47,10 +48,10 @@ class Requests:
             on_record(record)
 
         def take_problem(problem: Problem) -> None:
-            if problem.code == "not-kept" and number in self._under_way:
-                derived = client.request(
-                    f"derived_{method}", params, take_record, take_problem, on_progress
-                )
+            deriving = f"derived_{method}"
+            can_derive = problem.code == "not-kept" and deriving in METHODS
+            if can_derive and number in self._under_way:
+                derived = client.request(deriving, params, take_record, take_problem, on_progress)
                 self._under_way[number] = (client, derived)
             else:
                 self._under_way.pop(number, None)

@@ -10,7 +10,9 @@ from lowerscope.core.export.arrays import save_array
 from lowerscope.core.kept_run import KeptRun
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.run_step_records import RunStep
 from lowerscope.core.stages import Stages
+from lowerscope.core.step_tensors import run_step
 
 
 class RunValues:
@@ -81,6 +83,24 @@ class RunValues:
         with stages.running():
             array = kept.array(place, side)
         return save_array(array, file)
+
+    def step(
+        self, recipe: Recipe, call: int, lines: tuple[int, int], progress: Progress
+    ) -> RunStep:
+        """Return what a call of the last run has read and written: see `RunStepParams`.
+
+        Raises
+        ------
+        LowerscopeError
+            As `comparison`, and if there is no such call.
+        """
+        stages = self._stages(recipe, progress)
+        kept = self._of(stages).values.calls.get(call)
+        if kept is None:
+            raise LowerscopeError(
+                f"the last run has no call {call + 1}", where="run", todo="Run the model again"
+            )
+        return run_step(stages, kept, call, lines)
 
     def _of(self, stages: Stages) -> KeptRun:
         _ = stages.loaded

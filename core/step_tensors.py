@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from tvm import ir, relax
 
 from lowerscope.core.calls import CallsOf
+from lowerscope.core.comparison_records import CallSide, TensorPlace
+from lowerscope.core.execution.bytecode import bytecode_of
 from lowerscope.core.finding_tensors import constants_by_name
+from lowerscope.core.kept_values import KeptCall, KeptTensor
+from lowerscope.core.memo import key_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.rendering.builder_constants import Elements, elements_of
-from lowerscope.core.run_step_records import TensorKind
+from lowerscope.core.run_step_records import RunStep, StepTensor, TensorKind
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensor_values import first_of, statistics_of
+
+FIRST = 8
+"""How many of the first elements of a tensor are given."""
 
 Named = tuple[str, TensorKind, str]
 """A name, what it is of, and an id; both may be empty."""
 
 
-class StepTensorNames:
-    """The names of the tensors of the calls of a run of ``main``.
+_UNKNOWN: Named = ("", "value", "")
 
-    Values that calls compute have the names that they had before the passes, where they have not
-    become a part of something else.
+
+@dataclass(frozen=True)
+class CallNames:
+    """The names of what a call reads, and of its value, in the order of its arguments."""
+
+    read: tuple[Named, ...]
+    written: tuple[Named, ...]
+
+
+def step_names(stages: Stages) -> tuple[CallNames, ...]:
+    """Return the names of the tensors of each call of ``main``.
+
+    What calls compute has the name of the binding before the passes, where it has not become a part
+    of something else.
     """
+    calls = CallsOf(stages.recorded, "main")
+    names = _Names(stages, calls)
+    return tuple(
+        CallNames(names.read(index), names.written(index)) for index in range(len(calls.calls))
+    )
 
+
+class _Names:
     def __init__(self, stages: Stages, calls: CallsOf) -> None:
         self._stages = stages
         self._calls = calls
@@ -99,3 +126,52 @@ class StepTensorNames:
             )
             for each in constants_by_name(self._stages)
         }
+
+
+def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) -> RunStep:
+    """Return one call of a run of ``main`` in full.
+
+    Parameters
+    ----------
+    kept
+        What is kept of the tensors that it has read and written.
+    call
+        Its index.
+    lines
+        The first and the last line of the bytecode of ``main`` to give with it, from 1.
+    """
+    names = stages.keep(
+        "step tensors",
+        key_of("step tensors", stages.build_key, stages.lower_key),
+        lambda: step_names(stages),
+    )[call]
+    first, last = lines
+    bytecode = bytecode_of(stages.recorded.built.executable.as_text(), "main") if last else ()
+    return RunStep(
+        call=call,
+        tensors=(
+            *_described("read", call, kept.read, names.read),
+            *_described("written", call, kept.written, names.written),
+        ),
+        instructions=tuple(line.text for line in bytecode[first - 1 : last]) if last else (),
+        first_line=first if last else 0,
+    )
+
+
+def _described(
+    side: CallSide, call: int, tensors: Sequence[KeptTensor], names: Sequence[Named]
+) -> Iterator[StepTensor]:
+    # Where a call reads more than tensors one by one, its arguments are not those of the binding.
+    known = names if len(names) == len(tensors) else [_UNKNOWN] * len(tensors)
+    for item, (tensor, (name, kind, entity)) in enumerate(zip(tensors, known, strict=True)):
+        value = tensor.value
+        yield StepTensor(
+            place=TensorPlace(call=call, item=item, side=side),
+            name=name,
+            kind=kind,
+            entity=entity,
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            statistics=tensor.statistics if value is None else statistics_of(value),
+            first=() if value is None else first_of(value, FIRST),
+        )

@@ -45,7 +45,7 @@ def values_of(name: str, tensor: torch.Tensor) -> ValuesRecord:
         zeros=found.zeros,
         edges=edges,
         counts=counts,
-        first=tuple(_text(value) for value in tensor.detach().reshape(-1)[:FIRST].tolist()),
+        first=first_of(tensor, FIRST),
     )
 
 
@@ -91,6 +91,11 @@ def histogram_of(
     for chunk in _chunks(_flat(tensor)):
         counts += np.histogram(chunk[np.isfinite(chunk)], edges)[0]
     return tuple(float(edge) for edge in edges), tuple(int(count) for count in counts)
+
+
+def first_of(tensor: torch.Tensor, count: int) -> tuple[str, ...]:
+    """Return the first elements of a tensor as they are shown."""
+    return tuple(_text(value) for value in tensor.detach().reshape(-1)[:count].tolist())
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -36,6 +36,7 @@ from lowerscope.core.engine.run_params import (
     ComparisonParams,
     GuardParams,
     RunParams,
+    RunStepParams,
     SaveRunValuesParams,
     VariantTimesParams,
     WindowParams,
@@ -55,6 +56,7 @@ from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
 from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_step_records import RunStep
 from lowerscope.core.schedule_records import Checked, Measured, Move, Peaks, ScheduleRecord, Work
 from lowerscope.core.step_records import PassRecord
 from lowerscope.core.time_records import RunTimes
@@ -152,6 +154,7 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "comparison": MethodType(
             ComparisonParams, Comparison, "heavy", "comparing a tensor", ("worker",)
         ),
+        "run_step": MethodType(RunStepParams, RunStep, "heavy", "looking at a call", ("worker",)),
         "window": MethodType(WindowParams, Window, "heavy", "looking at a tensor", ("worker",)),
         "save_run_values": MethodType(
             SaveRunValuesParams, str, "heavy", "saving a tensor", ("worker",)

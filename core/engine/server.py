@@ -218,6 +218,7 @@ def _open_pipeline() -> Mapping[str, Call]:
             p.recipe, context, p.part, p.before, quick=p.quick, keep=p.keep
         ),
         "comparison": lambda p, context: values.comparison(p.recipe, p.place, context),
+        "run_step": lambda p, context: values.step(p.recipe, p.call, p.lines, context),
         "window": lambda p, context: values.window(
             p.recipe, p.place, p.leading, (p.top, p.left, p.rows, p.columns), p.cells, context
         ),

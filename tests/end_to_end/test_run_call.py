@@ -14,7 +14,7 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.run_step_records import RunStep
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton
 SPEC = "sample:fashion_mlp"
@@ -104,7 +104,7 @@ def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindo
 
     weights = step_to(qtbot, window, 4).tensors
     assert [each.name for each in weights] == ["lv2", "linear1.weight", "lv3"]
-    weight = layers["linear1"].weight
+    weight = layers["linear1"].weight.detach()
     assert weights[1].statistics is not None
     assert weights[1].statistics.mean == pytest.approx(float(weight.mean()), abs=1e-6)
     assert weights[1].entity == "param:linear1.weight"
@@ -125,3 +125,27 @@ def test_nan_and_infinity_are_said_first(
     assert strange.text == "✕ 3 NaN, 1 infinite"
     # What is finite has a range: the logarithms of 1 and of 3.
     assert any(row.cell(1).text.startswith("0 … 1.099") for row in rows)
+
+
+def test_the_values_of_another_run_are_those_of_the_last(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = opened(qtbot, open_window, SPEC)
+    workspace, page = window.workspace, window.panes.details.call
+    step_to(qtbot, window, 3)
+    window.change(lowering="high-level")
+    wait_for_records(qtbot, window)
+    assert not page.table.rows()
+    run_and_wait(qtbot, window)
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    # The record of the first run is there again; the worker has the values of the second.
+    assert workspace.run_record is not None
+    slider = window.panes.timeline.slider
+    qtbot.mouseClick(slider, LEFT, pos=slider.dot_centre(3).toPoint())
+    qtbot.waitUntil(lambda: "not kept" in page.table.empty.accessibleName(), timeout=PATIENCE)
+    assert "Run it again" in page.table.empty.accessibleDescription()
+    assert not page.table.rows()
+    run_and_wait(qtbot, window)
+    step_to(qtbot, window, 3)
+    assert ("reads", "lv1 · 1×128 float32") in words(page)
