@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
 import torch
 
 from lowerscope.core.execution.walking import Walk
@@ -31,11 +32,8 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
     lowered, traced = stages.lowered, stages.traced
     if lowered is None or traced is None:
         return ()
-    # Nodes are compared at the sizes that the model is traced at.
-    inputs = tuple(each.value for each in stages.loaded.inputs)
     runs = {each.id: each for each in record.nodes}
-    with stages.running():
-        torch_ms = dict(_torch_ms(stages, inputs, recipe.seed, list(lowered.nodes)))
+    torch_ms = torch_times(stages, recipe)
     reports = []
     for name, node in lowered.nodes.items():
         run = runs.get(f"fx:{name}", NodeRun(id=f"fx:{name}"))
@@ -55,7 +53,7 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
                 own_reason=run.own_reason,
                 own_with=run.own_with,
                 tvm_ms=run.milliseconds,
-                torch_ms=torch_ms.get(name),
+                torch_ms=torch_ms.get(run.id),
                 hand_overs=tuple(
                     found
                     for index in run.calls
@@ -64,6 +62,27 @@ def per_node(stages: Stages, recipe: Recipe, record: RunRecord) -> tuple[NodeRep
             )
         )
     return tuple(reports)
+
+
+def torch_times(stages: Stages, recipe: Recipe) -> dict[str, float]:
+    """Return torch's time of each FX node that calls something, in milliseconds, by id."""
+    if stages.traced is None:
+        return {}
+    names = [node.name for node in stages.traced.graph_module.graph.nodes]
+    # Nodes are compared at the sizes that the model is traced at.
+    inputs = tuple(each.value for each in stages.loaded.inputs)
+    with stages.running():
+        found = dict(_torch_ms(stages, inputs, recipe.seed, names))
+    return {f"fx:{name}": milliseconds for name, milliseconds in found.items()}
+
+
+def with_torch_times(record: RunRecord, torch_ms: Mapping[str, float]) -> RunRecord:
+    """Return a record whose nodes have torch's times beside their own."""
+    nodes = tuple(
+        msgspec.structs.replace(each, torch_ms=torch_ms.get(each.id, each.torch_ms))
+        for each in record.nodes
+    )
+    return msgspec.structs.replace(record, nodes=nodes)
 
 
 def _torch_ms(

@@ -59,7 +59,8 @@ def report_html(variants: Sequence[Variant], made: datetime) -> str:
     parts = []
     if count > 1:
         named = ", ".join(each.name for each in fastest(variants))
-        named = f"<p>Fastest: <b>{escape(named)}</b></p>" if named else ""
+        more = " (which of them cannot be told)" if len(fastest(variants)) > 1 else ""
+        named = f"<p>Fastest: <b>{escape(named)}</b>{more}</p>" if named else ""
         parts.append(f"<section><h2>Variants</h2>\n{variants_table(variants)}\n{named}</section>")
     for place, variant in enumerate(variants):
         inside = _variant(variant, f"recipe{place}")

@@ -292,6 +292,9 @@ def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     called = dict.fromkeys(record.calls[index].function for index in node.calls)
     status, role = _STATUS[node.matches]
     first = "first difference" if node.id == record.first_difference else ""
+    alone = ""
+    if node.own_matches is not None and node.own_matches != node.matches:
+        alone = f"alone it {_STATUS[node.own_matches][0].partition(' ')[2]}"
     said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
     return [
         Cell(node.id.removeprefix("fx:")),
@@ -302,5 +305,5 @@ def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
         _error(node.own_abs_error),
         _ms(node.milliseconds),
         _ms(node.torch_ms),
-        Cell("; ".join(each for each in (said, first) if each), kind=role),
+        Cell("; ".join(each for each in (said, alone, first) if each), kind=role),
     ]

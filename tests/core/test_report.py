@@ -108,6 +108,7 @@ def test_a_report_on_a_run_has_its_figures_and_opens_without_a_network(
             row = nodes[node["id"].removeprefix("fx:")]
             for title, field in (("abs error", "max_abs_error"), ("TVM ms", "milliseconds")):
                 assert row[title][1] == ("" if node[field] is None else repr(node[field]))
+            assert bool(row["torch ms"][1]) == bool(row["how"][0])
     assert nodes["linear0"]["how"][0] == "TE"
     assert nodes["linear0"]["functions"][0] == "dense, add"
     calls = rows(page, "Calls")
