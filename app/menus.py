@@ -13,6 +13,7 @@ from lowerscope.app.comparing import comparing
 from lowerscope.app.differing_nodes import finding_differences
 from lowerscope.app.fault_commands import FaultCommands
 from lowerscope.app.importers import importing
+from lowerscope.app.input_commands import changing_inputs
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.reporting import reporting
@@ -201,6 +202,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command(
             "inputs", lowering, tr("&Inputs…"), window.opening.edit_inputs, "Ctrl+I", separated=True
         ),
+        *changing_inputs(window),
         *passes(window),
         *window.schedules.commands(),
         *NumberCommands(window).commands(),

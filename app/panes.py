@@ -10,6 +10,7 @@ from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
 from lowerscope.app.views.fx_view import FxView
+from lowerscope.app.views.inputs_page import InputsPage
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.views.model_view import ModelView
 from lowerscope.app.views.node_map import NodeMap
@@ -87,6 +88,8 @@ class Panes(QMainWindow):
         # The page with the difference would ask for more; it can be given that.
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self.outcome.add_page("result", self.tr("Result"), self.result)
+        self.inputs = InputsPage(workspace)
+        self.outcome.add_page("inputs", self.tr("Input"), self.inputs)
         self.compare = ComparePage(workspace)
         self.outcome.add_page("compare", self.tr("Compare"), self.compare)
         self.time = TimePage(workspace)
@@ -256,6 +259,9 @@ class Panes(QMainWindow):
 
     def _show_problems(self) -> None:
         workspace = self._workspace
+        if self.outcome.current() == "inputs" and workspace.inputs.problem is not None:
+            # It is said where the input is chosen.
+            return
         if workspace.problems or any(note.code for note in workspace.notes):
             self.docks["outcome"].show()
             self.outcome.set_current("problems")
@@ -282,7 +288,7 @@ class Panes(QMainWindow):
     def _show_result(self) -> None:
         record, shown = self._workspace.run_record, self._shown_run
         self._shown_run = record
-        if record is not None and record is not shown:
+        if record is not None and record is not shown and self.outcome.current() != "inputs":
             self.outcome.set_current("result")
 
     def _show_busy(self) -> None:

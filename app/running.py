@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A run that is asked for: all of it, or a part of it anew that there was before."""
+    """A run that is asked for: all of it, or a part of it anew that there was before.
+
+    A ``quick`` one is to answer soon.
+    """
 
     part: RunPart = "all"
     before: RunRecord | None = None
+    quick: bool = False
 
 
 class Runs(QObject):
@@ -60,12 +64,18 @@ class Runs(QObject):
         """Whether a run, or a row of them, is under way or waits for the engine."""
         return self._waits is not None or self._request is not None or self.variants.running
 
-    def run(self) -> None:
-        """Compile and run the recipe in the worker, as soon as the engine is idle."""
+    def run(self, *, quick: bool = False) -> None:
+        """Compile and run the recipe in the worker, as soon as the engine is idle.
+
+        Parameters
+        ----------
+        quick
+            Answer soon, with times of a few calls: see `RunRecord.quick`.
+        """
         workspace = self._workspace
         if not self.running and workspace.wanted is not None:
             self.record = None
-            self._want(_Wanted())
+            self._want(_Wanted(quick=quick))
 
     def measure_again(self) -> None:
         """Measure what was run once more, by the same executable; the verdict stays."""
@@ -117,7 +127,9 @@ class Runs(QObject):
         self._waits = None
         self._quiet.begin()
         workspace.say(workspace.tr("Compiling"))
-        params = RunParams(recipe=recipe, part=wanted.part, before=wanted.before)
+        params = RunParams(
+            recipe=recipe, part=wanted.part, before=wanted.before, quick=wanted.quick
+        )
         self._request = workspace.worker.request(
             "run", params, self._accept, self._refuse, self._tell
         )
@@ -192,7 +204,8 @@ class Runs(QObject):
         recipe, snapshot = workspace.recipe, workspace.snapshot
         if recipe is not None:
             self._outcomes.keep(recipe, record)
-            self.variants.keep(recipe, record)
+            if not record.quick:
+                self.variants.keep(recipe, record)
         workspace.show_trouble()
         workspace.say("")
         self.changed.emit()
@@ -200,7 +213,7 @@ class Runs(QObject):
             # What was run may not be what is shown: a file may have been changed in between.
             workspace.reload()
             self._reopening = True
-        elif is_disturbed(record.times) and not self._repeats:
+        elif is_disturbed(record.times) and not self._repeats and not record.quick:
             # Once: somebody who goes on working would have it measured for ever.
             self.measure_again()
             self._repeats = True

@@ -140,6 +140,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.following import Following
         from lowerscope.app.graphs import Graphs
+        from lowerscope.app.input_commands import Dropping
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
         from lowerscope.app.pipeline_editing import PipelineEditing
@@ -152,6 +153,7 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.workspace = Workspace(self)
         self.opening = Opening(self.workspace, self)
+        self.dropping = Dropping(self)
         self.extensions = Extensions(self.workspace, self)
         self.pipeline = PipelineEditing(self.workspace, self)
         self.schedules = ScheduleCommands(self)
@@ -344,6 +346,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.comparing import enable_comparing
         from lowerscope.app.differing_nodes import enable_finding
         from lowerscope.app.importers import show_translator
+        from lowerscope.app.input_commands import enable_inputs
         from lowerscope.app.variant_commands import enable_variants
 
         workspace, commands = self.workspace, self.commands
@@ -368,6 +371,7 @@ class MainWindow(QMainWindow):
         enable_comparing(commands, workspace)
         enable_finding(commands, workspace)
         enable_variants(commands, workspace)
+        enable_inputs(commands, workspace)
         show_translator(commands, workspace)
         self.graphs.enable_figures()
         if recipe is not None:
@@ -385,14 +389,12 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self.painted.emit)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if self.opening.dropped_file(event.mimeData()):
+        if self.dropping.takes(event.mimeData()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = self.opening.dropped_file(event.mimeData())
-        if path:
+        if self.dropping.take(event.mimeData()):
             event.acceptProposedAction()
-            self.open_source(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         layout = QByteArray() if self._panes is None else self._panes.saveState()

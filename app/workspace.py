@@ -18,6 +18,7 @@ from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.faults import Faults
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
+from lowerscope.app.inputs import Inputs
 from lowerscope.app.measurements import Measurements
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
@@ -109,6 +110,7 @@ class Workspace(QObject):
         self.selecting = Selecting(self)
         self.runs = Runs(self)
         self.faults = Faults(self)
+        self.inputs = Inputs(self)
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
         self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
@@ -381,6 +383,7 @@ class Workspace(QObject):
         """Stop what is under way; what was open stays."""
         self.runs.cancel()
         self.faults.cancel()
+        self.inputs.cancel()
         if self._change is not None:
             self.engine.cancel(self._change.request)
         if self._replay_request is not None:

@@ -266,6 +266,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
     medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
 
+    ``quick`` says that times are of a few calls, as it was to answer soon.
+
     With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
     Verdict and errors are then the worst of them, with the outputs of the first that has that
     verdict; times are those of the first.
@@ -290,6 +292,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: int
     outputs: tuple[OutputRecord, ...]
     prediction: Prediction | None = None
+    quick: bool = False
     tracer: str = ""
     key: str = ""
     reference: str = "torch"
@@ -315,6 +318,7 @@ def with_times(record: RunRecord, times: Sequence[RunTimes]) -> RunRecord:
     """Return a record with other times: one for each size that it was run at, or one in all."""
     return msgspec.structs.replace(
         record,
+        quick=False,
         **time_fields(times[0], record.reference),
         sizes=tuple(
             msgspec.structs.replace(each, **time_fields(found, record.reference))

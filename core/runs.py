@@ -118,6 +118,7 @@ def run_all(
         record,
         nodes=_with_strategies(watched.nodes, lowered),
         calls=calls,
+        quick=quick if before is None else before.quick,
         first_difference=first,
         first_made=making_of(stages, recipe, first) if first else Making(),
         memory=planned_memory(stages.recorded),

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.formats import shape_text
+from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.widgets.picture_view import PictureView
+from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.run_records import RunRecord
 
-WIDTH, PICTURE_HEIGHT = 164, 152
+WIDTH, PICTURE_SIDE = 186, 100
 
 
 class ResultSide(QWidget):
-    """The strip beside the outputs; hidden where no input is a picture."""
+    """The strip beside the outputs: the first input that is a picture, and the prediction."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self.picture = PictureView(self.tr("Input picture"))
-        self.picture.setFixedHeight(PICTURE_HEIGHT)
+        self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = QLabel()
         self.prediction.setTextFormat(Qt.TextFormat.RichText)
+        # The colours of the sides stand in the lines above.
+        self.bars = ScoreBars(self.tr("The best classes of both sides"), headed=False)
         self.setFixedWidth(WIDTH)
+        head = QHBoxLayout()
+        head.setSpacing(4)
+        head.addWidget(self.picture)
+        head.addWidget(self.prediction, 1, Qt.AlignmentFlag.AlignVCenter)
         side = QVBoxLayout(self)
-        side.setContentsMargins(12, 4, 12, 4)
-        side.setSpacing(4)
-        side.addWidget(self.picture)
-        side.addWidget(self.prediction)
+        side.setContentsMargins(6, 0, 0, 0)
+        side.setSpacing(0)
+        side.addLayout(head)
+        side.addWidget(self.bars)
         side.addStretch(1)
         workspace.snapshot_changed.connect(self._show_input)
         workspace.run_changed.connect(self._show_run)
@@ -45,27 +53,38 @@ class ResultSide(QWidget):
             else iter(()),
             None,
         )
-        self.setVisible(shown is not None)
+        self.picture.setVisible(shown is not None)
+        self._show_side()
         if shown is not None and shown.picture is not None:
             picture = shown.picture
-            caption = f"{shown.name} · {shape_text(shown.shape)}"
             self.picture.set_picture(
-                picture.pixels, picture.width, picture.height, picture.channels, caption
+                picture.pixels, picture.width, picture.height, picture.channels
             )
+            self.picture.setToolTip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
 
     def _show_run(self) -> None:
         record = self._workspace.run_record
         found = record is not None and record.prediction is not None
         self.prediction.setVisible(found)
         self.prediction.setText(_prediction(record) if record is not None and found else "")
+        show_prediction(self.bars, record)
+        self._show_side()
+
+    def _show_side(self) -> None:
+        self.bars.setVisible(bool(self.bars.rows()))
+        self.setVisible(not self.picture.isHidden() or not self.prediction.isHidden())
 
 
 def _prediction(record: RunRecord) -> str:
     assert record.prediction is not None
-    quiet = theme.current().quiet
-    rows = [("TVM", record.prediction.tvm), (record.reference, record.prediction.torch)]
+    colours = theme.current()
+    sides = (
+        ("TVM", record.prediction.tvm, colours.accent),
+        (record.reference, record.prediction.torch, colours.neutral),
+    )
     return "<br>".join(
-        f'<span style="color:{quiet}">{side}</span>&nbsp; <b>{name}</b>'
-        for side, name in rows
+        f'<span style="color:{ink}">■</span> <span style="color:{colours.quiet}">{side}</span>'
+        f"<br><b>{name}</b>"
+        for side, name, ink in sides
         if name
     )

@@ -124,6 +124,8 @@ class ResultView(QWidget):
             tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
             words = escape(self.tr("tolerance {0}").format(tolerance))
             parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
+        if record.quick:
+            parts.append(self.tr("quick run: times of a few calls"))
         return "   ·   ".join(parts)
 
 

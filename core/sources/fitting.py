@@ -7,7 +7,7 @@ import math
 import torch
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.sources.input_option import FLOATS, INTEGERS
+from lowerscope.core.sources.input_option import FLOATS, INTEGERS, MANY_SAMPLES
 
 Shape = tuple[int, ...]
 
@@ -74,5 +74,6 @@ def _misfit(value: torch.Tensor, shape: Shape, where: str) -> LowerscopeError:
             f"it holds {samples} samples, and the input takes one",
             where=where,
             todo="Run it as a set of inputs, or name a sample, the first with #0",
+            code=MANY_SAMPLES,
         )
     return LowerscopeError(what, where=where, todo=f"Give {size} values")

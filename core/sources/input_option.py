@@ -34,6 +34,9 @@ DEFAULT_RANGE = (0, 10)
 ARRAYS = (".npy", ".npz", ".pt")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
+MANY_SAMPLES = "many-samples"
+"""The code of the problem that a file holds a set of inputs, and is to be one."""
+
 EXTENT = re.compile(r"[^\W\d]\w*")
 """The name of a dimension."""
 

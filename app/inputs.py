@@ -1,0 +1,243 @@
+"""Changing the inputs of what is open: random, from a file, drawn by hand; and running again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QMimeData, QObject, Qt, QTimer, Signal
+
+from lowerscope.app.agreeing import SetRuns
+from lowerscope.core.errors import Problem
+from lowerscope.core.model_records import InputRecord
+from lowerscope.core.recipe import Drawing, InputSpec, Recipe
+from lowerscope.core.sources.input_option import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+SETTLE_MS = 150
+"""A run waits so long for the next stroke."""
+
+DRAWN_SIDE = 64
+"""A picture with more pixels on a side is not drawn by hand."""
+
+
+class Inputs(QObject):
+    """The inputs of the recipe that is open.
+
+    Signals
+    -------
+    changed
+        `live`, `problem` or `waits` is new.
+
+    Attributes
+    ----------
+    live
+        Whether a changed input is run at once.
+    sets
+        Runs on sets of inputs.
+    """
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.live = True
+        self.sets = SetRuns(workspace)
+        self._strokes: list[dict[str, InputSpec | None]] = []
+        self._dropped = ""
+        self._settling = QTimer(self)
+        self._settling.setSingleShot(True)
+        self._settling.setInterval(SETTLE_MS)
+        self._settling.timeout.connect(self._run)
+        # Later, as a change that is made in the middle of another one would be mixed up with it.
+        workspace.recipe_wanted.connect(self._go_on, Qt.ConnectionType.QueuedConnection)
+        workspace.problems_changed.connect(self._note_problem)
+
+    @property
+    def records(self) -> tuple[InputRecord, ...]:
+        """The inputs as they are used."""
+        snapshot = self._workspace.snapshot
+        return () if snapshot is None else snapshot.model.inputs
+
+    @property
+    def drawable(self) -> InputRecord | None:
+        """The input that can be drawn by hand: the only one, if it is a small grey picture."""
+        records = self.records
+        if len(records) != 1 or records[0].picture is None:
+            return None
+        picture, size = records[0].picture, 1
+        for extent in records[0].shape:
+            if not isinstance(extent, int):
+                return None
+            size *= extent
+        small = max(picture.width, picture.height) <= DRAWN_SIDE
+        return records[0] if small and size == len(picture.pixels) else None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are strokes that the engine has not seen."""
+        return bool(self._strokes) or self._workspace.changing
+
+    @property
+    def problem(self) -> Problem | None:
+        """What is wrong with the inputs that were asked for last; the ones before are shown."""
+        workspace = self._workspace
+        refused, shown = workspace.refused, workspace.recipe
+        if refused is None or shown is None or not workspace.problems:
+            return None
+        same = msgspec.structs.replace(refused, inputs=shown.inputs) == shown
+        return workspace.problems[0] if same else None
+
+    def spec_of(self, name: str) -> InputSpec | None:
+        """Return what the user said of an input; ``None`` for the file's own example."""
+        recipe = self._workspace.wanted
+        return None if recipe is None else said_by_name(recipe, self._names()).get(name)
+
+    def set_live(self, live: bool) -> None:
+        """Run a changed input at once, or when the user asks for it."""
+        if live != self.live:
+            self.live = live
+            self.changed.emit()
+
+    def draw(self, pixels: bytes) -> None:
+        """Take a drawing as the value of the input that can be drawn, as one step of undo."""
+        record = self.drawable
+        if record is None or record.picture is None:
+            return
+        picture = record.picture
+        drawing = Drawing(width=picture.width, height=picture.height, pixels=pixels)
+        self._strokes.append({record.name: self._formed(record, drawing=drawing)})
+        self._go_on()
+        self.changed.emit()
+
+    def randomise(self, name: str, seed: int) -> None:
+        """Draw random values for an input, with a seed of its own: the weights stay."""
+        record, said = self._record(name), self.spec_of(name)
+        low = high = None
+        if said is not None and record.dtype in INTEGERS:
+            low, high = said.low, said.high
+        self._change({name: self._formed(record, seed=seed, low=low, high=high)})
+
+    def take_file(self, name: str, path: str) -> None:
+        """Read an input from a file, and make it fit."""
+        self._dropped = path
+        self._change({name: self._formed(self._record(name), file=path, fit=True)})
+
+    def reset(self, name: str) -> None:
+        """Go back to the file's own example."""
+        self._change({name: None})
+
+    def take_sample(self, inputs: Sequence[InputSpec]) -> None:
+        """Take a sample of a set as the inputs."""
+        self._change({each.name: each for each in inputs})
+
+    def droppable(self, data: QMimeData) -> str:
+        """Return the path of what is being dropped and can be an input; empty otherwise."""
+        if not self.records:
+            return ""
+        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
+        return next((each for each in paths if is_input_file(each)), "")
+
+    def is_set(self, path: str) -> bool:
+        """Return whether a path is a set of inputs, as far as can be told by itself."""
+        return Path(path).is_dir()
+
+    def drop(self, path: str, name: str) -> None:
+        """Take a file as an input, or a folder as a set of them.
+
+        An archive has arrays for the inputs by name, or for the only one.
+        """
+        if self.is_set(path):
+            self.sets.run(path)
+        else:
+            self.take_file(name, path)
+
+    def cancel(self) -> None:
+        """Stop what is under way."""
+        self._settling.stop()
+        self.sets.cancel()
+
+    def _names(self) -> list[str]:
+        return [each.name for each in self.records]
+
+    def _record(self, name: str) -> InputRecord:
+        return next(each for each in self.records if each.name == name)
+
+    def _formed(self, record: InputRecord, **fields: object) -> InputSpec:
+        """Return what gives an input a value of the form that it has, so that nothing is rebuilt.
+
+        A file cannot have any size of a dimension, and says of which shape it is.
+        """
+        spec = InputSpec(name=record.name, shape=record.shape, dtype=record.dtype)
+        if fields.get("file") and not all(isinstance(each, int) for each in record.shape):
+            spec = InputSpec(name=record.name)
+        return msgspec.structs.replace(spec, **fields)
+
+    def _change(self, specs: Mapping[str, InputSpec | None]) -> None:
+        workspace = self._workspace
+        recipe = workspace.wanted
+        if recipe is None:
+            return
+        self._strokes.clear()
+        workspace.change(with_inputs(recipe, self._names(), specs))
+        self._run_soon()
+
+    def _go_on(self) -> None:
+        """Let the next stroke follow: each is a step of undo, so none overtakes another."""
+        workspace = self._workspace
+        if not self._strokes or workspace.changing or workspace.recipe is None:
+            return
+        stroke = self._strokes.pop(0)
+        workspace.change(with_inputs(workspace.recipe, self._names(), stroke))
+        self._run_soon()
+
+    def _run_soon(self) -> None:
+        if self.live:
+            self._settling.start()
+
+    def _run(self) -> None:
+        if self._strokes:
+            self._settling.start()
+        else:
+            self._workspace.runs.run(quick=True)
+
+    def _note_problem(self) -> None:
+        problem = self.problem
+        if problem is not None:
+            self._strokes.clear()
+            self._settling.stop()
+            if problem.code == MANY_SAMPLES and self._dropped:
+                path, self._dropped = self._dropped, ""
+                self._workspace.show_trouble()
+                self.sets.run(path)
+        self.changed.emit()
+
+
+def is_input_file(path: str) -> bool:
+    """Return whether a file can be an input by its name; a folder can be a set of them."""
+    return Path(path).suffix.lower() in (*ARRAYS, *IMAGES) or Path(path).is_dir()
+
+
+def said_by_name(recipe: Recipe, names: Sequence[str]) -> dict[str, InputSpec]:
+    """Return what the user said of inputs; what has no name is of the next that nothing names."""
+    said = {spec.name: spec for spec in recipe.inputs if spec.name}
+    free = [name for name in names if name not in said]
+    nameless = [spec for spec in recipe.inputs if not spec.name]
+    for name, spec in zip(free, nameless, strict=False):
+        said[name] = msgspec.structs.replace(spec, name=name)
+    return said
+
+
+def with_inputs(
+    recipe: Recipe, names: Sequence[str], specs: Mapping[str, InputSpec | None]
+) -> Recipe:
+    """Return `recipe` with other values for some inputs; ``None`` for the file's own example."""
+    said: dict[str, InputSpec | None] = {**said_by_name(recipe, names), **specs}
+    order = [*names, *(name for name in said if name not in names)]
+    given = (said.get(name) for name in order)
+    return msgspec.structs.replace(recipe, inputs=tuple(each for each in given if each is not None))

@@ -1,0 +1,233 @@
+"""One input: its picture to draw on, or its figures, and where its value comes from."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QDoubleSpinBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.inputs_dialog import FILES
+from lowerscope.app.views.prediction_rows import show_prediction
+from lowerscope.app.views.values_panel import Facts, ValuesPanel
+from lowerscope.app.widgets.drawing_pad import DrawingPad
+from lowerscope.app.widgets.picture_view import PictureView
+from lowerscope.app.widgets.score_bars import ScoreBars
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.model_records import InputRecord
+from lowerscope.core.recipe import SEEDS
+
+BRUSHES = {"fine": 0.6, "medium": 1.4, "broad": 3.0}
+"""Radii of the brush in pixels of a picture of 28×28."""
+
+_DRAWN_FOR = 28
+
+SMALLEST, MOST = 120, 460
+"""Of the sides of the picture, in points."""
+
+
+class InputPanel(QWidget):
+    """The value of an input, and what can be done about it.
+
+    Attributes
+    ----------
+    name
+        The input that is shown; empty for none.
+    """
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.name = ""
+        self.pad = DrawingPad(self.tr("Drawing"))
+        self.picture = PictureView(self.tr("Input picture"))
+        self.facts = QLabel()
+        self.facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.facts.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.values = ValuesPanel(workspace, self._show_facts, self._set_busy)
+        self.values.save.hide()
+        self.bars = ScoreBars(self.tr("The best classes of both sides"))
+        self.tool = SegmentedSwitch(
+            self.tr("Tool"),
+            (
+                Segment("pencil", self.tr("Pencil"), self.tr("Draw in white (E changes)")),
+                Segment("eraser", self.tr("Eraser"), self.tr("Draw in black (E changes)")),
+            ),
+        )
+        self.brush = SegmentedSwitch(
+            self.tr("Brush"),
+            (
+                Segment("fine", self.tr("Fine")),
+                Segment("medium", self.tr("Medium")),
+                Segment("broad", self.tr("Broad")),
+            ),
+        )
+        self.brush.set_current("medium")
+        self.clear = self._button(self.tr("Clear"), self.tr("All black (Delete)"), self.pad.clear)
+        self.file = self._button(
+            self.tr("File…"),
+            self.tr("A picture, .npy, .npz or .pt; or drop one on the window"),
+            self._choose_file,
+        )
+        self.random = self._button(
+            self.tr("Random"), self.tr("New values; the weights stay"), self._randomise
+        )
+        self.reset = self._button(
+            self.tr("Example"), self.tr("What the model's file has for it"), self._reset
+        )
+        self.seed = QDoubleSpinBox()
+        self.seed.setDecimals(0)
+        self.seed.setRange(0, SEEDS - 1)
+        self.seed.setFixedWidth(84)
+        self.seed.setAccessibleName(self.tr("Seed of the random values"))
+        self.seed.setToolTip(self.tr("Seed of the random values"))
+        self._drawing = QWidget()
+        drawing = QGridLayout(self._drawing)
+        drawing.setContentsMargins(0, 0, 0, 0)
+        drawing.setSpacing(6)
+        drawing.addWidget(self.tool, 0, 0)
+        drawing.addWidget(self.clear, 0, 1)
+        drawing.addWidget(self.brush, 1, 0, 1, 2, Qt.AlignmentFlag.AlignLeft)
+        sources = QGridLayout()
+        sources.setSpacing(6)
+        sources.addWidget(self.random, 0, 0)
+        sources.addWidget(self.seed, 0, 1)
+        sources.addWidget(self.file, 1, 0)
+        sources.addWidget(self.reset, 1, 1)
+        tools = QVBoxLayout()
+        tools.setSpacing(8)
+        tools.addWidget(self._drawing)
+        tools.addLayout(sources)
+        tools.addStretch(1)
+        shown = QVBoxLayout()
+        shown.setSpacing(0)
+        shown.addWidget(self.facts)
+        shown.addWidget(self.values, 1)
+        self._figures = QWidget()
+        self._figures.setLayout(shown)
+        shown.setContentsMargins(0, 0, 0, 0)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 6, 10, 6)
+        row.setSpacing(16)
+        row.addWidget(self.pad)
+        row.addWidget(self.picture)
+        row.addWidget(self._figures, 4)
+        row.addLayout(tools)
+        row.addWidget(self.bars, 3, Qt.AlignmentFlag.AlignTop)
+        row.addStretch(1)
+        self.tool.changed.connect(self.pad.set_tool)
+        self.pad.tool_changed.connect(self.tool.set_current)
+        self.brush.changed.connect(self._take_brush)
+        self.pad.stroke_ended.connect(self._draw)
+        workspace.run_changed.connect(self._show_run)
+        workspace.inputs.changed.connect(self._show_state)
+        self.show_input("")
+        self._show_run()
+
+    def show_input(self, name: str) -> None:
+        """Show an input by its name; nothing for an empty one."""
+        inputs = self._workspace.inputs
+        self.name = name
+        record = next((each for each in inputs.records if each.name == name), None)
+        drawn = record is not None and inputs.drawable is record
+        self.setEnabled(record is not None)
+        self.pad.setVisible(drawn)
+        self._drawing.setVisible(drawn)
+        has_picture = record is not None and record.picture is not None
+        self.picture.setVisible(has_picture and not drawn)
+        self._figures.setVisible(not has_picture)
+        spec = inputs.spec_of(name) if record is not None else None
+        self.reset.setEnabled(spec is not None)
+        if spec is not None and spec.seed is not None:
+            self.seed.setValue(spec.seed)
+        if record is None or not record.picture:
+            self._show_figures(record)
+            return
+        self.values.show_nothing()
+        picture = record.picture
+        if not drawn:
+            self.picture.set_picture(
+                picture.pixels, picture.width, picture.height, picture.channels
+            )
+        elif not self.pad.is_drawing() and not inputs.waits:
+            # What is drawn meanwhile is ahead of what the engine has seen.
+            if (self.pad.pixels(), self.pad.picture_size()) != (
+                picture.pixels,
+                (picture.width, picture.height),
+            ):
+                self.pad.set_picture(picture.pixels, picture.width, picture.height)
+            self._take_brush(self.brush.current())
+
+    def _button(self, text: str, tooltip: str, clicked: object) -> QPushButton:
+        button = QPushButton(text)
+        button.setToolTip(tooltip)
+        button.clicked.connect(clicked)
+        return button
+
+    def _show_figures(self, record: InputRecord | None) -> None:
+        self.facts.setText("" if record is not None else self.tr("The model takes no inputs."))
+        if record is None:
+            self.values.show_nothing()
+        else:
+            self.values.show_tensor(record.name)
+
+    def _show_facts(self, facts: Facts) -> None:
+        self.facts.setText("\n".join(f"{label}: {text}" for label, text in facts))
+
+    def _set_busy(self, busy: bool) -> None:
+        self.facts.setEnabled(not busy)
+
+    def _take_brush(self, key: str) -> None:
+        width, height = self.pad.picture_size()
+        self.pad.set_brush(BRUSHES[key] * max(1.0, min(width, height) / _DRAWN_FOR))
+
+    def _draw(self) -> None:
+        self._workspace.inputs.draw(self.pad.pixels())
+
+    def _randomise(self) -> None:
+        inputs = self._workspace.inputs
+        spec = inputs.spec_of(self.name)
+        if spec is not None and spec.seed == round(self.seed.value()):
+            # Once more means other values.
+            self.seed.setValue((self.seed.value() + 1) % SEEDS)
+        inputs.randomise(self.name, round(self.seed.value()))
+
+    def _choose_file(self) -> None:
+        title = self.tr("Value of {0}").format(self.name)
+        path, _ = QFileDialog.getOpenFileName(self, title, "", f"{self.tr('Values')} ({FILES})")
+        if path:
+            self._workspace.inputs.take_file(self.name, path)
+
+    def _reset(self) -> None:
+        self._workspace.inputs.reset(self.name)
+
+    def _show_state(self) -> None:
+        if self._workspace.inputs.problem is not None:
+            # The drawing that was refused is not what is run.
+            self.show_input(self.name)
+
+    def _show_run(self) -> None:
+        record = self._workspace.run_record
+        if record is not None:
+            show_prediction(self.bars, record)
+        else:
+            self.bars.set_faded(True)
+        self.bars.setVisible(bool(self.bars.rows()))
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # As wide as they are high, so that what stands beside them has the rest.
+        side = max(SMALLEST, min(MOST, event.size().height() - 12))
+        for widget in (self.pad, self.picture):
+            widget.setFixedWidth(side)

@@ -1,0 +1,160 @@
+"""The page of the inputs: one of them, drawn, random or from a file; or a set of them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.formats import error_text, shape_text
+from lowerscope.app.views.input_panel import InputPanel
+from lowerscope.app.views.set_panel import SetPanel
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.pill import Pill
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.workspace import Workspace
+
+
+class InputsPage(QWidget):
+    """Where all that concerns the values of inputs stands."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self.switch = SegmentedSwitch(
+            self.tr("One input or a set"),
+            (
+                Segment("one", self.tr("One input"), self.tr("Draw, drop or choose its value")),
+                Segment("set", self.tr("A set"), self.tr("Run many, and see how far both agree")),
+            ),
+        )
+        self.name = QComboBox()
+        self.name.setAccessibleName(self.tr("Which input"))
+        self.origin = ElidedLabel()
+        self.origin.setProperty("role", "quiet")
+        self.live = QCheckBox(self.tr("Run at once"))
+        self.live.setToolTip(self.tr("Run as soon as the input has changed; nothing is rebuilt"))
+        self.live.setChecked(workspace.inputs.live)
+        self.verdict = Pill()
+        self.error = QLabel()
+        self.error.setProperty("role", "wrong")
+        self.error.setWordWrap(True)
+        self.one = InputPanel(workspace)
+        self.sets = SetPanel(workspace)
+        self._stack = QStackedWidget()
+        for panel in (self.one, self.sets):
+            self._stack.addWidget(panel)
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 6, 10, 2)
+        strip.setSpacing(12)
+        strip.addWidget(self.switch)
+        strip.addWidget(self.name)
+        strip.addWidget(self.origin, 1)
+        strip.addWidget(self.verdict)
+        strip.addWidget(self.live)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.error)
+        column.addWidget(self._stack, 1)
+        self.error.setContentsMargins(12, 2, 12, 2)
+        self.switch.changed.connect(self._switch)
+        self.name.activated.connect(self._choose)
+        self.sets.taken.connect(self.show_one)
+        workspace.inputs.sets.began.connect(self.show_set)
+        self.live.toggled.connect(workspace.inputs.set_live)
+        workspace.snapshot_changed.connect(self._show_inputs)
+        workspace.run_changed.connect(self._show_run)
+        workspace.inputs.changed.connect(self._show_state)
+        self._show_inputs()
+        self._show_run()
+        self._show_state()
+
+    def current(self) -> str:
+        """Return the name of the input that is shown; empty for none."""
+        return self.one.name
+
+    def drop(self, path: str) -> None:
+        """Take a file as the input that is shown, or a folder as a set of inputs."""
+        inputs = self._workspace.inputs
+        (self.show_set if inputs.is_set(path) else self.show_one)()
+        inputs.drop(path, self.one.name)
+
+    def show_set(self) -> None:
+        """Show the runs on a set of inputs."""
+        self.switch.set_current("set")
+        self._switch("set")
+
+    def show_one(self) -> None:
+        """Show the input of the next run."""
+        self.switch.set_current("one")
+        self._switch("one")
+
+    def _switch(self, key: str) -> None:
+        self._stack.setCurrentWidget(self.sets if key == "set" else self.one)
+        self.live.setVisible(key == "one")
+        self._show_origin()
+        self.name.setVisible(key == "one" and self.name.count() > 1)
+        self._show_run()
+
+    def _choose(self) -> None:
+        self.one.show_input(self.name.currentText())
+        self._show_origin()
+
+    def _show_inputs(self) -> None:
+        names = [each.name for each in self._workspace.inputs.records]
+        shown = self.one.name
+        if names != [self.name.itemText(place) for place in range(self.name.count())]:
+            self.name.clear()
+            self.name.addItems(names)
+        if shown not in names:
+            shown = names[0] if names else ""
+        self.name.setCurrentText(shown)
+        self.name.setVisible(len(names) > 1 and self.switch.current() == "one")
+        self.one.show_input(shown)
+        self._show_origin()
+
+    def _show_origin(self) -> None:
+        records = self._workspace.inputs.records
+        record = next((each for each in records if each.name == self.one.name), None)
+        if self.switch.current() == "set":
+            text = self._workspace.inputs.sets.path
+        elif record is None:
+            text = ""
+        else:
+            text = f"{record.name} {shape_text(record.shape)} {record.dtype} · {record.origin}"
+        self.origin.set_whole(text)
+
+    def _show_run(self) -> None:
+        workspace = self._workspace
+        record = workspace.run_record
+        if workspace.running:
+            self.verdict.set_state("busy", self.tr("running"))
+        elif record is not None and record.verdict in ("match", "differ"):
+            matches = record.verdict == "match"
+            words = self.tr("matches {0}") if matches else self.tr("differs from {0}")
+            self.verdict.set_state(
+                "right" if matches else "wrong",
+                words.format(record.reference),
+                error_text(record.max_abs_error),
+            )
+        elif record is not None:
+            self.verdict.set_state("neutral", self.tr("ran, not compared"), "", record.reason)
+        known = record is not None or workspace.running
+        self.verdict.setVisible(known and self.switch.current() == "one")
+
+    def _show_state(self) -> None:
+        inputs = self._workspace.inputs
+        self.live.setChecked(inputs.live)
+        problem = inputs.problem
+        self.error.setText("" if problem is None else problem.line())
+        self.error.setVisible(problem is not None)
+        self.error.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -1,0 +1,192 @@
+"""Runs on a set of inputs: the agreement of both sides over all of them, and the worst ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.formats import error_text
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.agreement_records import AgreementRecord, SampleRun
+
+WIDTH = 264
+
+_VERDICTS = {
+    "match": ("✓ matches", "right"),
+    "differ": ("✕ differs", "wrong"),
+    "not-comparable": ("not comparable", "quiet"),
+    "no-reference": ("no reference", "quiet"),
+}
+
+
+class SetPanel(QWidget):
+    """The set that was run last, in figures, beside a table of its worst samples.
+
+    Signals
+    -------
+    taken
+        The user made a sample the input.
+    """
+
+    taken = Signal()
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._sets = workspace.inputs.sets
+        self.folder = QPushButton(self.tr("Folder…"))
+        self.folder.setToolTip(self.tr("Pictures or .npy files, one a sample"))
+        self.archive = QPushButton(self.tr(".npz…"))
+        self.archive.setToolTip(
+            self.tr("Arrays with samples first; with labels as y, the accuracy is told as well")
+        )
+        self.again = QPushButton(self.tr("Run again"))
+        self.stop = QPushButton(self.tr("Cancel"))
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(6)
+        self.summary = QLabel()
+        self.summary.setWordWrap(True)
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.error = QLabel()
+        self.error.setProperty("role", "wrong")
+        self.error.setWordWrap(True)
+        self.worst = Table(
+            self.tr("Worst samples"),
+            (
+                Column(self.tr("sample"), width=80),
+                Column(self.tr("error"), numeric=True, width=66, tooltip=self.tr("Max abs error")),
+                Column(self.tr("class"), width=100, tooltip=self.tr("What both sides say")),
+                Column(self.tr("label"), width=82),
+                Column(self.tr("status"), stretch=True),
+            ),
+        )
+        self.worst.set_empty(
+            self.tr("No set was run"),
+            self.tr("Choose a folder or an .npz; the worst samples are listed here."),
+        )
+        buttons = QHBoxLayout()
+        buttons.setSpacing(6)
+        for button in (self.folder, self.archive, self.again, self.stop):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        left = QVBoxLayout()
+        left.setContentsMargins(12, 6, 0, 6)
+        left.setSpacing(8)
+        left.addLayout(buttons)
+        left.addWidget(self.bar)
+        left.addWidget(self.summary)
+        left.addWidget(self.error)
+        left.addStretch(1)
+        side = QWidget()
+        side.setLayout(left)
+        side.setFixedWidth(WIDTH)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        row.addWidget(side)
+        row.addWidget(self.worst, 1)
+        self.folder.clicked.connect(self.choose_folder)
+        self.archive.clicked.connect(self.choose_file)
+        self.again.clicked.connect(self._run_again)
+        self.stop.clicked.connect(self._sets.cancel)
+        self.worst.row_clicked.connect(self._take)
+        self._sets.changed.connect(self._show)
+        self._show()
+
+    def choose_folder(self) -> None:
+        """Ask for a folder, and run what is in it."""
+        path = QFileDialog.getExistingDirectory(self, self.tr("A folder of inputs"))
+        if path:
+            self._sets.run(path)
+
+    def choose_file(self) -> None:
+        """Ask for a file of samples, and run them."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, self.tr("A set of inputs"), "", self.tr("Arrays (*.npz *.npy)")
+        )
+        if path:
+            self._sets.run(path)
+
+    def _run_again(self) -> None:
+        self._sets.run()
+
+    def _take(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        record = self._sets.record
+        if record is not None:
+            self._workspace.inputs.take_sample(record.worst[int(key)].inputs)
+            self.taken.emit()
+
+    def _show(self) -> None:
+        sets = self._sets
+        record, running = sets.record, sets.running
+        self.stop.setVisible(running)
+        self.again.setVisible(bool(sets.path) and not running)
+        self.bar.setVisible(running)
+        text, fraction = sets.progress
+        self.bar.setRange(0, 0 if fraction is None else 1000)
+        self.bar.setValue(round(1000 * (fraction or 0.0)))
+        self.error.setVisible(sets.problem is not None)
+        self.error.setText("" if sets.problem is None else sets.problem.line())
+        if running:
+            self.summary.setText(f"{Path(sets.path).name}: {text}")
+        else:
+            self.summary.setText("" if record is None else summary_text(record))
+        rows = () if record is None else record.worst
+        self.worst.set_rows([_row(str(place), each) for place, each in enumerate(rows)])
+
+
+def summary_text(record: AgreementRecord) -> str:
+    """Return what the runs on a set come to, in lines."""
+    left = f" of {record.count}" if record.ran < record.count else ""
+    lines = [f"{record.ran}{left} samples of {Path(record.path).name}"]
+    if record.compared:
+        lines.append(
+            f"{_share(record.matching, record.compared)} within the tolerance; largest error "
+            f"{error_text(record.max_abs_error)}"
+        )
+    if record.classed:
+        lines.append(
+            f"{_share(record.same_class, record.classed)} the same class as {record.reference}"
+        )
+    if record.labelled:
+        lines.append(
+            f"as labelled: TVM {_share(record.tvm_correct, record.labelled)}, {record.reference} "
+            f"{_share(record.torch_correct, record.labelled)}"
+        )
+    lines += [f"left out: {each}" for each in record.unread[:3]]
+    more = record.count - record.ran - 3
+    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _share(count: int, whole: int) -> str:
+    return f"{count} of {whole} ({count / whole:.1%})"
+
+
+def _row(key: str, run: SampleRun) -> Row:
+    text, role = _VERDICTS[run.verdict]
+    shown = f"{text}: {run.reason}" if run.reason else text
+    another = run.torch != run.tvm and bool(run.torch)
+    classes = f"TVM {run.tvm} ≠ {run.torch}" if another else run.tvm
+    return Row(
+        key,
+        (
+            Cell(run.title, bold=True, tooltip="Click: it becomes the input"),
+            error_text(run.max_abs_error),
+            Cell(classes, role="wrong" if another else "", tooltip=classes),
+            Cell(run.label, role="quiet"),
+            Cell(shown, role=role, tooltip=run.reason),
+        ),
+    )

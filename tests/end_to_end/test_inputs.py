@@ -1,0 +1,304 @@
+"""Inputs are drawn, dropped, random, or a set of them: in the real window, against torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QKeyEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.inputs_page import InputsPage
+from lowerscope.app.widgets.drawing_pad import DrawingPad
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Drawing, Source, from_json, to_json
+from lowerscope.core.run_records import RunRecord
+from lowerscope.core.sources.loading import load
+from lowerscope.resources import SAMPLES
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+
+@pytest.fixture(scope="module")
+def model() -> torch.nn.Module:
+    found = load(Source(spec="sample:fashion_mlp"), (), 0).model
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def pictures() -> np.ndarray:
+    with np.load(SAMPLES / "fashion_mlp.npz") as trained:
+        return trained["pictures"].reshape(-1, 28, 28)
+
+
+def drop(window: MainWindow, path: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    assert window.dropping.takes(data)
+    event = QDropEvent(
+        QPointF(200, 200),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    window.dropEvent(event)
+
+
+def stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
+    """Draw with the mouse from pixel to pixel."""
+    first, *others = [pad.place_of(*each).toPoint() for each in places]
+    QTest.mousePress(pad, Qt.MouseButton.LeftButton, pos=first)
+    for each in others:
+        QTest.mouseMove(pad, each)
+    QTest.mouseRelease(pad, Qt.MouseButton.LeftButton, pos=(others or [first])[-1])
+
+
+def wait_for_run(qtbot: QtBot, window: MainWindow) -> RunRecord:
+    """Wait for the run that follows a changed input by itself."""
+    workspace = window.workspace
+
+    def ended() -> None:
+        assert not workspace.problems, workspace.problems[0].line()
+        assert not workspace.inputs.waits
+        assert not workspace.running
+        assert workspace.run_record is not None
+
+    qtbot.waitUntil(ended, timeout=PATIENCE)
+    assert workspace.run_record is not None
+    return workspace.run_record
+
+
+def check_against_torch(page: InputsPage, record: RunRecord, model: torch.nn.Module) -> None:
+    """Both sides have run what the page shows, and the page shows what torch says of it."""
+    pixels = np.frombuffer(page.one.pad.pixels(), np.uint8).reshape(1, 784)
+    with torch.inference_mode():
+        expected = model(torch.from_numpy(pixels.copy()).float() / 255).double().softmax(1)[0]
+    assert record.verdict == "match"
+    assert record.prediction is not None
+    order = expected.argsort(descending=True)[:5].tolist()
+    names = load(Source(spec="sample:fashion_mlp"), (), 0).classes
+    shown = page.one.bars.rows()[:5]
+    assert [row.name for row in shown] == [names[place] for place in order]
+    for row, place in zip(shown, order, strict=True):
+        assert row.scores == pytest.approx((float(expected[place]),) * 2, abs=1e-4)
+    assert page.one.bars.isVisible()
+    assert not page.one.bars.is_faded()
+
+
+def test_strokes_are_run_one_by_one_and_undone_one_by_one(
+    qtbot: QtBot, open_window: OpenWindow, model: torch.nn.Module
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace = window.workspace
+    run_and_wait(qtbot, window)
+    window.commands.action("input-page").trigger()
+    page, pad = window.panes.inputs, window.panes.inputs.one.pad
+    assert pad.isVisible()
+    assert workspace.snapshot is not None
+    assert pad.pixels() == workspace.snapshot.model.inputs[0].picture.pixels  # type: ignore[union-attr]
+    qtbot.mouseClick(page.one.clear, Qt.MouseButton.LeftButton)
+    record = wait_for_run(qtbot, window)
+    assert pad.pixels() == bytes(784)
+    check_against_torch(page, record, model)
+    built = record.build_ms
+
+    # Two legs and a belt; impatiently, one right after the other.
+    page.one.brush.setFocus()
+    states = [pad.pixels()]
+    for places in ([(9, 6), (9, 24)], [(18, 6), (18, 24)], [(9, 5), (14, 5), (18, 5)]):
+        stroke(pad, places)
+        states.append(pad.pixels())
+    assert states[1][10 * 28 + 9] == 255
+    assert states[1][10 * 28 + 18] == 0
+    assert states[2][10 * 28 + 18] == 255
+    record = wait_for_run(qtbot, window)
+    assert record.quick
+    # Nothing is built again: the executable's time is that of the first run.
+    assert record.build_ms == built
+    check_against_torch(page, record, model)
+    assert page.verdict.text().startswith("✓ matches torch")
+    assert page.origin.whole() == "x 1×784 float32 · drawn by hand"
+    assert window.panes.outcome.current() == "inputs"
+    recipe = workspace.recipe
+    assert recipe is not None
+    assert recipe.inputs[0].drawing == Drawing(width=28, height=28, pixels=states[3])
+    assert from_json(to_json(recipe)) == recipe
+
+    for before in reversed(states[:-1]):
+        window.commands.action("undo").trigger()
+        wait_for_records(qtbot, window)
+        assert pad.pixels() == before
+    window.commands.action("redo").trigger()
+    wait_for_records(qtbot, window)
+    assert pad.pixels() == states[1]
+    # Runs of drawings are no variants of the model.
+    assert len(workspace.runs.variants.kept) == 1
+
+
+def test_keys_draw_as_the_mouse_does(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp")
+    page, pad = window.panes.inputs, window.panes.inputs.one.pad
+    window.commands.action("input-page").trigger()
+    page.live.setChecked(False)
+    qtbot.mouseClick(page.one.clear, Qt.MouseButton.LeftButton)
+    wait_for_records(qtbot, window)
+    pad.setFocus()
+    qtbot.keyClick(pad, Qt.Key.Key_Right)
+    qtbot.keyClick(pad, Qt.Key.Key_Space)
+    wait_for_records(qtbot, window)
+    assert pad.pixels()[14 * 28 + 14] == 255
+    # A line, while Shift is down: one stroke.
+    qtbot.keyPress(pad, Qt.Key.Key_Shift)
+    for _ in range(6):
+        # qtbot would press and let go of Shift for each.
+        shift = Qt.KeyboardModifier.ShiftModifier
+        event = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Right, shift)
+        QApplication.sendEvent(pad, event)
+    assert pad.is_drawing()
+    qtbot.keyRelease(pad, Qt.Key.Key_Shift)
+    wait_for_records(qtbot, window)
+    line = pad.pixels()
+    assert set(line[14 * 28 + 14 : 14 * 28 + 21]) == {255}
+    qtbot.keyClick(pad, Qt.Key.Key_E)
+    assert page.one.tool.current() == "eraser"
+    qtbot.keyClick(pad, Qt.Key.Key_Space)
+    wait_for_records(qtbot, window)
+    assert pad.pixels()[14 * 28 + 20] == 0
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert pad.pixels() == line
+    qtbot.keyClick(pad, Qt.Key.Key_Delete)
+    wait_for_records(qtbot, window)
+    assert pad.pixels() == bytes(784)
+    assert window.workspace.run_record is None
+    assert pad.accessibleName() == "Drawing, 28×28"
+
+
+def test_dropped_files_become_the_input_and_broken_ones_leave_it(
+    qtbot: QtBot,
+    open_window: OpenWindow,
+    model: torch.nn.Module,
+    pictures: np.ndarray,
+    tmp_path: Path,
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace, page = window.workspace, window.panes.inputs
+    Image.fromarray(pictures[1]).resize((56, 56), Image.Resampling.NEAREST).save(
+        tmp_path / "trouser.png"
+    )
+    drop(window, tmp_path / "trouser.png")
+    record = wait_for_run(qtbot, window)
+    assert window.panes.outcome.current() == "inputs"
+    check_against_torch(page, record, model)
+    assert record.prediction is not None
+    assert record.prediction.torch == "Trouser"
+    assert page.origin.whole().endswith("· trouser.png")
+    # Bytes, and of another shape than the input's.
+    np.save(tmp_path / "bag.npy", pictures[8])
+    drop(window, tmp_path / "bag.npy")
+    record = wait_for_run(qtbot, window)
+    check_against_torch(page, record, model)
+    assert page.one.pad.pixels() == pictures[8].tobytes()
+
+    kept = workspace.recipe
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    np.save(tmp_path / "small.npy", np.zeros((3, 5), np.float32))
+    for name, said in (("broken.png", "this is not an image"), ("small.npy", "does not fit")):
+        drop(window, tmp_path / name)
+        qtbot.waitUntil(lambda said=said: said in page.error.text(), timeout=PATIENCE)
+        assert page.error.isVisible()
+        assert "\n" not in page.error.text()
+        assert workspace.recipe == kept
+        assert page.one.pad.pixels() == pictures[8].tobytes()
+        assert workspace.run_record == record
+    # What comes next is as if nothing had been.
+    qtbot.mouseClick(page.one.reset, Qt.MouseButton.LeftButton)
+    record = wait_for_run(qtbot, window)
+    assert not page.error.isVisible()
+    assert record.prediction is not None
+    assert record.prediction.torch == "Ankle boot"
+
+
+def test_random_values_have_a_seed_of_their_own(qtbot: QtBot, open_window: OpenWindow) -> None:
+    """The weights of this model are random too, and stay."""
+    window = open_window("sample:conv_net")
+    workspace, page = window.workspace, window.panes.inputs
+    run_and_wait(qtbot, window)
+    assert workspace.run_record is not None
+    built, shown = workspace.run_record.build_ms, []
+    window.commands.action("input-page").trigger()
+    for _ in range(2):
+        window.commands.action("input-random").trigger()
+        record = wait_for_run(qtbot, window)
+        assert record.build_ms == built
+        shown.append(page.one.pad.pixels())
+    assert shown[0] != shown[1]
+    assert page.origin.whole().endswith("random, seed 1")
+    model = load(Source(spec="sample:conv_net"), (), 0).model
+    value = torch.randn((1, 1, 28, 28), generator=torch.Generator().manual_seed(1))
+    assert model is not None
+    with torch.inference_mode():
+        expected = model(value)
+    assert workspace.recipe is not None
+    loaded = load(workspace.recipe.source, workspace.recipe.inputs, workspace.recipe.seed)
+    assert torch.equal(loaded.inputs[0].value, value)
+    assert torch.equal(loaded.model(value), expected)  # type: ignore[misc]
+
+
+def test_a_set_is_run_stopped_and_its_worst_sample_taken(
+    qtbot: QtBot,
+    open_window: OpenWindow,
+    model: torch.nn.Module,
+    pictures: np.ndarray,
+    tmp_path: Path,
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace, page = window.workspace, window.panes.inputs
+    sets = workspace.inputs.sets
+    np.savez(tmp_path / "clothes.npz", x=pictures, y=np.arange(10))
+    # It holds more than one: it is a set.
+    drop(window, tmp_path / "clothes.npz")
+    qtbot.waitUntil(lambda: sets.record is not None and not sets.running, timeout=PATIENCE)
+    assert page.switch.current() == "set"
+    text = page.sets.summary.text()
+    assert "10 of 10 (100.0%) the same class as torch" in text
+    assert "as labelled: TVM 10 of 10 (100.0%), torch 10 of 10 (100.0%)" in text
+    assert not workspace.problems
+    rows = page.sets.worst.rows()
+    assert len(rows) == 10
+    table = page.sets.worst
+    place = table.visualRect(table.model().index(0, 0)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    record = wait_for_run(qtbot, window)
+    assert page.switch.current() == "one"
+    check_against_torch(page, record, model)
+    worst = sets.record.worst[0]  # type: ignore[union-attr]
+    assert record.max_abs_error == worst.max_abs_error
+    assert page.one.pad.pixels() == pictures[int(worst.title.split()[-1])].tobytes()
+
+    many = tmp_path / "many"
+    many.mkdir()
+    np.savez(many / "large.npz", x=np.zeros((200_000, 784), np.uint8))
+    workspace.inputs.sets.run(str(many / "large.npz"))
+    assert page.switch.current() == "set"
+    qtbot.waitUntil(lambda: "of 200000" in page.sets.summary.text(), timeout=PATIENCE)
+    assert page.sets.bar.isVisible()
+    qtbot.mouseClick(page.sets.stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not sets.running, timeout=PATIENCE)
+    # What was known stays.
+    assert "10 samples of clothes.npz" in page.sets.summary.text()
+    # A folder that is dropped is a set as well.
+    for place, picture in enumerate(pictures[:3]):
+        Image.fromarray(picture).save(many / f"{place}.png")
+    (many / "large.npz").unlink()
+    drop(window, many)
+    qtbot.waitUntil(lambda: not sets.running and "3 samples" in page.sets.summary.text())
+    assert page.sets.error.isHidden()
