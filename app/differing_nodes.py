@@ -23,14 +23,29 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
         if record is not None and record.first_difference:
             workspace.select((record.first_difference,))
 
+    def show_nodes() -> None:
+        window.show_page("compare")
+        window.panes.compare.show_part("nodes")
+
+    def look() -> None:
+        window.show_panes()
+        window.panes.show_tensor()
+
     return (
         Command(
             "compare-nodes",
             menu,
             tr("&Compare node by node"),
-            partial(window.show_page, "compare"),
+            show_nodes,
             "Ctrl+E",
             separated=True,
+        ),
+        Command(
+            "compare-values",
+            menu,
+            tr("&Look at the values of the node"),
+            look,
+            "Ctrl+Shift+E",
         ),
         Command("first-difference", menu, tr("Select the first &difference"), select, "F9"),
         Command(
@@ -57,7 +72,8 @@ def enable_finding(commands: Commands, workspace: Workspace) -> None:
     differs = bool(differing(workspace))
     for key in ("next-difference", "previous-difference"):
         commands.enable(key, differs)
-    commands.enable("compare-nodes", snapshot is not None)
+    for key in ("compare-nodes", "compare-values"):
+        commands.enable(key, snapshot is not None)
 
 
 def differing(workspace: Workspace) -> tuple[str, ...]:

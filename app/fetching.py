@@ -10,6 +10,7 @@ import msgspec
 
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.requests import OnProblem, OnProgress, Requests
+from lowerscope.core.comparison_records import Comparison, Saved, TensorPlace, Window
 from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.engine.protocol import (
     CatalogueParams,
@@ -23,7 +24,12 @@ from lowerscope.core.engine.protocol import (
     TranslationParams,
     ValuesParams,
 )
-from lowerscope.core.engine.run_params import RunStepParams
+from lowerscope.core.engine.run_params import (
+    ComparisonParams,
+    RunStepParams,
+    SaveRunValuesParams,
+    WindowParams,
+)
 from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
@@ -207,6 +213,57 @@ class Fetches:
         recipe, _ = self._shown()
         params = SaveValuesParams(recipe=recipe, name=name, file=file)
         self._engine.request("save_values", params, on_path, on_problem)
+
+    def comparison(
+        self, place: TensorPlace, on_record: Callable[[Comparison], None], on_problem: OnProblem
+    ) -> int:
+        """Ask for a tensor of the last run beside torch's, in figures."""
+        recipe, _ = self._shown()
+        params = ComparisonParams(recipe=recipe, place=place)
+        return self._requests.ask(self._worker, "comparison", params, on_record, on_problem)
+
+    def window(
+        self,
+        place: TensorPlace,
+        leading: tuple[int, ...],
+        part: tuple[int, int, int, int],
+        on_window: Callable[[Window], None],
+        on_problem: OnProblem,
+    ) -> int:
+        """Ask for a piece of a tensor of the last run, as a matrix in cells.
+
+        Parameters
+        ----------
+        leading
+            The index in each dimension before the last two.
+        part
+            First row and column, and how many rows and columns.
+        """
+        recipe, _ = self._shown()
+        top, left, rows, columns = part
+        params = WindowParams(
+            recipe=recipe,
+            place=place,
+            leading=leading,
+            top=top,
+            left=left,
+            rows=rows,
+            columns=columns,
+        )
+        return self._requests.ask(self._worker, "window", params, on_window, on_problem)
+
+    def save_run_values(
+        self,
+        place: TensorPlace,
+        side: Saved,
+        file: str,
+        on_path: Callable[[str], None],
+        on_problem: OnProblem,
+    ) -> None:
+        """Let the worker write a tensor of the last run to a ``.npy`` file."""
+        recipe, _ = self._shown()
+        params = SaveRunValuesParams(recipe=recipe, place=place, file=file, side=side)
+        self._worker.request("save_run_values", params, on_path, on_problem)
 
     def write_rule(
         self, node: str, file: str, on_line: Callable[[SourceLine], None], on_problem: OnProblem

@@ -57,6 +57,9 @@ DIFFERENCE_SHARE = 0.45
 """Of the height of the panes that a difference has at least, when it is asked for; and the
 workbench."""
 
+TENSOR_SHARE = 0.5
+"""The same, of the values of a node."""
+
 
 class Panes(QMainWindow):
     """The area below the tool bar: a window of docks around the timeline."""
@@ -90,7 +93,7 @@ class Panes(QMainWindow):
         self.outcome.add_page("result", self.tr("Result"), self.result)
         self.inputs = InputsPage(workspace)
         self.outcome.add_page("inputs", self.tr("Input"), self.inputs)
-        self.compare = ComparePage(workspace)
+        self.compare = ComparePage(workspace, self.outcome.set_busy)
         self.outcome.add_page("compare", self.tr("Compare"), self.compare)
         self.time = TimePage(workspace)
         self.outcome.add_page("time", self.tr("Time"), self.time)
@@ -100,6 +103,7 @@ class Panes(QMainWindow):
         self.outcome.add_page("variants", self.tr("Variants"), self.variants)
         self.variants.text_wanted.connect(self._show_difference_of)
         workspace.runs.variants.ended.connect(self._show_variants)
+        self.compare.tensor_wanted.connect(self.show_tensor)
         self.node_map = NodeMap(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
         self.outcome.add_page("node-map", self.tr("Node map"), self.node_map)
@@ -270,12 +274,7 @@ class Panes(QMainWindow):
 
     def show_difference(self) -> None:
         """Show the difference, and let the keyboard go through it."""
-        dock = self.docks["outcome"]
-        dock.show()
-        self.outcome.set_current("difference")
-        if not dock.isFloating() and dock.height() < self.height() * DIFFERENCE_SHARE:
-            self._bottom = round(self.height() * DIFFERENCE_SHARE)
-            self._keep_bottom()
+        self._show_high("difference", DIFFERENCE_SHARE)
         self.difference.page.diff.setFocus()
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
@@ -284,6 +283,19 @@ class Panes(QMainWindow):
 
     def _show_variants(self) -> None:
         self.show_page("variants")
+
+    def show_tensor(self) -> None:
+        """Show the values of the node that is selected."""
+        self.compare.show_part("tensor")
+        self._show_high("compare", TENSOR_SHARE)
+
+    def _show_high(self, key: str, share: float) -> None:
+        """Show a page that is of little use in few lines, at such a share of the height."""
+        dock = self.docks["outcome"]
+        self.show_page(key)
+        if not dock.isFloating() and dock.height() < self.height() * share:
+            self._bottom = round(self.height() * share)
+            self._keep_bottom()
 
     def _show_result(self) -> None:
         record, shown = self._workspace.run_record, self._shown_run

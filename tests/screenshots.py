@@ -49,6 +49,7 @@ def main() -> None:
         for shot in SHOTS:
             take(application, window, shot, folder)
         theme.set_scheme("light")
+        take_compare(application, window, folder)
         take_schedule(application, window, folder)
         window.close()
 
@@ -69,23 +70,48 @@ def take(application: QApplication, window: MainWindow, shot: Shot, folder: Path
     window.grab().save(str(folder / file))
 
 
+def save_small(application: QApplication, window: MainWindow, file: Path) -> None:
+    """Save a picture of few colours: a quarter of the bytes."""
+    wait(application, SETTLE)
+    picture = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
+    shown = Image.frombytes(
+        "RGB",
+        (picture.width(), picture.height()),
+        bytes(picture.constBits()),
+        "raw",
+        "RGB",
+        picture.bytesPerLine(),
+    )
+    shown.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
+def take_compare(application: QApplication, window: MainWindow, folder: Path) -> None:
+    """Have TVM's importer translate ResNet-18, and save pictures of what differs."""
+    workspace = window.workspace
+    recipe = Recipe(source=Source(spec="sample:resnet18"), translator="tvm-fx")
+    workspace.open(recipe)
+    wait_until(application, lambda: workspace.recipe == recipe)
+    workspace.run()
+    wait_until(application, lambda: workspace.run_record is not None)
+    window.show_page("compare")
+    window.commands.action("colours-error").trigger()
+    window.commands.action("first-difference").trigger()
+    save_small(application, window, folder / "compare-nodes.png")
+    window.commands.action("compare-values").trigger()
+    matrix = window.panes.compare.tensor.matrix
+    wait_until(application, lambda: matrix.map.piece() is not None)
+    # With few colours, those of the heat map would not be what they are.
+    wait(application, SETTLE)
+    window.grab().save(str(folder / "compare-tensor.png"))
+    window.commands.action("node-colours").trigger()
+    window.reset_layout()
+
+
 def take_schedule(application: QApplication, window: MainWindow, folder: Path) -> None:
     """Schedule a matmul by mouse, and save pictures of that."""
 
     def look(name: str) -> None:
-        wait(application, SETTLE)
-        picture = window.grab().toImage().convertToFormat(QImage.Format.Format_RGB888)
-        # Few colours are needed, and a quarter of the bytes.
-        shown = Image.frombytes(
-            "RGB",
-            (picture.width(), picture.height()),
-            bytes(picture.constBits()),
-            "raw",
-            "RGB",
-            picture.bytesPerLine(),
-        )
-        file = folder / f"schedule-{name}.png"
-        shown.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+        save_small(application, window, folder / f"schedule-{name}.png")
 
     bench = schedule_walk.begin(window, "native")
     for _ in schedule_walk.walk(bench, look):

@@ -45,6 +45,7 @@ def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
     node = None if snapshot is None else find_node(snapshot, entity)
     if snapshot is None or node is None:
         return
+    deeds[menu.addAction(tr("Look at its values"))] = page.tensor_wanted.emit
     rule = tr("How it was translated: {0}").format(node.rule) if node.rule else ""
     deeds[menu.addAction(rule or tr("How it was translated"))] = page.translation_wanted.emit
     if node.rule_line is not None:

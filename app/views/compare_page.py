@@ -1,18 +1,31 @@
-"""The page Compare: each FX node of the last run against torch."""
+"""The page Compare: each FX node of the last run against torch, and the values of one of them."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from lowerscope.app.views.compare_menu import open_menu
 from lowerscope.app.views.compare_table import CompareTable
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
+from lowerscope.app.views.tensor_page import TensorPage
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
+
+BOTH = 1240
+"""From this width on, in pixels, the table and the values stand side by side."""
 
 
 class ComparePage(QWidget):
-    """The table of nodes, and below it the first one that differs.
+    """The table of nodes and the values of the one that is selected; the first that differs.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether values are on their way.
 
     Signals
     -------
@@ -20,24 +33,77 @@ class ComparePage(QWidget):
         The user wants to see how the node that is selected was translated.
     rule_wanted
         The user wants to see the file of its rule.
+    tensor_wanted
+        The user wants to look at its values.
     """
 
     translation_wanted = Signal()
     rule_wanted = Signal()
+    tensor_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.workspace = workspace
         self.nodes = CompareTable(workspace)
+        self.tensor = TensorPage(workspace, set_busy)
         self.first_difference = FirstDifferenceLine(workspace)
+        self.parts = SegmentedSwitch(
+            self.tr("Part of the comparison"),
+            (
+                Segment("nodes", self.tr("Nodes"), self.tr("All nodes against torch")),
+                Segment("tensor", self.tr("Tensor"), self.tr("The values of the selected node")),
+            ),
+        )
+        self.halves = QSplitter(Qt.Orientation.Horizontal)
+        self.halves.setChildrenCollapsible(False)
+        self.halves.addWidget(self.nodes)
+        self.halves.addWidget(self.tensor)
+        self.halves.setSizes([560, 680])
+        # Where both have no room, one of them is hidden: they do not hold the pane open.
+        self.halves.setMinimumWidth(320)
+        self.foot = QWidget()
+        foot = QVBoxLayout(self.foot)
+        foot.setContentsMargins(0, 0, 0, 0)
+        foot.addWidget(self.first_difference)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.nodes, 1)
-        column.addWidget(self.first_difference)
+        column.addWidget(self.halves, 1)
+        column.addWidget(self.foot)
+        self.parts.changed.connect(self._choose_part)
         self.nodes.menu_wanted.connect(self._open_menu)
+        self.nodes.node_wanted.connect(self.tensor_wanted)
+        self._show_parts()
+
+    def show_part(self, key: str) -> None:
+        """Show ``"nodes"`` or ``"tensor"``, if there is no room for both."""
+        self.parts.set_current(key)
+        self._show_parts()
+
+    def _choose_part(self, key: str) -> None:
+        if key == "tensor":
+            # It wants more room than a table.
+            self.tensor_wanted.emit()
+        self._show_parts()
+
+    def _show_parts(self) -> None:
+        both, chosen = self.width() >= BOTH, self.parts.current()
+        # It stands at the end of the line of what is shown.
+        (self.nodes if chosen == "nodes" else self.tensor).strip.addWidget(self.parts)
+        self.parts.setVisible(not both)
+        self.nodes.setVisible(both or chosen == "nodes")
+        self.tensor.setVisible(both or chosen == "tensor")
+        self.foot.setVisible(both or chosen == "nodes")
 
     def _open_menu(self, node: str, place: QPoint) -> None:
         if node not in self.workspace.selection.chosen:
             self.workspace.select((node,))
         open_menu(self, node, place)
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_parts()

@@ -82,11 +82,11 @@ def _compared_at(record: RunRecord) -> Mapping[str, Sequence[str]]:
 
 
 def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -> Row:
-    letters, strategy = STRATEGY_LETTERS.get(node.strategy, ""), node.strategy
-    how = Cell(letters, role=strategy, bold=True, tooltip=STRATEGY_NAMES.get(strategy, ""))
+    letters, name = STRATEGY_LETTERS.get(node.strategy), STRATEGY_NAMES.get(node.strategy, "")
     called = dict.fromkeys(record.calls[index].function for index in run.calls)
     functions = ", ".join(called)
-    about = "\n".join(each for each in (node.label, node.rule, functions) if each)
+    about = "\n".join(each for each in (node.label, name, node.rule, functions) if each)
+    operator = f"{letters} · {_operator(node)}" if letters else _operator(node)
     handed = hand_over_text([record.calls[index] for index in run.calls])
     said = "; ".join((*_said(run, inside), *filter(None, (handed,))))
     return Row(
@@ -94,8 +94,7 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
         (
             verdict_cell(run),
             Cell(node.name, bold=True, tooltip=node.label),
-            Cell(_operator(node), role="quiet", tooltip=about),
-            how,
+            Cell(operator, role=node.strategy or "quiet", tooltip=about),
             _error_cell(run.max_abs_error, run.matches),
             _error_cell(run.own_abs_error, run.own_matches, run.own_reason),
             _time_cell(run.milliseconds),

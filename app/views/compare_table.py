@@ -13,7 +13,7 @@ from lowerscope.app.widgets.table import Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.run_records import NodeRun
 
-OWN_ERROR, TORCH_TIME = 5, 7
+OWN_ERROR, TORCH_TIME = 4, 6
 """Places of columns."""
 
 
@@ -41,16 +41,18 @@ class CompareTable(QWidget):
         self.filter.setPlaceholderText(self.tr("Filter: a node, an operator, a reason…"))
         self.filter.setAccessibleName(self.tr("Filter of the nodes"))
         self.filter.setClearButtonEnabled(True)
+        self.filter.setMinimumWidth(96)
         self.sorts = SegmentedSwitch(self.tr("Which nodes"))
         self.count = QLabel()
         self.count.setProperty("role", "quiet")
         self.table = Table(
             self.tr("Nodes against torch"),
             (
-                Column(self.tr("verdict"), width=116),
-                Column(self.tr("node"), width=112),
-                Column(self.tr("operator"), width=92),
-                Column(self.tr("as"), width=48, tooltip=self.tr("The strategy")),
+                Column(self.tr("verdict"), width=108),
+                Column(self.tr("node"), width=108),
+                Column(
+                    self.tr("operator"), width=112, tooltip=self.tr("The strategy and the operator")
+                ),
                 self._figure(
                     self.tr("in the run"),
                     self.tr(
@@ -139,37 +141,44 @@ class CompareTable(QWidget):
         self.table.set_empty(*said)
 
     def _show_sorts(self) -> None:
+        counted = [
+            (key, label, tooltip, sum(is_of(run, key) for run in self._runs.values()))
+            for key, label, tooltip in self._kinds()
+        ]
         self.sorts.set_segments(
-            (
+            [
                 Segment("all", self.tr("All"), self.tr("Every node that computes something")),
-                self._segment(
-                    "starts",
-                    self.tr("✕ Starts here {0}"),
-                    self.tr("Nodes that are out of tolerance alone, on torch's inputs, as well"),
+                *(
+                    Segment(key, label.format(count), tooltip)
+                    for key, label, tooltip, count in counted
+                    if count
                 ),
-                self._segment(
-                    "differs",
-                    self.tr("✕ Differs {0}"),
-                    self.tr("Nodes whose value is out of tolerance in the run"),
-                ),
-                self._segment(
-                    "not-compared",
-                    self.tr("– Not compared {0}"),
-                    self.tr("Nodes whose value could not be compared, with the reason"),
-                ),
-            )
+            ]
         )
-        enabled = {each.key for each in self.sorts.segments() if each.enabled}
-        if self.sorts.current() not in enabled:
-            self.sorts.set_current("all")
         self.sorts.setVisible(bool(self._rows))
 
-    def _segment(self, sort: str, label: str, tooltip: str) -> Segment:
-        count = sum(is_of(run, sort) for run in self._runs.values())
-        return Segment(sort, label.format(count), tooltip, enabled=count > 0)
+    def _kinds(self) -> tuple[tuple[str, str, str], ...]:
+        """Return key, words and tool tip of what the switch offers, where there are any."""
+        return (
+            (
+                "starts",
+                self.tr("✕ Starts here {0}"),
+                self.tr("Nodes that are out of tolerance alone, on torch's inputs, as well"),
+            ),
+            (
+                "differs",
+                self.tr("✕ Differs {0}"),
+                self.tr("Nodes whose value is out of tolerance in the run"),
+            ),
+            (
+                "not-compared",
+                self.tr("– Not compared {0}"),
+                self.tr("Nodes whose value could not be compared, with the reason"),
+            ),
+        )
 
     def _figure(self, title: str, tooltip: str) -> Column:
-        return Column(title, numeric=True, width=80, falling=True, tooltip=tooltip)
+        return Column(title, numeric=True, width=76, falling=True, tooltip=tooltip)
 
     def _show_rows(self) -> None:
         words = self.filter.text().casefold().split()
@@ -181,8 +190,11 @@ class CompareTable(QWidget):
         ]
         self.table.set_rows(shown)
         count = len(self._rows)
-        text = self.tr("{0} of {1} nodes").format(len(shown), count)
-        self.count.setText(text if count else "")
+        if len(shown) < count:
+            text = self.tr("{0} of {1} nodes").format(len(shown), count)
+        else:
+            text = self.tr("{0} nodes").format(count) if count else ""
+        self.count.setText(text)
         self._show_selection()
 
     def _show_selection(self) -> None:

@@ -119,11 +119,16 @@ def _errors(shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
     legend = []
     if fine:
         low = 0.0 if len(above) < len(fine) else least
-        text = error_text(low) if low == most else f"{error_text(low)} … {error_text(most)}"
-        legend.append(("ramp", text))
-    if len(fine) < len(worst):
-        legend.append(("wrong", _tr("✕ differs")))
+        legend.append(("ramp", _range_text(low, most)))
+    wrong = [each.max_abs_error or 0.0 for each in worst.values() if not each.matches]
+    if wrong:
+        text = _range_text(min(wrong), max(wrong))
+        legend.append(("wrong", _tr("✕ differs, {0}").format(text)))
     return CanvasFigures(shades, tuple(legend))
+
+
+def _range_text(low: float, high: float) -> str:
+    return error_text(low) if low == high else f"{error_text(low)} … {error_text(high)}"
 
 
 def _level(share: float) -> float:

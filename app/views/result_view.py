@@ -22,6 +22,7 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.run_records import OutputRecord, RunRecord, SizeRecord
+from lowerscope.core.units import bytes_text
 
 STATUS = {
     "match": ("✓ matches", "right"),
@@ -126,6 +127,9 @@ class ResultView(QWidget):
             parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
         if record.quick:
             parts.append(self.tr("quick run: times of a few calls"))
+        if record.kept_budget:
+            kept, budget = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
+            parts.append(self.tr("values kept: {0} of {1}").format(kept, budget))
         return "   ·   ".join(parts)
 
 

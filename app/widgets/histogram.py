@@ -1,5 +1,6 @@
 """A histogram: bars over a line, with the ends of the range below it."""
 
+import math
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
@@ -32,13 +33,19 @@ class Histogram(QWidget):
     ----------
     name : str
         What it is called by a screen reader.
+    logarithmic : bool
+        Whether the bars are as high as the logarithms of the counts, so that few values can be
+        seen beside many.
     parent : QWidget, optional
         The widget that it stands in.
     """
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, *, logarithmic: bool = False, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._name = name
+        self._logarithmic = logarithmic
         self._edges: tuple[float, ...] = ()
         self._counts: tuple[int, ...] = ()
         self._font = ui_font(_FONT_PIXELS)
@@ -67,8 +74,9 @@ class Histogram(QWidget):
         plot = self._plot()
         width = plot.width() / len(self._counts)
         count, most = self._counts[index], max(self._counts)
+        share = math.log1p(count) / math.log1p(most) if self._logarithmic else count / most
         # What is there can be seen, however little it is.
-        height = max(_LEAST, plot.height() * count / most) if count else 0.0
+        height = max(_LEAST, plot.height() * share) if count else 0.0
         gap = _GAP if width > 3 * _GAP else 0.0
         left = plot.left() + index * width
         return QRectF(left, plot.bottom() - height, max(_LEAST, width - gap), height)

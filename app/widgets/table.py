@@ -330,6 +330,16 @@ class _CellDelegate(QStyledItemDelegate):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._table = table
+        # A font takes longer to make than a word to draw.
+        self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, QFontMetricsF]] = {}
+
+    def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, QFontMetricsF]:
+        key = cell.code, cell.bold, column.numeric
+        known = self._fonts.get(key)
+        if known is None:
+            font = cell_font(cell, column)
+            known = self._fonts[key] = font, QFontMetricsF(font)
+        return known
 
     def _colour(self, role: str) -> str:
         colours = theme.current()
@@ -365,8 +375,7 @@ class _CellDelegate(QStyledItemDelegate):
             painter.fillRect(area, QColor(colours.hover))
         below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
         painter.fillRect(below, QColor(colours.line))
-        font = cell_font(cell, column)
-        metrics = QFontMetricsF(font)
+        font, metrics = self._font_of(cell, column)
         room = area.width() - 2 * _PAD
         is_high = area.height() > ROW_HEIGHT
         lines = _wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]

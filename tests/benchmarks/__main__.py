@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tests.benchmarks import (
     code,
+    comparing,
     difference,
     graph,
     lowering,
@@ -23,6 +24,7 @@ from tests.benchmarks import (
 from tests.benchmarks.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "compare": comparing.measure,
     "difference": difference.measure,
     "startup": startup.measure,
     "open": opening.measure,

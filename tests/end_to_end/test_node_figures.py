@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.views.formats import error_text
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension, Override
@@ -134,8 +135,16 @@ def test_a_node_that_differs_is_marked_and_so_is_its_module(
     canvas = window.panes.fx.graph.canvas
     canvas.setFocus()
     trigger(window, "colours-error")
-    assert canvas.legend.words()[-1] == "✕ differs"
     shown = shades(canvas)
+    record = window.workspace.run_record
+    assert record is not None
+    wrong = [
+        each.max_abs_error or 0.0
+        for each in record.nodes
+        if each.matches is False and each.id in shown
+    ]
+    ends = [error_text(min(wrong)), error_text(max(wrong))]
+    assert canvas.legend.words()[-1] == f"✕ differs, {' … '.join(dict.fromkeys(ends))}"
     assert shown["fx:relu"].startswith("✕ 1")
     assert not shown["fx:conv"].startswith("✕")
     window.workspace.select(("fx:relu",))

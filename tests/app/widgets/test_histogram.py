@@ -1,5 +1,8 @@
 """The histogram: bars that say what they count."""
 
+import math
+
+import pytest
 from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
@@ -36,3 +39,13 @@ def test_no_counts_show_nothing(qtbot: QtBot) -> None:
     histogram.set_counts((1.5, 2.5), (4,))
     histogram.grab()
     assert histogram.counts() == (4,)
+
+
+def test_few_values_can_be_seen_beside_many_on_a_logarithmic_one(qtbot: QtBot) -> None:
+    histogram = Histogram("Values", logarithmic=True)
+    qtbot.addWidget(histogram)
+    histogram.resize(240, 188)
+    histogram.set_counts((0, 1, 2, 3), (1, 1_000_000, 0))
+    few, many, none = (histogram.bar_rect(index).height() for index in range(3))
+    assert none == 0
+    assert many / few == pytest.approx(math.log(1_000_001) / math.log(2))

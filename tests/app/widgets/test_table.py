@@ -101,6 +101,24 @@ def test_sorts_by_value_only_where_asked(table: Table) -> None:
     assert keys(table) == ["a", "b", "c"]
 
 
+def test_a_falling_column_begins_with_the_largest_and_what_has_no_value_is_last(
+    qtbot: QtBot,
+) -> None:
+    table = Table("Errors", (Column("node"), Column("error", numeric=True, falling=True)))
+    qtbot.addWidget(table)
+    table.set_sortable(True)
+    values = {"a": 1e-7, "b": None, "c": 3.0}
+    table.set_rows([Row(key, (key, Cell(str(each), value=each))) for key, each in values.items()])
+    table.show()
+    header = table.horizontalHeader()
+    place = QPoint(header.sectionViewportPosition(1) + 5, header.height() // 2)
+    orders = []
+    for _ in range(3):
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        orders.append(keys(table))
+    assert orders == [["c", "a", "b"], ["a", "c", "b"], ["a", "b", "c"]]
+
+
 def test_figures_are_at_the_right(table: Table) -> None:
     index = table.model().index(0, 2)
     alignment = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))

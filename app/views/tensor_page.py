@@ -1,0 +1,271 @@
+"""The values of one node beside torch's: figures, histogram of the difference, heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QSpinBox,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.descriptions import name_of
+from lowerscope.app.views.tensor_matrix import TensorMatrix
+from lowerscope.app.views.tensor_sides import SIDES
+from lowerscope.app.views.tensor_words import about_text, fact_rows, places_of
+from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.histogram import Histogram
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.table import Column, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.comparison_records import Comparison, Saved, TensorPlace
+from lowerscope.core.errors import Problem
+from lowerscope.core.run_records import NodeRun
+from lowerscope.core.step_records import Moment
+
+
+class TensorPage(QWidget):
+    """The value of the node, or of the binding, that was selected last.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether values are on their way.
+    """
+
+    def __init__(
+        self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._entity = ""
+        self._record: Comparison | None = None
+        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self.title = ElidedLabel()
+        self.title.setProperty("role", "title")
+        self.items = QSpinBox()
+        self.items.setPrefix(self.tr("tensor "))
+        self.items.setAccessibleName(self.tr("Which of its tensors"))
+        self.bases = SegmentedSwitch(self.tr("On which inputs"))
+        self.save = QPushButton(self.tr("Save…"))
+        self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
+        self.facts = Table(
+            self.tr("The tensor beside torch's"),
+            (Column("", width=84), Column("", stretch=True, wrap=True)),
+        )
+        self.facts.horizontalHeader().hide()
+        self.histogram = Histogram(
+            self.tr("Histogram of the difference, TVM - torch"), logarithmic=True
+        )
+        self.matrix = TensorMatrix(workspace, self._take_problem, set_busy)
+        self.empty = EmptyState()
+        left = QWidget()
+        under = QVBoxLayout(left)
+        under.setContentsMargins(0, 0, 0, 0)
+        under.setSpacing(0)
+        under.addWidget(self.facts, 1)
+        under.addWidget(self.histogram)
+        self.right = QStackedWidget()
+        self.no_values = EmptyState()
+        self.right.addWidget(self.matrix)
+        self.right.addWidget(self.no_values)
+        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split.addWidget(left)
+        self.split.addWidget(self.right)
+        self.split.setStretchFactor(0, 0)
+        self.split.setStretchFactor(1, 1)
+        self.split.setSizes([256, 500])
+        self.split.setChildrenCollapsible(False)
+        self.stack = QStackedWidget()
+        self.stack.addWidget(self.empty)
+        self.stack.addWidget(self.split)
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 4, 10, 4)
+        strip.setSpacing(12)
+        strip.addWidget(self.title, 1)
+        strip.addWidget(self.items)
+        strip.addWidget(self.bases)
+        strip.addWidget(self.save)
+        self.strip = strip
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.stack, 1)
+        self.facts.row_clicked.connect(self._go_to)
+        self.items.valueChanged.connect(self._want)
+        self.bases.changed.connect(self._want)
+        self.save.clicked.connect(self._open_saving)
+        workspace.snapshot_changed.connect(self._show_run)
+        workspace.run_changed.connect(self._show_run)
+        workspace.selection_changed.connect(self._show_selection)
+        self._show_run()
+
+    def save_to(self, side: Saved, file: str) -> None:
+        """Save the values that are shown, of a side, in place of what is there."""
+        if self._record is not None:
+            workspace = self._workspace
+            workspace.fetches.save_run_values(
+                self._record.place, side, file, self._note_saved, workspace.report
+            )
+
+    def _open_saving(self) -> None:
+        menu = QMenu(self)
+        beside = self._record is not None and self._record.matches is not None
+        sides: dict[QAction, Saved] = {}
+        for side in SIDES:
+            words = {
+                "tvm": self.tr("Values of TVM…"),
+                "torch": self.tr("Values of torch…"),
+                "difference": self.tr("Difference, TVM - torch…"),
+            }
+            action = menu.addAction(words[side])
+            action.setEnabled(beside or side == "tvm")
+            sides[action] = side
+        chosen = sides.get(menu.exec(self.save.mapToGlobal(self.save.rect().bottomLeft())))
+        menu.deleteLater()
+        if chosen is not None:
+            self._choose_file(chosen)
+
+    def _choose_file(self, side: Saved) -> None:
+        name = f"{name_of(self._entity)}-{side}.npy"
+        path, _ = QFileDialog.getSaveFileName(
+            self, self.tr("Save {0}").format(name), name, self.tr("NumPy arrays (*.npy)")
+        )
+        if path:
+            self.save_to(side, path if Path(path).suffix == ".npy" else f"{path}.npy")
+
+    def _note_saved(self, path: str) -> None:
+        self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
+
+    # What is looked at
+
+    def _show_run(self) -> None:
+        self._fetching.forget()
+        self._record = None
+        self.matrix.show_nothing()
+        self._entity = ""
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        entity = self._selected()
+        if entity == self._entity and entity:
+            return
+        self._entity = entity
+        self._say_nothing()
+        run = self._run_of(entity)
+        if run is None:
+            self._fetching.forget()
+            self._show_nothing()
+            return
+        why_not = run.own_reason or self.tr("It was not run alone.")
+        self.bases.set_segments(
+            (
+                Segment("run", self.tr("In the run"), self.tr("On what the run has computed")),
+                Segment(
+                    "own",
+                    self.tr("Alone"),
+                    self.tr("On torch's inputs") if run.own_matches is not None else why_not,
+                    enabled=run.own_matches is not None,
+                ),
+            )
+        )
+        if run.own_matches is None:
+            self.bases.set_current("run")
+        self.items.blockSignals(True)
+        self.items.setRange(0, 0)
+        self.items.blockSignals(False)
+        self._want()
+
+    def _selected(self) -> str:
+        selection = self._workspace.selection
+        for kind in ("fx:", "relax:main/"):
+            chosen = [each for each in selection.chosen if each.startswith(kind)]
+            if chosen:
+                return chosen[-1]
+        return next(iter(selection.of_kind("fx")), "")
+
+    def _run_of(self, entity: str) -> NodeRun | None:
+        record = self._workspace.run_record
+        nodes = () if record is None else record.nodes
+        return next((each for each in nodes if each.id == entity), None)
+
+    def _want(self) -> None:
+        name = f"{self._entity} {self.items.value()} {self.bases.current()}"
+        self._fetching.want(name)
+
+    def _ask(self, _name: str, _moment: Moment | None) -> int:
+        place = TensorPlace(
+            entity=self._entity, item=self.items.value(), own=self.bases.current() == "own"
+        )
+        return self._workspace.fetches.comparison(place, self._take, self._take_problem)
+
+    def _take(self, record: Comparison) -> None:
+        self._fetching.settle(came=True)
+        self._record = record
+        self.items.blockSignals(True)
+        self.items.setRange(0, max(0, record.items - 1))
+        self.items.setSuffix(self.tr(" of {0}").format(record.items))
+        self.items.blockSignals(False)
+        self.items.setVisible(record.items > 1)
+        about = about_text(record)
+        self.title.set_whole(" · ".join(each for each in (name_of(self._entity), about) if each))
+        self.facts.set_rows(fact_rows(record))
+        self.histogram.setVisible(bool(record.counts))
+        self.histogram.set_counts(record.edges, record.counts)
+        self.save.setEnabled(record.kept)
+        self.stack.setCurrentWidget(self.split)
+        if record.kept:
+            self.right.setCurrentWidget(self.matrix)
+            self.matrix.show_tensor(record)
+        else:
+            self.matrix.show_nothing()
+            self.no_values.set_text(self.tr("No values to look at"), record.reason)
+            self.right.setCurrentWidget(self.no_values)
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._fetching.settle(came=False)
+        self._record = None
+        self.save.setEnabled(False)
+        self.empty.set_text(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self.stack.setCurrentWidget(self.empty)
+
+    def _say_nothing(self) -> None:
+        self.title.set_whole(name_of(self._entity))
+        self.items.hide()
+        self.save.setEnabled(False)
+
+    def _show_nothing(self) -> None:
+        record = self._workspace.run_record
+        self._record = None
+        self.bases.set_segments(())
+        if record is None:
+            title = self.tr("Not run yet")
+            hint = self.tr("Run (F5) keeps the values of the nodes; they can be looked at then.")
+        elif not self._entity:
+            title = self.tr("No node selected")
+            hint = self.tr("Select one, in the table or in a graph, to look at its values.")
+        else:
+            title = self.tr("No value of {0}").format(name_of(self._entity))
+            hint = self.tr("The run has computed none.")
+        self.empty.set_text(title, hint)
+        self.stack.setCurrentWidget(self.empty)
+
+    def _go_to(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        record = self._record
+        place = None if record is None else places_of(record).get(key)
+        if record is not None and record.kept and place is not None:
+            self.matrix.as_picture.setChecked(False)
+            self.matrix.go_to(place)

@@ -1,0 +1,200 @@
+"""The values of a node beside torch's: figures, heat map, slices, picture, saved arrays."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.tensor_page import TensorPage
+from lowerscope.app.widgets.value_grid import ValueGrid
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Extension
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+from tests.end_to_end.test_node_figures import trigger
+
+MODEL = """
+import torch
+
+
+class Painter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 3, 3)
+        self.relu = torch.nn.ReLU()
+        self.clip = torch.nn.Hardtanh(-4.0, 4.0)
+
+    def forward(self, x):
+        return self.clip(self.relu(self.conv(x)))
+
+
+def example_inputs():
+    return torch.linspace(-1, 1, 2 * 12 * 14).reshape(2, 1, 12, 14)
+
+
+entry = Painter
+"""
+
+WRONG = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def shifted(builder, node, x):
+    return relax.op.add(relax.op.nn.relu(x), relax.const(0.5, "float32"))
+"""
+
+Painter = tuple[str, tuple[Extension, ...]]
+
+
+@pytest.fixture
+def painter(tmp_path: Path) -> Painter:
+    model, rules = tmp_path / "painter.py", tmp_path / "wrong.py"
+    model.write_text(MODEL)
+    rules.write_text(WRONG)
+    extension = Extension(path=str(rules), kind="rules")
+    return str(model), (extension,)
+
+
+def values_by_torch() -> dict[str, torch.Tensor]:
+    """What torch itself computes for each node."""
+    names: dict[str, object] = {}
+    exec(compile(MODEL, "painter.py", "exec"), names)  # the file that the window opens
+    torch.manual_seed(0)
+    net = names["Painter"]()  # type: ignore[operator]
+    with torch.inference_mode():
+        conv = net.conv(names["example_inputs"]())  # type: ignore[operator]
+        return {"conv": conv, "relu": net.relu(conv), "clip": net.clip(net.relu(conv))}
+
+
+def facts(page: TensorPage) -> dict[str, str]:
+    return {row.key: row.cell(1).text for row in page.facts.rows()}
+
+
+def look_at(qtbot: QtBot, window: MainWindow, entity: str) -> TensorPage:
+    """Select a node and wait for its values."""
+    window.workspace.select((entity,))
+    trigger(window, "compare-values")
+    page = window.panes.compare.tensor
+    qtbot.waitUntil(lambda: page.title.whole().startswith(entity.partition(":")[2] + " · "))
+    settle(qtbot, page)
+    return page
+
+
+def settle(qtbot: QtBot, page: TensorPage) -> None:
+    matrix = page.matrix
+
+    def came() -> None:
+        assert matrix._asked is None
+        assert matrix.map.piece() is not None
+
+    qtbot.waitUntil(came, timeout=PATIENCE)
+
+
+def shown(page: TensorPage) -> np.ndarray:
+    piece = page.matrix.map.piece()
+    assert piece is not None
+    return np.array(piece.values).reshape(piece.height, piece.width)
+
+
+def choose_side(page: TensorPage, side: str) -> None:
+    sides = page.matrix.sides
+    sides._choose([each.key for each in sides.segments()].index(side))
+
+
+def test_the_values_of_a_node_are_those_of_both_sides(
+    qtbot: QtBot, open_window: OpenWindow, painter: Painter, tmp_path: Path
+) -> None:
+    window = open_window(painter[0], extensions=painter[1])
+    page = window.panes.compare.tensor
+    trigger(window, "compare-values")
+    assert page.empty.accessibleName() == "Not run yet"
+    run_and_wait(qtbot, window)
+    expected = values_by_torch()
+    right, ours = expected["relu"].numpy(), expected["relu"].numpy() + np.float32(0.5)
+
+    page = look_at(qtbot, window, "fx:relu")
+    known = facts(page)
+    assert known["verdict"] == "✕ differs"
+    assert known["max-abs"].startswith("5.0e-1 at most, [")
+    size = right.size
+    assert known["outside"] == f"{size:,} of {size:,} elements · 100.000%"
+    cosine = float((ours.ravel() @ right.ravel()) / np.linalg.norm(ours) / np.linalg.norm(right))
+    assert float(known["cosine"]) == pytest.approx(cosine, abs=1e-6)
+    assert known["torch"].startswith(f"{right.min():.4g} … {right.max():.4g}")
+    assert sum(page.histogram.counts()) == size
+
+    # The slice with the largest difference is there; another one by its field, on each side.
+    slices = page.matrix.slices
+    assert slices.isVisible()
+    batch, channel = slices.fields
+    batch.setValue(1)
+    channel.setValue(2)
+    settle(qtbot, page)
+    for side, values in (("torch", right), ("tvm", ours), ("difference", ours - right)):
+        choose_side(page, side)
+        np.testing.assert_allclose(shown(page), values[1, 2], rtol=1e-4, atol=1e-5)
+    page.matrix.map.set_cursor(3, 5)
+    readout = page.matrix.readout.whole()
+    assert readout.startswith("[1, 2, 3, 5]")
+    assert f"torch {right[1, 2, 3, 5]:.9g}" in readout
+    assert readout.endswith("✕ out of tolerance")
+    grid: ValueGrid = page.matrix.grid
+    choose_side(page, "torch")
+    # Marks are those of the elements, whatever side is looked at.
+    words = grid.shown()[3, 5]
+    assert float(words.removeprefix("✕ ")) == pytest.approx(right[1, 2, 3, 5], rel=6e-2)
+
+    # A click on what is largest goes there.
+    page.facts.row_clicked.emit("max-rel", None)
+    settle(qtbot, page)
+    at = tuple(int(each) for each in known["max-rel"].partition("[")[2].rstrip("]").split(", "))
+    assert (*slices.index(), *page.matrix.map.at()) == at
+
+    # Three channels are a picture.
+    page.matrix.as_picture.click()
+    settle(qtbot, page)
+    picture = page.matrix.picture
+    qtbot.waitUntil(lambda: not picture.image().isNull(), timeout=PATIENCE)
+    assert (picture.image().width(), picture.image().height()) == (12, 10)
+    scale = max(-min(ours.min(), right.min()), max(ours.max(), right.max()))
+    low = 0.0 if min(ours.min(), right.min()) >= 0 else -scale
+    image, place = picture.image(), (4, 7)
+    pixel = image.pixelColor(place[1], place[0]).getRgb()[:3]
+    side = right[slices.index()[0], :, place[0], place[1]]
+    assert pixel == pytest.approx([255 * (each - low) / (scale - low) for each in side], abs=1.5)
+    page.matrix.as_picture.click()
+
+    # What is saved is what each side has computed.
+    for side, values in (("torch", right), ("tvm", ours), ("difference", ours - right)):
+        path = tmp_path / f"{side}.npy"
+        page.save_to(side, str(path))  # type: ignore[arg-type]
+        qtbot.waitUntil(path.exists, timeout=PATIENCE)
+        qtbot.waitUntil(lambda at=path: window.banner.isVisible() and at.stat().st_size > 0)
+        saved = np.load(path)
+        assert saved.shape == values.shape
+        if side == "torch":
+            np.testing.assert_array_equal(saved, values)
+        else:
+            np.testing.assert_allclose(saved, values, rtol=1e-4, atol=1e-5)
+
+    # An error that came from above is told from one that starts here.
+    trigger(window, "compare-nodes")
+    table = window.panes.compare.nodes.table
+    said = {row.key: row.cell(len(row.cells) - 1).text for row in table.rows()}
+    assert said["fx:relu"].startswith("starts here")
+    assert said["fx:clip"].startswith("came from above")
+    page = look_at(qtbot, window, "fx:clip")
+    assert facts(page)["verdict"] == "✕ differs"
+    page.bases._choose(1)
+    qtbot.waitUntil(lambda: facts(page)["verdict"] == "✓ matches", timeout=PATIENCE)
+    settle(qtbot, page)
+    choose_side(page, "difference")
+    assert math.isclose(float(np.abs(shown(page)).max()), 0.0, abs_tol=1e-5)
