@@ -113,11 +113,11 @@ def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
 def function_columns() -> tuple[Column, ...]:
     """Return the columns of the functions of two variants, A and B."""
     return (
-        Column(_tr("function"), width=132),
-        Column("A", numeric=True, width=66, tooltip=_tr("The time of its calls in the first")),
-        Column("B", numeric=True, width=66, tooltip=_tr("The time of its calls in the second")),
-        Column(_tr("difference"), numeric=True, width=80, falling=True),
-        Column(_tr("text"), width=78, tooltip=_tr("How its script has changed from A to B")),
+        Column(_tr("function"), width=120),
+        Column("A", numeric=True, width=73, tooltip=_tr("The time of its calls in the first")),
+        Column("B", numeric=True, width=73, tooltip=_tr("The time of its calls in the second")),
+        Column(_tr("difference"), numeric=True, width=78, falling=True),
+        Column(_tr("text"), width=76, tooltip=_tr("How its script has changed from A to B")),
         Column(_tr("calls"), numeric=True, width=56),
         Column(_tr("nodes"), stretch=True),
     )
