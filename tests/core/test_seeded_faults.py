@@ -1,0 +1,52 @@
+"""Faults that are put in on purpose: the node that they start at is named, and no other."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.cli import main, recipe_of_command
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from tests.seeding import FAULTS, LOWERINGS, SAMPLES_OF_TORCH
+
+SMALL = [each for each in SAMPLES_OF_TORCH if each != "resnet18"]
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+@pytest.mark.parametrize(("name", "fault"), [*product(SMALL, FAULTS)])
+def test_the_node_where_a_fault_starts_is_named(
+    pipeline: Pipeline, tmp_path: Path, name: str, fault: str
+) -> None:
+    # Each fault in both lowerings, by turns: all of them are tried at length.
+    lowering = LOWERINGS[([*SMALL].index(name) + [*FAULTS].index(fault)) % 2]
+    options, node = FAULTS[fault](name, tmp_path, lowering)
+    record = pipeline.run(recipe_of_command(("run", *options)), Silent(), quick=True)
+    assert record.verdict == "differ", record.reason
+    assert record.first_difference == f"fx:{node}"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_command_line_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    options, node = FAULTS[fault]("fashion_mlp", tmp_path, "high-level")
+    assert main(("run", *options, "--per-node", "--json", "--repeats", "3")) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["first_difference"] == f"fx:{node}"
+    own = {each["fx"]: each["own_status"] for each in found["nodes"]}
+    # Each node alone, on torch's inputs: the fault is in this one, and in no other.
+    assert [each for each, status in own.items() if status == "differs"] == [f"fx:{node}"]
+
+
+def test_a_batch_norm_that_a_stock_importer_trains_is_named(pipeline: Pipeline) -> None:
+    small = ("--input", "x=1,3,64,64:float32")
+    recipe = recipe_of_command(("run", "sample:resnet18", *small, "--importer", "tvm-fx"))
+    assert pipeline.run(recipe, Silent(), quick=True).first_difference == "fx:bn1"
