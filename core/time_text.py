@@ -60,9 +60,9 @@ def _claim(ours: SideTimes, other: SideTimes) -> str:
 
 
 def _threads_text(times: RunTimes) -> str:
-    known = {side.threads for side in times.sides if side.threads is not None}
-    if len(known) == 1:
-        (count,) = known
+    counts = {side.threads for side in times.sides}
+    if len(counts) == 1 and None not in counts:
+        (count,) = counts
         return "1 thread" if count == 1 else f"{count} threads"
     return ", ".join(
         f"{side.side} with {side.threads} threads"

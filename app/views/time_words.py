@@ -101,10 +101,10 @@ def _how(times: RunTimes) -> Iterator[str]:
 
 def threads_text(times: RunTimes) -> str:
     """Return how many threads each side may use."""
-    known = [side for side in times.sides if side.threads is not None]
-    counts = {side.threads for side in known}
-    if len(counts) == 1:
+    counts = {side.threads for side in times.sides}
+    if len(counts) == 1 and None not in counts:
         count = counts.pop()
-        each = tr(" each") if len(known) > 1 else ""
+        each = tr(" each") if len(times.sides) > 1 else ""
         return (tr("1 thread") if count == 1 else tr("{0} threads").format(count)) + each
+    known = [side for side in times.sides if side.threads is not None]
     return ", ".join(tr("{0} with {1} threads").format(each.side, each.threads) for each in known)
