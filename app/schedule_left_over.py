@@ -52,10 +52,11 @@ class LeftOver(QObject):
     def _words(self) -> str:
         names = ", ".join(dict.fromkeys(each.function for each in self.all))
         if len(self.all) == 1:
-            text = self.tr("A schedule fits no function any more: that of {0}. It is kept.")
+            text = self.tr("A schedule fits no function any more: that of {0}.")
         else:
-            text = self.tr("{1} schedules fit no function any more: those of {0}. They are kept.")
-        return text.format(names, len(self.all))
+            text = self.tr("{1} schedules fit no function any more: those of {0}.")
+        where = self.tr("See Schedule → Left over.")
+        return f"{text.format(names, len(self.all))} {where}"
 
     def title(self, schedule: Schedule) -> str:
         """Return what a schedule is called, and how long it is."""

@@ -203,7 +203,8 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One function of the module: ``kind`` is ``relax``, ``tensorir`` or ``external``.
 
     ``calls`` are the ids of the Relax bindings that call it; ``blocks`` and ``loops`` count the
-    parts of a TensorIR function; ``parameters`` are the names of a Relax function's.
+    parts of a TensorIR function, and ``runs`` how often its blocks run in a call, as far as extents
+    are numbers; ``parameters`` are the names of a Relax function's.
 
     A function without ``pieces`` belongs to its calls as a whole. Of one with ``pieces``, what is
     in none of them may be of any call, and ``untied`` says why that is not known.
@@ -216,6 +217,7 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[str, ...] = ()
     blocks: int = 0
     loops: int = 0
+    runs: int = 0
     pieces: tuple[PieceRecord, ...] = ()
     untied: str = ""
 

@@ -53,7 +53,7 @@ class NumbersPage(QWidget):
         self.figures = Table(
             self.tr("Numbers of the function"),
             (
-                Column(""),
+                Column("", stretch=True),
                 Column(self.tr("here"), numeric=True),
                 Column(self.tr("torch"), numeric=True),
             ),

@@ -55,7 +55,8 @@ class ScheduleMovesPage(QWidget):
         if len(chosen) > 1:
             self.about.set_whole(", ".join(each.name for each in chosen))
         self.about.setVisible(bool(chosen))
-        moves = scheduling.moves.all if scheduling.record is not None else ()
+        # What takes nothing that is selected would stand there alone, and be none to begin with.
+        moves = scheduling.moves.all if scheduling.record is not None and chosen else ()
         asking = [each.name for each in moves if scheduling.trying.asks(each)]
         self.choices.set_choices(move_choices(moves, asking))
         self.choices.set_hint(*self._hint())

@@ -43,6 +43,7 @@ class ScheduleView(Pane):
         self.variant = QPushButton()
         self.variant.setToolTip(self.tr("The variants of this function's schedule"))
         self.variant.setMenu(QMenu(self))
+        self.variant.setProperty("align", "left")
         # A button of another size would have all docks of the window laid out.
         self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
         self.keep = QPushButton(self.tr("Keep"))

@@ -325,7 +325,7 @@ class TensorIRView(Pane):
 
 
 def _work(function: FunctionRecord) -> tuple[int, int, str]:
-    return (function.loops, function.blocks, function.name)
+    return (function.runs, function.loops, function.name)
 
 
 def _call_text(function: FunctionRecord, workspace: Workspace) -> str:

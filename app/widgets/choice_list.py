@@ -35,8 +35,6 @@ CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 _ROW = 24
 _PAD = 8.0
-QWIDGETSIZE_MAX = 16_777_215
-"""Qt's own name for no limit."""
 
 
 @dataclass(frozen=True)
@@ -150,15 +148,13 @@ class ChoiceList(QWidget):
             self._pointed = ""
 
     def set_hint(self, title: str, hint: str) -> None:
-        """Say what to do first, above the few choices that there are; ``""`` for nothing."""
+        """Say what to do first, in place of choices; ``""`` for nothing."""
         said = (title, hint, len(self._choices))
         if said == self._said:
             return
         self._said = said
         self.empty.set_text(title, hint)
         self.empty.setVisible(bool(title) or not self._choices)
-        few = title and self._choices
-        self.list.setMaximumHeight(_ROW * len(self._choices) if few else QWIDGETSIZE_MAX)
 
     def choices(self) -> tuple[Choice, ...]:
         """All choices and headings, from the top."""

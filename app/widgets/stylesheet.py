@@ -77,6 +77,7 @@ QPushButton[primary="true"]:focus {{ border-color: {text}; }}
 QPushButton[primary="true"]:disabled {{
     background: {hover}; color: {faint}; border-color: {line};
 }}
+QPushButton[align="left"] {{ text-align: left; }}
 QPushButton[row="true"] {{
     background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
 }}

@@ -52,7 +52,7 @@ def function_records(
             )
         elif isinstance(function, tirx.PrimFunc):
             entity = f"tir:{name}"
-            blocks, loops = count_parts(function)
+            blocks, loops, runs = count_parts(function)
             made = composed.get(name)
             records.append(
                 FunctionRecord(
@@ -62,6 +62,7 @@ def function_records(
                     calls=calls.get(entity, ()),
                     blocks=blocks,
                     loops=loops,
+                    runs=runs,
                     pieces=() if made is None else pieces_of(name, function, made),
                     untied="" if made is None else made.reason,
                 )

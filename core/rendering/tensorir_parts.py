@@ -70,14 +70,27 @@ def parts_of(name: str, function: Any) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def count_parts(function: Any) -> tuple[int, int]:
-    """Return how many blocks and loops a function has: see `parts_of`."""
+def count_parts(function: Any) -> tuple[int, int, int]:
+    """Return how many blocks and loops a function has, and how often its blocks run in all.
+
+    See `parts_of`. A loop of a symbolic extent counts as one that runs once.
+    """
     root = root_block(function)
     begin = function.body if root is None else root.body
     found: dict[Any, int] = {}
-    _collect(begin, -1, found, [])
-    loops = sum(type(each) is tirx.For for each in found)
-    return len(found) - loops, loops
+    parents: list[int] = []
+    _collect(begin, -1, found, parents)
+    times: list[int] = []
+    runs = loops = 0
+    for statement, parent in zip(found, parents, strict=True):
+        around = times[parent] if parent >= 0 else 1
+        if type(statement) is tirx.For:
+            loops += 1
+            around *= int(getattr(statement.extent, "value", 1))
+        else:
+            runs += around
+        times.append(around)
+    return len(found) - loops, loops, runs
 
 
 def allocated_ids(name: str, function: Any) -> tuple[tuple[str, Any], ...]:

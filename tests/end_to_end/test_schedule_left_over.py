@@ -58,7 +58,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     bench.steps(0)
     assert bench.view.left_over.text() == "⚠ 1 left over"
     assert window.banner.message() == (
-        "A schedule fits no function any more: that of double. It is kept."
+        "A schedule fits no function any more: that of double. See Schedule → Left over."
     )
     problems = window.panes.problems.findChildren(QLabel)
     assert any("double · first · 2 steps is not applied" in each.text() for each in problems)

@@ -240,3 +240,16 @@ def test_the_tree_says_what_loops_blocks_and_buffers_are(bench: Bench) -> None:
     assert block.cells[2].text == "SSR"
     assert "reads x[v_i, v_k], B[v_k, v_j]" in block.tooltip
     assert "writes matmul_local[v_i, v_j]" in block.tooltip
+
+
+def test_with_nothing_selected_the_function_with_the_most_work_is_there(bench: Bench) -> None:
+    bench.begin(Recipe(source=Source(spec="sample:conv_net"), lowering="te"))
+    bench.window.commands.action("workbench").trigger()
+    bench.wait(lambda: bench.scheduling.record is not None)
+    bench.settle()
+    # conv2d has more loops, and fewer iterations.
+    assert bench.scheduling.function == "dense"
+    assert bench.moves() == {}
+    assert bench.view.moves.choices.empty.isVisible()
+    bench.select("k")
+    assert bench.moves()["split"]

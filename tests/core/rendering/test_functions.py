@@ -32,6 +32,7 @@ def test_functions_of_an_mlp_in_the_order_of_their_calls(
         calls=("relax:main/lv1",),
         blocks=1,
         loops=3,
+        runs=128 * 784,
     )
 
 
