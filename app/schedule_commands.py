@@ -23,7 +23,7 @@ ON_STEP = (
     *("edit-primitive", "switch-primitive", "delete-primitive", "insert-primitive"),
     *("primitive-up", "primitive-down"),
 )
-WITH_FUNCTION = ("schedule-moves", "new-variant", "load-schedule", "apply-to-model")
+WITH_FUNCTION = ("schedule-moves", "by-rule", "new-variant", "load-schedule", "apply-to-model")
 WITH_SCHEDULE = (
     *("duplicate-variant", "rename-variant", "delete-variant", "unscheduled"),
     *("copy-schedule", "save-schedule"),
@@ -97,7 +97,15 @@ class ScheduleCommands(QObject):
                 partial(self._on_history, "remove_step"),
                 key_there="Del",
             ),
-            Command("new-variant", menu, tr("&New variant…"), new, separated=True),
+            Command(
+                "by-rule",
+                menu,
+                tr("Schedule by r&ule"),
+                self.by_rule,
+                "Ctrl+Alt+U",
+                separated=True,
+            ),
+            Command("new-variant", menu, tr("&New variant…"), new),
             Command(
                 "duplicate-variant",
                 menu,
@@ -157,6 +165,11 @@ class ScheduleCommands(QObject):
         if not self._workspace.scheduling.active:
             self.show()
         self.view.open_menu_here()
+
+    def by_rule(self) -> None:
+        """Have a rule schedule the function, as a variant of its own."""
+        self.show()
+        self._variants.by_rule.ask()
 
     def duplicate(self) -> None:
         """Have a copy of the variant that is on."""

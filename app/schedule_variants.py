@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.app import schedule_order as order
 from lowerscope.app import schedule_sharing as sharing
+from lowerscope.app.schedule_by_rule import SchedulingByRule
 from lowerscope.app.schedule_left_over import LeftOver
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.schedule_files import load_schedules, save_schedules
@@ -25,11 +26,14 @@ class Variants:
     ----------
     left_over
         Those that fit no function.
+    by_rule
+        Has a rule write one.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.left_over = LeftOver(workspace)
+        self.by_rule = SchedulingByRule(workspace)
 
     @property
     def all(self) -> tuple[Schedule, ...]:

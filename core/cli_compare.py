@@ -16,10 +16,16 @@ from lowerscope.core.cli_report import (
 )
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.recipe_options import SEVERAL, SOURCE_HELP, add_recipe_options, recipe_from
+from lowerscope.core.recipe_options import (
+    RULES,
+    SEVERAL,
+    SOURCE_HELP,
+    add_recipe_options,
+    recipe_from,
+)
 from lowerscope.core.sources.spec import user_path
-from lowerscope.core.terminal_line import on_terminal_line
 from lowerscope.core.time_text import compiled_text, method_text
 from lowerscope.core.variant_records import Variant, fastest, our_times, ratio_of
 
@@ -47,11 +53,11 @@ def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
         If an option cannot be read, or what ``--schedule`` names is no file.
     """
     for name in options.schedules or ():
-        if name != UNSCHEDULED and not name.endswith(".json") and not _is_file(name):
+        if name not in (UNSCHEDULED, RULES) and not name.endswith(".json") and not _is_file(name):
             raise LowerscopeError(
                 f"there are no schedules called {name}",
                 where=f"--schedule {name}",
-                todo=f"Give a FILE.json that was saved from the workbench, or {UNSCHEDULED}",
+                todo=f"Give a FILE.json from the workbench, {RULES}, or {UNSCHEDULED}",
             )
     axes = [
         [(name, value) for value in dict.fromkeys(getattr(options, name) or [default])]
@@ -71,8 +77,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     from lowerscope.core.variants import run_variants
 
     check_report_option(options)
-    with on_terminal_line() as progress:
-        variants = run_variants(pipeline, recipes_of(options), progress)
+    variants = run_variants(pipeline, recipes_of(options), Silent())
     written = write_wanted_report(pipeline, options, variants)
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}

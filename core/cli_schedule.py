@@ -12,7 +12,7 @@ from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.recipe_options import RULES, SOURCE_HELP, add_recipe_options
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedule_records import (
     BufferNode,
@@ -21,7 +21,7 @@ from lowerscope.core.schedule_records import (
     ScheduleRecord,
     ScheduleStep,
 )
-from lowerscope.core.schedules import fits
+from lowerscope.core.schedules import Schedule, fits
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -46,7 +46,10 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--function", required=True, metavar="NAME", help="a TensorIR function")
     parser.add_argument(
-        "--apply", default="", metavar="FILE.json", help="a schedule that was saved"
+        "--apply",
+        default="",
+        metavar=f"FILE.json|{RULES}",
+        help=f"a schedule that was saved; or {RULES}, for the one that a rule writes",
     )
     parser.add_argument(
         "--show", action="store_true", help="print the function as it is then, and nothing else"
@@ -74,7 +77,9 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     LowerscopeError
         If there is no such function, or the file has no schedule for it.
     """
-    if options.apply:
+    if options.apply == RULES:
+        recipe = _with_rule(pipeline, recipe, options.function)
+    elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
     record = pipeline.workbench.derived_schedule(recipe, options.function, None, Silent())
     code = _ERROR if any(step.status == "failed" for step in record.steps) else _DONE
@@ -88,6 +93,18 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     if checked is not None:
         parts.append(_verdict(checked))
     return code, "\n\n".join(parts)
+
+
+def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:
+    ruled = pipeline.workbench.by_rule(recipe, function, Silent())
+    if not ruled.primitives:
+        raise LowerscopeError(
+            f"no rule schedules {function}: {ruled.reason}",
+            where=f"--apply {RULES}",
+            todo="Schedule it by hand, or choose another --function",
+        )
+    schedule = Schedule(function=function, primitives=ruled.primitives)
+    return msgspec.structs.replace(recipe, schedules=(schedule,))
 
 
 def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> Recipe:
@@ -149,6 +166,8 @@ def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
     yield f"{marks[step.status]} {number}  {step.title}{off}"
     if step.error is not None:
         yield f"     {step.error.message}"
+    elif step.comment:
+        yield f"     {step.comment}"
 
 
 def _verdict(checked: Checked) -> str:

@@ -20,7 +20,7 @@ from lowerscope.core.memo import FileHashes, key_of
 from lowerscope.core.recipe import (
     Extension,
     Recipe,
-    applies_schedules,
+    schedules_functions,
     steps_before_schedules,
 )
 from lowerscope.core.schedules import Schedule
@@ -120,8 +120,8 @@ class Keys:
 
     @property
     def applies_schedules(self) -> bool:
-        """Whether one of the steps applies schedules to the model."""
-        return applies_schedules(self._recipe)
+        """Whether one of the steps schedules functions of the model."""
+        return schedules_functions(self._recipe)
 
     @cached_property
     def unscheduled_key(self) -> str:

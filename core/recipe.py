@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from lowerscope.core.measuring import Measuring
-from lowerscope.core.schedules import APPLY_SCHEDULES, Schedule
+from lowerscope.core.schedules import APPLY_SCHEDULES, SCHEDULING, Schedule
 from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 2
@@ -267,12 +267,15 @@ def applies_schedules(recipe: Recipe) -> bool:
     return any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
 
 
+def schedules_functions(recipe: Recipe) -> bool:
+    """Return whether a step that schedules functions, by hand or by rules, is switched on."""
+    return any(step.name in SCHEDULING and step.on for step in recipe.steps)
+
+
 def steps_before_schedules(recipe: Recipe) -> tuple[Step, ...]:
-    """Return the steps before the first one that applies schedules; all, where none does."""
+    """Return the steps before the first one that schedules functions; all, where none does."""
     steps = recipe.steps
-    applying = (
-        place for place, step in enumerate(steps) if step.name == APPLY_SCHEDULES and step.on
-    )
+    applying = (place for place, step in enumerate(steps) if step.name in SCHEDULING and step.on)
     return steps[: next(applying, len(steps))]
 
 

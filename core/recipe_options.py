@@ -29,7 +29,7 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.schedule_files import load_schedules
-from lowerscope.core.schedules import APPLY_SCHEDULES, named_apart
+from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, named_apart
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
 from lowerscope.core.tolerances import Tolerances, parse_tolerances, tolerance_texts
@@ -44,6 +44,9 @@ SEVERAL = {
     "target": "llvm",
 }
 """What may be given several times where variants are compared, with what is taken otherwise."""
+
+RULES = "rules"
+"""What ``--schedule`` is given for the schedules that rules write."""
 
 MOST_THREADS = 1024
 """More than machines have; torch and TVM would start as many as they are told."""
@@ -189,9 +192,9 @@ def add_recipe_options(parser: argparse.ArgumentParser, *, several: bool = False
         dest="schedules",
         action="append",
         default=[],
-        metavar="FILE.json",
+        metavar=f"FILE.json|{RULES}",
         help="schedules that were saved, applied to the model after its passes, or where they have "
-        "the step ApplySchedules; repeatable"
+        f"the step ApplySchedules; or {RULES}, for those that rules write; repeatable"
         + (": each is a variant, and none is one without schedules" if several else ""),
     )
     parser.add_argument(
@@ -285,12 +288,16 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         ),
     )
     dimensions_of(recipe)
-    loaded = [each for file in options.schedules for each in load_schedules(file)]
+    files = [each for each in options.schedules if each != RULES]
+    loaded = [each for file in files for each in load_schedules(file)]
     if loaded:
         recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
         if not applies_schedules(recipe):
             steps = (*recipe.steps, Step(name=APPLY_SCHEDULES))
             recipe = msgspec.structs.replace(recipe, steps=steps)
+    if RULES in options.schedules and not any(each.name == APPLY_RULES for each in recipe.steps):
+        steps = (*recipe.steps, Step(name=APPLY_RULES))
+        recipe = msgspec.structs.replace(recipe, steps=steps)
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe

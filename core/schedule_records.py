@@ -379,3 +379,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float | None = None
     running: bool = False
     at: str = ""
+
+
+class ByRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps that a rule has written; ``rule`` is empty where none fits, with the ``reason``."""
+
+    rule: str = ""
+    primitives: tuple[Primitive, ...] = ()
+    reason: str = ""

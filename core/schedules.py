@@ -77,6 +77,8 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         Whether it is applied.
     forced
         Whether it is applied although it can make the function compute something else.
+    comment
+        Why it is done, as the rule that wrote it says; empty for the user's own.
     """
 
     id: str
@@ -84,6 +86,7 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     arguments: dict[str, Argument] = {}
     on: bool = True
     forced: bool = False
+    comment: str = ""
 
     def __eq__(self, other: object) -> bool:
         # True, 1 and 1.0 are equal in Python, and three different annotations to TVM.
@@ -95,7 +98,7 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def _exactly(self) -> tuple[object, ...]:
         arguments = frozenset((name, _typed(each)) for name, each in self.arguments.items())
-        return self.id, self.name, self.on, self.forced, arguments
+        return self.id, self.name, self.on, self.forced, self.comment, arguments
 
 
 def _typed(argument: Argument) -> tuple[object, ...]:
@@ -134,6 +137,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 APPLY_SCHEDULES = "ApplySchedules"
 """The step of a recipe that applies its schedules to the functions that are there at its place."""
+
+APPLY_RULES = "ApplyRules"
+"""The step that schedules, by rules, the functions that no schedule is applied to."""
+
+SCHEDULING = (APPLY_SCHEDULES, APPLY_RULES)
+"""The steps that schedule functions."""
 
 
 def references_of(primitive: Primitive) -> tuple[Reference, ...]:

@@ -35,6 +35,7 @@ from lowerscope.core.recipe import (
     Extension,
     Recipe,
     TracerName,
+    applies_schedules,
     binds_params,
     steps_before_schedules,
 )
@@ -280,7 +281,8 @@ class Stages(Keys):
         def make() -> TransformedModel:
             self._progress.report("Applying schedules")
             check = self._progress.check
-            scheduled = WholeModel(recipe.schedules, self._replays, target, check)
+            schedules = recipe.schedules if applies_schedules(recipe) else ()
+            scheduled = WholeModel(schedules, self._replays, target, check)
             with self.loaded.environment():
                 made = transform(
                     start.module,
@@ -291,6 +293,7 @@ class Stages(Keys):
                     target,
                     start=start,
                     schedule=scheduled.apply,
+                    rules=scheduled.apply_rules,
                 )
             return replace(made, notes=scheduled.notes())
 

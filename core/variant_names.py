@@ -13,7 +13,7 @@ import msgspec
 
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules
-from lowerscope.core.schedules import APPLY_SCHEDULES
+from lowerscope.core.schedules import APPLY_RULES, SCHEDULING
 
 _LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
 _PIPELINES = {
@@ -77,7 +77,7 @@ def _overrides(recipe: Recipe) -> str:
 
 
 def _pipeline(recipe: Recipe) -> str:
-    apart = (APPLY_SCHEDULES, BIND_PARAMS)
+    apart = (*SCHEDULING, BIND_PARAMS)
     steps = tuple(step for step in recipe.steps if step.name not in apart)
     # The longest one that the steps begin with: what comes after it was added by hand.
     begun = [each for each in PRESETS if steps[: len(each.steps)] == each.steps]
@@ -90,12 +90,13 @@ def _pipeline(recipe: Recipe) -> str:
 
 
 def _schedules(recipe: Recipe) -> str:
-    on = [each for each in recipe.schedules if each.on]
-    if not on or not applies_schedules(recipe):
-        return ""
+    on = [each for each in recipe.schedules if each.on] if applies_schedules(recipe) else []
+    ruled = any(step.name == APPLY_RULES and step.on for step in recipe.steps)
     if len(on) > 2:
-        return f"{len(on)} schedules"
-    return ", ".join(f"{each.function} {each.variant or 'scheduled'}" for each in on)
+        named = [f"{len(on)} schedules"]
+    else:
+        named = [f"{each.function} {each.variant or 'scheduled'}" for each in on]
+    return ", ".join([*named, *(["by rules"] if ruled else [])])
 
 
 def _target(recipe: Recipe) -> str:

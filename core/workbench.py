@@ -8,11 +8,12 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.rendering.line_matching import matching_lines
-from lowerscope.core.schedule_records import Move, ScheduleRecord
+from lowerscope.core.schedule_records import ByRule, Move, ScheduleRecord
 from lowerscope.core.schedules import Reference
 from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves
 from lowerscope.core.scheduling.replaying import Replayed, state_at
+from lowerscope.core.scheduling.rules.by_rule import by_rule
 from lowerscope.core.stages import Stages
 
 
@@ -84,6 +85,18 @@ class Workbench:
         states = stages.states(function)
         state = state_at(states, index)
         return moves(state.sch, chosen, state.outputs, stages.target)
+
+    def by_rule(self, recipe: Recipe, function: str, progress: Progress) -> ByRule:
+        """Return the primitives that the first rule writes that fits a function.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such function.
+        """
+        stages = self._stages(recipe, progress)
+        state = stages.states(function)[0]
+        return by_rule(state.function, stages.target)
 
     def kept(self, recipe: Recipe, progress: Progress) -> Stages:
         """Return the stages of a recipe whose functions are kept.

@@ -11,7 +11,7 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.workspace import Workspace
 
-_WIDTHS = {0: 50, 2: 74, 3: 50}
+_WIDTHS = {0: 56, 2: 74, 3: 50}
 
 
 class ScheduleHistory(QWidget):

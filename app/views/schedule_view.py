@@ -46,6 +46,10 @@ class ScheduleView(Pane):
         self.variant.setProperty("align", "left")
         # A button of another size would have all docks of the window laid out.
         self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
+        self.by_rule = QPushButton(self.tr("By rule"))
+        self.by_rule.setToolTip(
+            self.tr("Have a rule schedule the function: a variant whose steps say why")
+        )
         self.keep = QPushButton(self.tr("Keep"))
         self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
@@ -83,6 +87,7 @@ class ScheduleView(Pane):
         self.everywhere.clicked.connect(workspace.variants.set_everywhere)
         self.in_model.clicked.connect(workspace.variants.set_in_model)
         self.run.clicked.connect(workspace.run)
+        self.by_rule.clicked.connect(workspace.variants.by_rule.ask)
         self.verdict.clicked.connect(self.show_numbers)
         self.tree.menu_wanted.connect(self.open_menu)
         self.tree.row_activated.connect(self._enter_moves)
@@ -100,6 +105,7 @@ class ScheduleView(Pane):
         bar.setContentsMargins(8, 4, 8, 4)
         bar.setSpacing(8)
         bar.addWidget(self.variant)
+        bar.addWidget(self.by_rule)
         bar.addWidget(self.keep)
         bar.addWidget(self.left_over)
         bar.addStretch(1)
@@ -143,7 +149,7 @@ class ScheduleView(Pane):
         right = Qt.TextElideMode.ElideRight
         self.variant.setText(self.variant.fontMetrics().elidedText(whole, right, room))
         self.variant.setAccessibleName(whole)
-        for widget in (self.variant, self.keep, self.in_model, self.run):
+        for widget in (self.variant, self.by_rule, self.keep, self.in_model, self.run):
             widget.setEnabled(record is not None)
         twins = () if record is None else record.twins
         self.everywhere.setVisible(bool(twins))

@@ -1,7 +1,6 @@
 """A table of rows that are plain values: read, selected, and copied."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Sequence
 
 from PySide6.QtCore import (
     QEvent,
@@ -107,8 +106,6 @@ class Table(QTableView):
         header.setHighlightSections(False)
         header.setSectionsClickable(False)
         header.setStretchLastSection(False)
-        # A scroll bar that comes makes the column narrower, and that of a hidden header late.
-        header.sectionResized.connect(self._note_width)
         self.empty = EmptyState("", "", self)
         # Texts are measured for a table that is looked at.
         self._is_fitted = True
@@ -208,17 +205,12 @@ class Table(QTableView):
                 header.resizeSection(i, column.width or self.sizeHintForColumn(i))
         self._fit_rows()
 
-    def _note_width(self, column: int, _before: int, width: int) -> None:
-        if self._is_fitted and self._model.columns[column].wrap:
-            # It is told before the column has it.
-            self._fit_rows({column: width})
-
-    def _fit_rows(self, widths: Mapping[int, int] = MappingProxyType({})) -> None:
+    def _fit_rows(self) -> None:
         """Give the rows the height of the lines that their texts take."""
         for i, column in enumerate(self._model.columns):
             if not column.wrap:
                 continue
-            room = widths.get(i, self.columnWidth(i)) - 2 * _PAD
+            room = self.columnWidth(i) - 2 * _PAD
             for number, row in enumerate(self._model.rows()[:MOST_WRAPPED]):
                 cell = row.cell(i)
                 lines = _wrapped(cell.text, cell_font(cell, column), room)

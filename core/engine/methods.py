@@ -42,6 +42,7 @@ from lowerscope.core.engine.run_params import (
     WindowParams,
 )
 from lowerscope.core.engine.schedule_params import (
+    ByRuleParams,
     CheckParams,
     MeasureParams,
     MovesParams,
@@ -57,7 +58,15 @@ from lowerscope.core.pass_records import PassType
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.run_step_records import RunStep
-from lowerscope.core.schedule_records import Checked, Measured, Move, Peaks, ScheduleRecord, Work
+from lowerscope.core.schedule_records import (
+    ByRule,
+    Checked,
+    Measured,
+    Move,
+    Peaks,
+    ScheduleRecord,
+    Work,
+)
 from lowerscope.core.step_records import PassRecord
 from lowerscope.core.time_records import RunTimes
 from lowerscope.core.translation_records import NodeTranslation
@@ -127,6 +136,7 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "moves": MethodType(
             MovesParams, tuple[Move, ...], "light", "trying what can come next", ("engine",)
         ),
+        "by_rule": MethodType(ByRuleParams, ByRule, "light", "scheduling by rule", ("engine",)),
         "derived_schedule": MethodType(
             ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
         ),

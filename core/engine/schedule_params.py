@@ -33,6 +33,13 @@ class MovesParams(msgspec.Struct, frozen=True, kw_only=True):
     chosen: tuple[Reference, ...] = ()
 
 
+class ByRuleParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps that the first rule writes that fits a function with nothing done to it."""
+
+    recipe: Recipe
+    function: str
+
+
 class ProgramParams(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule as a Python program, whatever it can be applied to."""
 

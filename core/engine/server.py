@@ -202,6 +202,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "moves": lambda p, context: workbench.moves(
             p.recipe, p.function, p.index, p.chosen, context
         ),
+        "by_rule": lambda p, context: workbench.by_rule(p.recipe, p.function, context),
         "schedule_program": lambda p, context: program_by_name(p.schedule),
         "work": lambda p, context: numbers.work(p.recipe, p.function, context),
         "peaks": lambda p, context: numbers.peaks(p.recipe, p.again, context),

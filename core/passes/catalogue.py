@@ -19,7 +19,7 @@ from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.recipe import BIND_PARAMS
-from lowerscope.core.schedules import APPLY_SCHEDULES
+from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES
 
 Values = Mapping[str, Any]
 """Tensors that are known for arguments of ``main``, by name."""
@@ -62,7 +62,8 @@ class Pass:
         Those that it has.
     given
         A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
-        ``"schedule"`` for what applies its schedules to a module; empty for none.
+        ``"schedule"`` for what applies its schedules to a module, ``"rules"`` for what schedules
+        the others by rules; empty for none.
     running
         The context in which it is made and applied.
     """
@@ -86,6 +87,7 @@ def catalogue() -> Catalogue:
 
 def _passes() -> Iterator[Pass]:
     yield Pass(_SCHEDULES, _apply_schedules, given="schedule")
+    yield Pass(_RULES, _apply_rules, given="rules")
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
@@ -110,6 +112,23 @@ def _apply_schedules(schedule: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
         return schedule(module)
 
     return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_SCHEDULES)
+
+
+_RULES = PassType(
+    name=APPLY_RULES,
+    dialect="s_tir",
+    summary="Schedule by rules the functions that have no schedule of the workbench.",
+    doc="Schedule by rules the functions that have no schedule of the workbench.\n\n"
+    "A rule writes the steps that *Schedule by rule* writes at the workbench. A function that no "
+    "rule fits stays as it is.",
+)
+
+
+def _apply_rules(rules: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
+    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+        return rules(module)
+
+    return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_RULES)
 
 
 def _makes_a_pass(value: Any) -> bool:

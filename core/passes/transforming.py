@@ -210,6 +210,7 @@ def transform(
     target: tvm.target.Target | None = None,
     start: TransformedModel | None = None,
     schedule: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
+    rules: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
@@ -227,9 +228,11 @@ def transform(
         What the first of the steps have made of the module already.
     schedule
         Applies the recipe's schedules.
+    rules
+        Schedules the other functions by rules.
     """
     passes = catalogue() if passes is None else passes
-    given = {"params": dict(values), "schedule": schedule}
+    given = {"params": dict(values), "schedule": schedule, "rules": rules}
     recorder = Recorder()
     problem: Problem | None = None
     done = 0

@@ -205,6 +205,7 @@ class Replays:
             error=error,
             milliseconds=(time.perf_counter() - began) * 1000,
             names=tuple(names.get(each, "") for each in references_of(primitive)),
+            comment=primitive.comment,
         )
         return Replayed(
             state.name,

@@ -12,6 +12,7 @@ from lowerscope.core.records import Note
 from lowerscope.core.schedules import Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
+from lowerscope.core.scheduling.rules.by_rule import by_rule
 
 SCHEDULE_NOTE = "schedule"
 """`Note.code` of what is said of schedules that are applied to the model."""
@@ -74,6 +75,22 @@ class WholeModel:
             self._reasons[schedule] = (
                 "its structure changed" if there else "the module has none of its structure"
             )
+        return with_functions(module, changed) if changed else module
+
+    def apply_rules(self, module: tvm.IRModule) -> tvm.IRModule:
+        """Return a module whose functions are scheduled by rules, but for those with a schedule."""
+        functions = Functions(module)
+        by_hand = {name for name, _ in self._done}
+        changed: dict[str, tirx.PrimFunc] = {}
+        for name, structure in functions.structures.items():
+            self._check()
+            if name in by_hand or schedule_for(self._schedules, name, structure) is not None:
+                continue
+            function = functions.by_name[name]
+            steps = by_rule(function, self._target).primitives
+            if steps:
+                states = self._replays.replay(name, function, self._target, steps, self._check)
+                changed[name] = states[-1].function
         return with_functions(module, changed) if changed else module
 
     def notes(self) -> tuple[Note, ...]:

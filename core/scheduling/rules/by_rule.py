@@ -1,0 +1,42 @@
+"""The schedule of a function by the first rule that fits it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.schedule_records import ByRule
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.rules.contraction import ContractionRule
+from lowerscope.core.scheduling.rules.machine import Machine, machine_of
+from lowerscope.core.scheduling.rules.sharing import ElementwiseRule, SharingRule
+from lowerscope.core.scheduling.rules.writing import Writing
+
+
+class Rule(Protocol):
+    """A way to schedule functions of some kind."""
+
+    name: str
+
+    def apply(self, writing: Writing, machine: Machine) -> bool:
+        """Write the steps, and return whether the rule fits; `StepFailed` if one is refused."""
+
+
+RULES: tuple[Rule, ...] = (ContractionRule(), ElementwiseRule(), SharingRule())
+"""In the order in which they are tried."""
+
+
+def by_rule(function: tirx.PrimFunc, target: tvm.target.Target) -> ByRule:
+    """Schedule a function by the first rule that fits it and is not refused a step."""
+    machine = machine_of(target)
+    refused = []
+    for rule in RULES:
+        writing = Writing(function, target)
+        try:
+            if rule.apply(writing, machine):
+                return ByRule(rule=rule.name, primitives=tuple(writing.primitives))
+        except StepFailed as error:
+            refused.append(f"{rule.name}: {error}")
+    return ByRule(reason="; ".join(refused) or "no rule is for functions of this kind")

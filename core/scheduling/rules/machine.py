@@ -1,0 +1,42 @@
+"""What a rule has to know of the processor that a target stands for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import tvm
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor.
+
+    Attributes
+    ----------
+    vector_bytes, registers
+        Width of a vector register, and how many of them there are.
+    threads
+        How many run side by side.
+    """
+
+    vector_bytes: int
+    registers: int
+    threads: int
+
+    def lanes(self, dtype: str) -> int:
+        """Return how many values of a dtype are in a vector register."""
+        kind = tvm.DataType(dtype)
+        return max(1, self.vector_bytes * 8 // max(8, int(kind.bits)))
+
+
+_VECTORS = (("avx512f", 64, 32), ("avx", 32, 16), ("sve", 16, 32), ("neon", 16, 32))
+
+
+def machine_of(target: tvm.target.Target) -> Machine:
+    """Return the processor of an LLVM target, by the features that LLVM knows of it."""
+    has = tvm.get_global_func("target.llvm_cpu_has_feature")
+    found = ((size, count) for feature, size, count in _VECTORS if has(feature, target))
+    size, count = next(found, (16, 16))
+    threads = int(target.attrs.get("num-cores", 0)) or os.cpu_count() or 1
+    return Machine(size, count, threads)

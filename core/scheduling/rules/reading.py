@@ -1,0 +1,133 @@
+"""What rules read of a function: its blocks in order, and the one that sums products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
+from tvm.s_tir import SBlock
+
+from lowerscope.core.scheduling.references import Place, function_of, places
+from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.scheduling.sizes import known, mentions
+
+SPATIAL, REDUCTION = 0, 2
+"""Kinds of axes, as TVM numbers them."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A block that sums the products of two buffers, with what comes before and after it.
+
+    Attributes
+    ----------
+    block
+        Its name.
+    spatial, reduced
+        Extents of its axes; the spatial ones are the indices of what it writes, in order.
+    reads
+        For each of the two buffers that it reads, for each of its indices, the numbers of the axes
+        that stand in it.
+    plain
+        For each of the two, the numbers of the axes that are an index by themselves, or -1.
+    dtype
+        Of what is summed.
+    before, after
+        Names of the other blocks.
+    """
+
+    block: str
+    spatial: tuple[int, ...]
+    reduced: tuple[int, ...]
+    reads: tuple[tuple[frozenset[int], ...], ...]
+    plain: tuple[tuple[int, ...], ...]
+    dtype: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    def is_read_by(self, read: int, axis: int) -> bool:
+        """Return whether a buffer is another element for another value of an axis."""
+        return any(axis in each for each in self.reads[read])
+
+
+def blocks_of(writing: Writing) -> list[Place]:
+    """Return the blocks below the root, in the order of the script."""
+    return [each for each in places(function_of(writing.sch))[1:] if each.is_block]
+
+
+def is_spatial(block: SBlock) -> bool:
+    """Return whether each value of the axes of a block writes an element of its own."""
+    return all(int(axis.iter_type) == SPATIAL for axis in block.iter_vars)
+
+
+def contraction_of(writing: Writing) -> Contraction | None:
+    """Return the only block of a function that sums, if it sums products of two buffers."""
+    found = blocks_of(writing)
+    sums = [each for each in found if not is_spatial(each.stmt)]
+    if len(sums) != 1 or len({each.name for each in found}) < len(found):
+        return None
+    block: Any = sums[0].stmt
+    at = found.index(sums[0])
+    axes = list(block.iter_vars)
+    extents = [known(axis.dom.extent) for axis in axes]
+    if block.init is None or any(extent is None for extent in extents):
+        return None
+    spatial = [axis for axis in axes if int(axis.iter_type) == SPATIAL]
+    if [int(axis.iter_type) for axis in axes] != sorted(int(axis.iter_type) for axis in axes):
+        return None
+    store = block.body
+    if not isinstance(store, tirx.BufferStore) or not _is_sum_of_product(store):
+        return None
+    if len(store.indices) != len(spatial) or not all(
+        index.same_as(axis.var) for index, axis in zip(store.indices, spatial, strict=True)
+    ):
+        return None
+    regions = [each for each in block.reads if not each.source.same_as(store.buffer)]
+    if len(regions) != 2:
+        return None
+    sizes = [extent for extent in extents if extent is not None]
+    names = [each.name for each in found]
+    return Contraction(
+        block=names[at],
+        spatial=tuple(sizes[: len(spatial)]),
+        reduced=tuple(sizes[len(spatial) :]),
+        reads=tuple(_axes_in(each, axes) for each in regions),
+        plain=tuple(_plain(each, axes) for each in regions),
+        dtype=str(store.buffer.dtype),
+        before=tuple(names[:at]),
+        after=tuple(names[at + 1 :]),
+    )
+
+
+def _is_sum_of_product(store: Any) -> bool:
+    value = store.value
+    if not isinstance(value, tirx.Add):
+        return False
+    parts = [value.a, value.b]
+    own = [each for each in parts if isinstance(each, TensorLoad)]
+    own = [each for each in own if each.source.same_as(store.buffer)]
+    others = [each for each in parts if not any(each.same_as(mine) for mine in own)]
+    return len(own) == 1 and len(others) == 1 and isinstance(_bare(others[0]), tirx.Mul)
+
+
+def _bare(value: Any) -> Any:
+    while isinstance(value, tirx.Cast):
+        value = value.value
+    return value
+
+
+def _axes_in(region: Any, axes: Sequence[Any]) -> tuple[frozenset[int], ...]:
+    return tuple(
+        frozenset(number for number, axis in enumerate(axes) if mentions(each.min, axis.var))
+        for each in region.region
+    )
+
+
+def _plain(region: Any, axes: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(
+        next((number for number, axis in enumerate(axes) if axis.var.same_as(each.min)), -1)
+        for each in region.region
+    )

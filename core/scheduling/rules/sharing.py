@@ -1,0 +1,118 @@
+"""Elementwise functions, and all others: vectors where values lie side by side, and threads."""
+
+from __future__ import annotations
+
+import math
+
+from lowerscope.core.schedules import At, Made
+from lowerscope.core.scheduling.rules.machine import Machine
+from lowerscope.core.scheduling.rules.reading import blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.writing import Writing
+
+WORTH_THREADS = 1 << 15
+"""So many values take as long as it takes to wake other threads, about."""
+
+SHARES = 8
+"""So many shares for each thread, so that none has to wait long for another one."""
+
+
+class ElementwiseRule:
+    """Functions of which each element is computed by itself: broadcasts, copies, activations."""
+
+    name = "elementwise"
+
+    def apply(self, writing: Writing, machine: Machine) -> bool:
+        """Write the steps, and return whether the rule fits.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses one of the steps.
+        """
+        found = blocks_of(writing)
+        names = [each.name for each in found]
+        if not found or len(set(names)) < len(names):
+            return False
+        if not all(is_spatial(each.stmt) for each in found):
+            return False
+        for name in names[:-1]:
+            writing.do("compute_inline", "nothing in between is stored", block=At(block=name))
+        extents = [writing.extent(each) for each in writing.loops(names[-1])]
+        if not extents or any(extent is None for extent in extents):
+            return False
+        sizes = [extent for extent in extents if extent is not None]
+        lanes = machine.lanes(str(found[-1].stmt.writes[0].source.dtype))
+        self._cut(writing, names[-1], sizes, lanes, machine)
+        return bool(writing.primitives)
+
+    def _cut(
+        self, writing: Writing, block: str, sizes: list[int], lanes: int, machine: Machine
+    ) -> None:
+        last, whole = sizes[-1], math.prod(sizes)
+        inner: At | Made | None = None
+        loops = writing.loops(block)
+        if last % lanes and whole % lanes == 0 and len(sizes) > 1:
+            fused = writing.do("fuse", "rows are too short for vectors: one long row", loops=loops)
+            sizes, last, loops = [whole], whole, (At(block=block, loop=0),)
+            assert fused
+        if last % lanes == 0:
+            why = f"{lanes} values are one vector register"
+            inner = writing.do("split", why, loop=loops[-1], factors=(None, lanes))[1]
+        outer = writing.loops(block)[: len(loops) if inner is not None else len(loops) - 1]
+        if whole >= WORTH_THREADS and machine.threads > 1 and outer:
+            share_out(writing, outer, machine)
+        if inner is not None:
+            writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
+
+
+class SharingRule:
+    """Every other function: what threads can do side by side is shared out among them."""
+
+    name = "threads"
+
+    def apply(self, writing: Writing, machine: Machine) -> bool:
+        """Write the steps, and return whether the rule fits.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses one of the steps.
+        """
+        found = blocks_of(writing)
+        names = [each.name for each in found]
+        if machine.threads < 2 or len(set(names)) < len(names):
+            return False
+        for place in found:
+            loops = writing.loops(place.name)
+            spatial = [
+                loop
+                for axis, iter_var in enumerate(place.stmt.iter_vars)
+                if int(iter_var.iter_type) == 0
+                and (loop := writing.inner(place.name, axis, 0)) is not None
+            ]
+            sizes = [writing.extent(each) for each in loops]
+            # Loops from the outside in that only elements of what is written hang on.
+            outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]
+            if len(loops) < 1 or not outer or any(size is None for size in sizes):
+                continue
+            if math.prod(size for size in sizes if size is not None) >= WORTH_THREADS:
+                share_out(writing, tuple(outer), machine)
+        return bool(writing.primitives)
+
+
+def share_out(writing: Writing, loops: tuple[At, ...], machine: Machine) -> int:
+    """Fuse as many of some loops, from the outside, as it takes for each thread to have a share.
+
+    Returns how many were fused, or are done by threads; 0 for none.
+    """
+    count, shares = 0, 1
+    while count < len(loops) and shares < SHARES * machine.threads:
+        shares *= writing.extent(loops[count]) or 1
+        count += 1
+    if shares < 2:
+        return 0
+    shared: At | Made = loops[0]
+    if count > 1:
+        shared = writing.do("fuse", "parts that threads can share out", loops=loops[:count])[0]
+    writing.do("parallel", "each thread has parts of its own", loop=shared)
+    return count

@@ -1,0 +1,90 @@
+"""A history of primitives that a rule writes, applied as it goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
+from lowerscope.core.scheduling.applying import apply
+from lowerscope.core.scheduling.references import (
+    Output,
+    first_outputs,
+    function_of,
+    places,
+    resolve,
+)
+from lowerscope.core.scheduling.sizes import known, mentions
+
+
+class Writing:
+    """Primitives so far, and the function after them.
+
+    Parameters
+    ----------
+    function
+        With nothing done to it.
+    target
+        What it is scheduled for.
+    """
+
+    def __init__(self, function: tirx.PrimFunc, target: tvm.target.Target) -> None:
+        self.sch = Schedule(tvm.IRModule({"main": function}))
+        self.primitives: list[Primitive] = []
+        self._target = target
+        self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
+
+    def do(self, name: str, why: str, **arguments: Argument) -> tuple[Made, ...]:
+        """Apply a primitive, and return names for what it gives back.
+
+        Parameters
+        ----------
+        why
+            The comment of the step; empty where the step before has said it.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses it.
+        """
+        step = f"s{len(self.primitives) + 1}"
+        primitive = Primitive(id=step, name=name, arguments=arguments, comment=why)
+        applied = apply(self.sch, primitive, self._outputs, self._target)
+        self.sch = applied.sch
+        self._outputs[step] = applied.outputs
+        self.primitives.append(primitive)
+        return tuple(Made(step=step, output=index) for index in range(len(applied.outputs)))
+
+    def blocks(self) -> tuple[str, ...]:
+        """Return the names of the blocks below the root, in the order of the script."""
+        return tuple(each.name for each in places(function_of(self.sch))[1:] if each.is_block)
+
+    def block(self, reference: Reference) -> Any:
+        """Return the block that a reference names, as it is now."""
+        return self.sch.get(resolve(self.sch, reference, self._outputs, None))
+
+    def loops(self, block: str) -> tuple[At, ...]:
+        """Return the loops around a block as they are now, from outside in."""
+        count = len(self.sch.get_loops(self.sch.get_sblock(block)))
+        return tuple(At(block=block, loop=place) for place in range(count))
+
+    def extent(self, loop: Reference) -> int | None:
+        """Return how often a loop runs; ``None`` where that is not known."""
+        return known(self.sch.get(resolve(self.sch, loop, self._outputs, None)).extent)
+
+    def inner(self, block: str, axis: int, below: int) -> At | None:
+        """Return the innermost loop that an axis of a block is bound to, of those below a depth.
+
+        ``None`` where the axis has only one value there.
+        """
+        found = places(function_of(self.sch))
+        place = next(each for each in found if each.is_block and each.name == block)
+        loops = [self.sch.get(each) for each in self.sch.get_loops(self.sch.get_sblock(block))]
+        bound = place.realize.iter_values[axis]
+        for depth in range(len(loops) - 1, below - 1, -1):
+            if mentions(bound, loops[depth].loop_var):
+                return At(block=block, loop=depth)
+        return None

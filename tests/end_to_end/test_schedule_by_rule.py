@@ -1,0 +1,64 @@
+"""A rule schedules the function at the workbench: a history like any other, with its reasons."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from lowerscope.core.recipe import Recipe, Source
+from tests.end_to_end.scheduling import LEFT, Bench
+
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
+
+
+@pytest.fixture(autouse=True)
+def _begin(bench: Bench) -> None:
+    bench.begin(RECIPE)
+    bench.open("te_matmul")
+
+
+def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
+    QTest.mouseClick(bench.view.by_rule, LEFT)
+    bench.wait(lambda: bench.record.steps)
+    bench.settle()
+    assert [each.status for each in bench.record.steps] == ["done"] * len(bench.record.steps)
+    assert all(each.comment for each in bench.record.steps)
+    assert "vectorized" in bench.script
+    names = [each.variant for each in bench.window.workspace.variants.all]
+    assert names == ["by rule"]
+    # What the step says of itself can be read in the history.
+    key = bench.record.steps[-1].id
+    row = bench.view.history.list.row(key)
+    assert row is not None
+    assert bench.record.steps[-1].comment in (row.note, row.tooltip)
+    bench.wait(lambda: bench.view.verdict.text().startswith("✓"))
+    # It is an ordinary history: a step can be switched off, and the rest is applied again.
+    bench.view.history.list.select(key)
+    bench.window.commands.action("switch-primitive").trigger()
+    bench.wait(lambda: bench.record.steps[-1].status == "off")
+    bench.window.commands.action("undo").trigger()
+    bench.wait(lambda: bench.record.steps[-1].status == "done")
+    # Another click is another variant; what was there stays.
+    bench.window.commands.action("by-rule").trigger()
+    bench.wait(lambda: len(bench.window.workspace.variants.all) == 2)
+    names = [each.variant for each in bench.window.workspace.variants.all]
+    assert names == ["by rule", "by rule 2"]
+
+
+def test_a_step_of_a_rule_can_be_edited(bench: Bench) -> None:
+    bench.view.by_rule.setFocus()
+    QTest.keyClick(bench.view.by_rule, Qt.Key.Key_Space)
+    bench.wait(lambda: bench.record.steps)
+    bench.settle()
+    split = next(each for each in bench.record.steps if each.title.startswith("split"))
+    bench.scheduling.trying.edit(split.id)
+    bench.wait(lambda: bench.scheduling.trying.draft is not None)
+    bench.type_factors(None, 16)
+    bench.press_apply()
+    bench.wait(lambda: bench.scheduling.record and "16" in title(bench, split.id))
+    bench.settle()
+
+
+def title(bench: Bench, step: str) -> str:
+    return next(each.title for each in bench.record.steps if each.id == step)
