@@ -26,6 +26,7 @@ from lowerscope.app.views.translation_page import TranslationPage
 from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.comparison_records import TensorPlace
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import RunRecord
 
@@ -104,6 +105,7 @@ class Panes(QMainWindow):
         self.variants.text_wanted.connect(self._show_difference_of)
         workspace.runs.variants.ended.connect(self._show_variants)
         self.compare.tensor_wanted.connect(self.show_tensor)
+        self.details.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.node_map = NodeMap(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
         self.outcome.add_page("node-map", self.tr("Node map"), self.node_map)
@@ -286,6 +288,14 @@ class Panes(QMainWindow):
 
     def show_tensor(self) -> None:
         """Show the values of the node that is selected."""
+        self.compare.tensor.look_at_selection()
+        self._show_values()
+
+    def _show_tensor_of_call(self, place: TensorPlace, name: str) -> None:
+        self.compare.tensor.look_at(place, name)
+        self._show_values()
+
+    def _show_values(self) -> None:
         self.compare.show_part("tensor")
         self._show_high("compare", TENSOR_SHARE)
 

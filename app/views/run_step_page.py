@@ -7,7 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from lowerscope.app.views.run_step_rows import instruction_rows, tensor_of_row, tensor_rows
+from lowerscope.app.views.run_step_rows import (
+    instruction_rows,
+    tensor_name,
+    tensor_of_row,
+    tensor_rows,
+)
 from lowerscope.app.views.step_words import call_text
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.pane import ElidedLabel
@@ -28,11 +33,11 @@ class RunStepPage(QWidget):
 
     Signals
     -------
-    tensor_wanted(object)
-        The user wants to look at the values of a tensor: its `TensorPlace`.
+    tensor_wanted(object, str)
+        The user wants to look at the values of a tensor: its `TensorPlace`, and what it is.
     """
 
-    tensor_wanted = Signal(object)
+    tensor_wanted = Signal(object, str)
 
     def __init__(
         self,
@@ -146,5 +151,12 @@ class RunStepPage(QWidget):
 
     def _open(self, key: str) -> None:
         number = tensor_of_row(key)
-        if number is not None and self._step is not None:
-            self.tensor_wanted.emit(self._step.tensors[number].place)
+        call = self._steps.call
+        if number is None or self._step is None or call is None:
+            return
+        tensor = self._step.tensors[number]
+        words = self.tr("{0}, read by {1}")
+        if tensor.place.side == "written":
+            words = self.tr("{0}, written by {1}")
+        called = f"{self._step.call + 1} {call.function}"
+        self.tensor_wanted.emit(tensor.place, words.format(tensor_name(tensor), called))

@@ -40,10 +40,14 @@ def tensor_of_row(key: str) -> int | None:
     return int(number) if number.isdigit() else None
 
 
+def tensor_name(tensor: StepTensor) -> str:
+    """Return what a tensor is called, or its number among those of its side."""
+    return tensor.name or _tr("tensor {0}").format(tensor.place.item)
+
+
 def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
     side = _tr("reads") if tensor.place.side == "read" else _tr("writes")
-    name = tensor.name or _tr("tensor {0}").format(tensor.place.item)
-    title = f"{name} · {shape_text(tensor.shape)} {tensor.dtype}"
+    title = f"{tensor_name(tensor)} · {shape_text(tensor.shape)} {tensor.dtype}"
     more = _tr("{0}. Click to look at its values.").format(title)
     yield Cell(side, role="quiet"), Cell(title, bold=True, tooltip=more)
     nothing = Cell("")

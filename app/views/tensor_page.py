@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
@@ -37,13 +38,17 @@ from lowerscope.core.step_records import Moment
 
 
 class TensorPage(QWidget):
-    """The value of the node, or of the binding, that was selected last.
+    """The value of the node, or of the binding, that was selected last; or what a call has read.
 
     Parameters
     ----------
     set_busy
         Called with whether values are on their way.
     """
+
+    # Of a call, what is looked at in place of what is selected, and its name.
+    _place: TensorPlace | None = None
+    _place_name = ""
 
     def __init__(
         self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
@@ -140,7 +145,7 @@ class TensorPage(QWidget):
             self._choose_file(chosen)
 
     def _choose_file(self, side: Saved) -> None:
-        name = f"{name_of(self._entity)}-{side}.npy"
+        name = f"{self._name()}-{side}.npy"
         path, _ = QFileDialog.getSaveFileName(
             self, self.tr("Save {0}").format(name), name, self.tr("NumPy arrays (*.npy)")
         )
@@ -159,11 +164,30 @@ class TensorPage(QWidget):
         self._entity = ""
         self._show_selection()
 
+    def look_at(self, place: TensorPlace, name: str) -> None:
+        """Show a tensor that a call has read or written, until something else is selected."""
+        self._place, self._place_name = place, name
+        self.bases.set_segments(())
+        self.items.blockSignals(True)
+        self.items.setRange(0, place.item)
+        self.items.setValue(place.item)
+        self.items.blockSignals(False)
+        self._say_nothing()
+        self._want()
+
+    def look_at_selection(self) -> None:
+        """Show the value of what is selected again."""
+        if self._place is not None:
+            self._show_run()
+
+    def _name(self) -> str:
+        return name_of(self._entity) if self._place is None else self._place_name
+
     def _show_selection(self) -> None:
         entity = self._selected()
         if entity == self._entity and entity:
             return
-        self._entity = entity
+        self._entity, self._place = entity, None
         self._say_nothing()
         run = self._run_of(entity)
         if run is None:
@@ -203,13 +227,16 @@ class TensorPage(QWidget):
         return next((each for each in nodes if each.id == entity), None)
 
     def _want(self) -> None:
-        name = f"{self._entity} {self.items.value()} {self.bases.current()}"
+        of = self._entity if self._place is None else f"{self._place.call} {self._place.side}"
+        name = f"{of} {self.items.value()} {self.bases.current()}"
         self._fetching.want(name)
 
     def _ask(self, _name: str, _moment: Moment | None) -> int:
         place = TensorPlace(
             entity=self._entity, item=self.items.value(), own=self.bases.current() == "own"
         )
+        if self._place is not None:
+            place = msgspec.structs.replace(self._place, item=self.items.value())
         return self._workspace.fetches.comparison(place, self._take, self._take_problem)
 
     def _take(self, record: Comparison) -> None:
@@ -221,7 +248,7 @@ class TensorPage(QWidget):
         self.items.blockSignals(False)
         self.items.setVisible(record.items > 1)
         about = about_text(record)
-        self.title.set_whole(" · ".join(each for each in (name_of(self._entity), about) if each))
+        self.title.set_whole(" · ".join(each for each in (self._name(), about) if each))
         self.facts.set_rows(fact_rows(record))
         self.histogram.setVisible(bool(record.counts))
         self.histogram.set_counts(record.edges, record.counts)
@@ -243,7 +270,7 @@ class TensorPage(QWidget):
         self.stack.setCurrentWidget(self.empty)
 
     def _say_nothing(self) -> None:
-        self.title.set_whole(name_of(self._entity))
+        self.title.set_whole(self._name())
         self.items.hide()
         self.save.setEnabled(False)
 

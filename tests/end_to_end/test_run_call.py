@@ -149,3 +149,37 @@ def test_the_values_of_another_run_are_those_of_the_last(
     run_and_wait(qtbot, window)
     step_to(qtbot, window, 3)
     assert ("reads", "lv1 · 1×128 float32") in words(page)
+
+
+def test_a_tensor_of_a_call_is_looked_at_beside_torchs(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = opened(qtbot, open_window, SPEC)
+    panes, page = window.panes, window.panes.details.call
+    looked_at = panes.compare.tensor
+
+    def click(name: str) -> None:
+        table = page.table
+        row = next(i for i, row in enumerate(table.rows()) if row.cell(1).text.startswith(name))
+        index = table.model().index(row, 1)
+        table.scrollTo(index)
+        qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(index).center())
+
+    step_to(qtbot, window, 3)
+    click("lv1")
+    assert panes.outcome.current() == "compare"
+    assert looked_at.isVisible()
+    title = "lv1, read by 3 te_relu · 1×128 float32"
+    qtbot.waitUntil(lambda: looked_at.title.whole() == title, timeout=PATIENCE)
+    # What is selected is the call still: torch's value is that of the node above.
+    assert window.workspace.selection.of_kind("fx") == ("fx:relu",)
+    said = {row.cell(0).text: row.cell(1).text for row in looked_at.facts.rows()}
+    assert any("✓" in text or "matches" in text for text in said.values()), said
+
+    step_to(qtbot, window, 4)
+    qtbot.waitUntil(lambda: looked_at.title.whole().startswith("lv3 ·"), timeout=PATIENCE)
+    click("linear1.weight")
+    title = "linear1.weight, read by 4 dense1 · 10×128 float32"
+    qtbot.waitUntil(lambda: looked_at.title.whole() == title, timeout=PATIENCE)
+    window.workspace.select(("fx:relu",))
+    qtbot.waitUntil(lambda: looked_at.title.whole().startswith("relu ·"), timeout=PATIENCE)
