@@ -96,12 +96,13 @@ class RunSteps(QObject):
     def _follow(self) -> None:
         """Select what the call computes, so that all panes mark it."""
         index = self.index
-        call = None if index is None else self.calls[index]
-        if call is not self._call:
+        call, before = None if index is None else self.calls[index], self._call
+        if call is not before:
             self._call = call
             self.call_changed.emit()
-        if call is not None:
-            self._workspace.select(call.bindings or call.nodes or (call.entity,))
+        # A run that is measured again has the same calls: what was selected since stays.
+        if call is not None and (before is None or _computed(call) != _computed(before)):
+            self._workspace.select(_computed(call))
 
     def _take_run(self) -> None:
         record, failed = self._workspace.run_record, self._workspace.faults.failed
@@ -112,7 +113,10 @@ class RunSteps(QObject):
         if failed is not None:
             parts = [parts_of_name(name) for name in failed.calls]
             self._calls = tuple(
-                CallRun(function=callee, milliseconds=0.0, nodes=nodes) for callee, nodes in parts
+                CallRun(
+                    function=callee, milliseconds=0.0, nodes=nodes, entity=self._entity_of(callee)
+                )
+                for callee, nodes in parts
             )
         else:
             self._calls = () if record is None else record.calls
@@ -123,6 +127,11 @@ class RunSteps(QObject):
             self._follow()
         if failed is not None and before is None and self._workspace.stepping.clock == "run":
             self._workspace.stepping.last()
+
+    def _entity_of(self, callee: str) -> str:
+        snapshot = self._workspace.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        return next((each.id for each in functions if each.name == callee), "")
 
     def _show_lines(self) -> None:
         error = "" if self._failed is None else self._failed.what
@@ -175,6 +184,11 @@ class RunSteps(QObject):
             self._set(frozenset())
         elif self._breaks:
             self.breaks_changed.emit()
+
+
+def _computed(call: CallRun) -> tuple[str, ...]:
+    """Return what is selected at a call."""
+    return call.bindings or call.nodes or (call.entity,)
 
 
 def can_break(entity: str) -> bool:

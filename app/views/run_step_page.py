@@ -22,6 +22,9 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.run_step_records import RunStep
 from lowerscope.core.step_records import Moment
 
+STRIP = 26
+"""Height of the line above the table, in pixels."""
+
 
 class RunStepPage(QWidget):
     """A page of Details, in front while the clock Run is gone through.
@@ -51,6 +54,8 @@ class RunStepPage(QWidget):
         self._step: RunStep | None = None
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
+        # It stays where it is beside a button that comes and goes.
+        self.title.setFixedHeight(STRIP)
         self.unfold = QPushButton()
         self.unfold.setProperty("quiet", True)
         self.unfold.setCheckable(True)
@@ -77,7 +82,7 @@ class RunStepPage(QWidget):
         self.table.clicked.connect(self._open_at)
         self.table.row_activated.connect(self._open)
         self._steps.call_changed.connect(self._show_call)
-        workspace.run_changed.connect(self._show_call)
+        workspace.run_changed.connect(self._note_run)
         self._show_call()
 
     @property
@@ -105,6 +110,10 @@ class RunStepPage(QWidget):
             self._fetching.forget()
             self._fetching.want(str(index))
         self._show_rows()
+
+    def _note_run(self) -> None:
+        if self._steps.call is None:
+            self._say_nothing()
 
     def _say_nothing(self) -> None:
         if self._workspace.running:

@@ -152,10 +152,17 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     assert timeline.title.text() == "before the first step"
     ran.commands.action("next-break").trigger()
     assert timeline.title.text() == "3 te_relu"
-    # Of a node in the Relax graph, there is the one binding.
-    ran.workspace.select(("relax:main/lv1",))
-    ran.commands.action("toggle-break").trigger()
+    # In the Relax graph, a break is of a binding alone; its node has the disc as well.
+    relax = ran.panes.relax.graph
+    ran.panes.relax.set_current("graph")
+    qtbot.waitUntil(lambda: len(relax.canvas.graph().nodes) > 5, timeout=PATIENCE)
+    assert relax.canvas.marks().flags == {f"relax:main/{each}" for each in ("lv2", "lv3", "lv4")}
+    choose(relax, "relax:main/lv1", "Break at its calls")
+    assert "relax:main/lv1" in relax.canvas.marks().flags
+    assert fx.canvas.marks().flags == {"fx:relu", "fx:linear1", "fx:linear0"}
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [2, 3, 4, 5]
+    choose(relax, "relax:main/lv1", "Break at its calls")
+    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3, 4, 5]
 
 
 def test_breaks_stay_where_the_node_still_is(qtbot: QtBot, ran: MainWindow) -> None:
