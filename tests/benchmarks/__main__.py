@@ -15,6 +15,7 @@ from tests.benchmarks import (
     opening,
     passes,
     redrawing,
+    running,
     scheduling,
     selecting,
     startup,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "steps": steps.measure,
     "stepping": stepping.measure,
     "schedule": scheduling.measure,
+    "run": running.measure,
 }
 
 

@@ -1,0 +1,81 @@
+"""What it costs to compare ResNet-18 node by node, and that what is measured is not watched.
+
+A comparison is all that a run does for it: one watched run whose values are kept, torch's walk
+through the graph, both differences of each node, and the node alone. It is held against one run of
+torch and one of TVM, whose times are added, alternately. The times of `run` are held against those
+of a virtual machine that nothing was ever told of.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from tests.benchmarks.figures import Figure, alternately, milliseconds
+
+if TYPE_CHECKING:
+    from lowerscope.core.recipe import Strategy
+
+PAIRS = 5
+LIMIT = 3.0
+"""Times torch's run and TVM's together."""
+
+UNWATCHED = 1.15
+"""How far the end-to-end time of a small model may be from that of a machine of its own."""
+
+
+def _comparing(lowering: Strategy, pipeline: str) -> Figure:
+    from lowerscope.core.execution.running import Execution
+    from lowerscope.core.execution.threads import use_threads
+    from lowerscope.core.node_runs import node_runs
+    from lowerscope.core.passes.presets import find_pipeline
+    from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.progress import Silent
+    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.core.run_sides import reference_of
+
+    steps = find_pipeline(pipeline).steps
+    recipe = Recipe(source=Source(spec="sample:resnet18"), lowering=lowering, steps=steps)
+    use_threads(recipe.threads)
+    stages = Pipeline().stages(recipe)
+    inputs = tuple(each.value for each in stages.loaded.inputs)
+    with stages.running():
+        execution = Execution(stages.built.executable, "main", stages.arguments(inputs))
+        _, reference = reference_of(stages.loaded, inputs, recipe.seed)
+        assert reference is not None
+
+        def ours() -> float:
+            return milliseconds(lambda: node_runs(stages, recipe, inputs, Silent(), repeats=1))
+
+        def theirs() -> float:
+            return milliseconds(execution.call) + milliseconds(reference.call)
+
+        ours(), theirs()
+        times = alternately(ours, theirs, PAIRS)
+    title = f"resnet18 node by node ({lowering}, {pipeline})"
+    return Figure(title, *times, "one run of torch and one of TVM", LIMIT)
+
+
+def _unwatched() -> Figure:
+    from lowerscope.core.execution.running import Execution
+    from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.progress import Silent
+    from lowerscope.core.recipe import Recipe, Source
+
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+    pipeline = Pipeline()
+    stages = pipeline.stages(recipe)
+    inputs = tuple(each.value for each in stages.loaded.inputs)
+    execution = Execution(stages.built.executable, "main", stages.arguments(inputs))
+
+    def alone() -> float:
+        execution.call()
+        return statistics.median(milliseconds(execution.call) for _ in range(200))
+
+    times = alternately(lambda: pipeline.run(recipe, Silent()).tvm_ms, alone, PAIRS)
+    return Figure("end to end, as a run says", *times, "a machine never watched", UNWATCHED)
+
+
+def measure() -> list[Figure]:
+    """Measure unscheduled code, and code that is fused and scheduled for the processor."""
+    return [_comparing("te", "none"), _comparing("high-level", "cpu"), _unwatched()]
