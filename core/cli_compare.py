@@ -78,7 +78,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
 
     check_report_option(options)
     variants = run_variants(pipeline, recipes_of(options), Silent())
-    written = write_wanted_report(pipeline, options, variants)
+    written = write_wanted_report(options, variants)
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
     for note in notes:

@@ -34,8 +34,8 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     done = record.verdict != "differ"
     (name,) = variant_names((recipe,))
     variant = Variant(name=name, recipe=recipe, record=record)
-    written = write_wanted_report(pipeline, options, (variant,))
-    nodes = per_node(pipeline.stages(recipe), recipe, record) if options.per_node else ()
+    written = write_wanted_report(options, (variant,))
+    nodes = per_node(pipeline.stages(recipe), record) if options.per_node else ()
     if options.json:
         fields = {"nodes": nodes} if options.per_node else {}
         return done, to_json(msgspec.structs.asdict(record) | fields)

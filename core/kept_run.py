@@ -16,11 +16,10 @@ import torch
 
 from lowerscope.core.comparison_records import Comparison, Saved, TensorPlace, Window
 from lowerscope.core.errors import LowerscopeError, last_line
-from lowerscope.core.execution.walking import TorchValues
+from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.kept_values import KeptTensor, KeptValues, Source
 from lowerscope.core.lowering.relax_values import held_from
 from lowerscope.core.node_calls import Owners
-from lowerscope.core.node_comparison import TORCH_ERRORS
 from lowerscope.core.node_findings import Found, NotCompared
 from lowerscope.core.node_parts import NodeParts, torch_tensor
 from lowerscope.core.nodes_alone import NodesAlone

@@ -9,15 +9,13 @@ import torch
 
 from lowerscope.core.errors import last_line
 from lowerscope.core.execution.comparing import Difference, difference
-from lowerscope.core.execution.walking import TorchValues
+from lowerscope.core.execution.threads import one_torch_thread
+from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.node_findings import Found, NotCompared
 from lowerscope.core.node_parts import NodeParts, Part, has_type, torch_tensor
 from lowerscope.core.nodes_alone import NodesAlone
 from lowerscope.core.tolerances import Tolerances
 from lowerscope.core.tracing.tracing import TracedModel
-
-TORCH_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
-"""What torch raises where it cannot run a graph node by node."""
 
 
 class NodeComparison:
@@ -83,9 +81,14 @@ class NodeComparison:
         if not has_type(actual, part.type):
             return Found("not comparable", "its value has another shape or dtype after the passes")
         try:
-            return difference(actual, self._expected(part), self._tolerances)
+            return self._difference(actual, self._expected(part))
         except NotCompared as error:
             return error.found
+
+    def _difference(self, actual: torch.Tensor, expected: torch.Tensor) -> Difference:
+        # Steps are short: threads would wait for each other, and take time from TVM's.
+        with one_torch_thread():
+            return difference(actual, expected, self._tolerances)
 
     def _expected(self, part: Part) -> torch.Tensor:
         try:
@@ -111,7 +114,7 @@ class NodeComparison:
         expected = [self._expected(part) for part in parts]
         ran = self._alone.run(name, self._values)
         pairs = zip(ran.values, expected, strict=True)
-        return _over_all([difference(*pair, self._tolerances) for pair in pairs], ran.together)
+        return _over_all([self._difference(*pair) for pair in pairs], ran.together)
 
 
 def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:

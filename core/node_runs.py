@@ -23,6 +23,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import KEEP, CallRun, NodeRun
 from lowerscope.core.run_steps import call_runs
 from lowerscope.core.stages import Stages
+from lowerscope.core.torch_times import torch_times
 from lowerscope.core.watched_run import WatchedRun
 
 REPEATS = 20
@@ -56,7 +57,7 @@ def node_runs(
     Parameters
     ----------
     repeats
-        Watched runs that are timed, at most.
+        Watched runs that are timed, at most; torch's nodes are timed unless it is 1.
     keep
         Bytes of the run's values that are kept.
 
@@ -83,6 +84,7 @@ def node_runs(
         seen = run.run(alone.note, take, progress)
         progress.report("Timing node by node")
         times = run.times(seen, repeats, progress)
+        torch_ms = torch_times(traced, inputs, recipe.seed, progress) if repeats > 1 else {}
     except LowerscopeError as error:
         nothing = fields_of(Found("not comparable", error.problem.what), None)
         return NodeRuns(tuple(NodeRun(id=each, **nothing) for each in owners.all))
@@ -101,7 +103,7 @@ def node_runs(
         inputs=tuple(inputs),
         seed=recipe.seed,
     )
-    return NodeRuns(tuple(_records(owners, parts, comparison, run, medians)), calls, kept)
+    return NodeRuns(tuple(_records(owners, parts, comparison, run, medians, torch_ms)), calls, kept)
 
 
 def _without_nodes(stages: Stages, run: WatchedRun, repeats: int, progress: Progress) -> NodeRuns:
@@ -130,6 +132,7 @@ def _records(
     comparison: NodeComparison,
     run: WatchedRun,
     medians: Sequence[float],
+    torch_ms: Mapping[str, float],
 ) -> Iterator[NodeRun]:
     """Yield the records: nodes first. A binding has the error of the node whose value it is."""
     values = _nodes_by_binding(owners, parts, comparison)
@@ -145,6 +148,7 @@ def _records(
             id=entity,
             milliseconds=sum(medians[index] for index in calls) if calls else None,
             calls=calls,
+            torch_ms=torch_ms.get(name) if is_node else None,
             shared_with=tuple(each for each in others if is_node and each != entity),
             **fields,
         )

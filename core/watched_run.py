@@ -9,12 +9,13 @@ import torch
 import tvm
 from tvm import ir, relax
 
-from lowerscope.core.calls import CallsOf, Watched, watch, watched
+from lowerscope.core.calls import CallsOf
 from lowerscope.core.execution.running import Execution, to_torch, to_tvm
 from lowerscope.core.kept_values import KeptValues, addresses_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.stages import Stages
+from lowerscope.core.watching import Watched, watch, watched
 
 BUDGET = 0.5
 """Seconds that the runs that are timed should take together; of a slower one, one is enough."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 import tvm
 
@@ -25,3 +28,14 @@ def use_threads(count: int) -> int:
 def threads_of_tvm() -> int:
     """Return the number of threads that TVM runs parallel loops with."""
     return int(tvm.get_global_func("runtime.NumThreads")())
+
+
+@contextlib.contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch use one thread in the body."""
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(count)

@@ -12,6 +12,9 @@ from torch import fx
 
 from lowerscope.core.execution.running import copied, in_eval_mode
 
+TORCH_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
+"""What torch raises where it cannot run a graph node by node."""
+
 
 class Walk:
     """A traced model in eval mode, run up to one node after the other.
