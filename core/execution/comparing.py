@@ -96,8 +96,8 @@ def _finite_difference(
     actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
 ) -> tuple[float, float, int] | None:
     """Return the figures of `elements` in fewer steps; ``None`` where not all is finite."""
-    size = expected.double()
-    gap = actual.double().sub_(size).abs_()
+    size = expected.to(torch.float64, copy=True)
+    gap = actual.to(torch.float64, copy=True).sub_(size).abs_()
     largest = float(gap.max())
     if not math.isfinite(largest):
         return None
