@@ -86,7 +86,7 @@ class ScheduleView(Pane):
         self._lay_out()
         self.everywhere.clicked.connect(workspace.variants.set_everywhere)
         self.in_model.clicked.connect(workspace.variants.set_in_model)
-        self.run.clicked.connect(workspace.run)
+        self.run.clicked.connect(self._run)
         self.by_rule.clicked.connect(workspace.variants.by_rule.ask)
         self.verdict.clicked.connect(self.show_numbers)
         self.tree.menu_wanted.connect(self.open_menu)
@@ -159,6 +159,14 @@ class ScheduleView(Pane):
         self.in_model.setChecked(variants.in_model)
         self.run.setEnabled(record is not None and not self._workspace.running)
         self._show_code()
+
+    def _run(self) -> None:
+        if self._scheduling.primitives and not self._workspace.variants.in_model:
+            text = self.tr(
+                "The model runs unscheduled: tick “apply to the model” to change it too."
+            )
+            self._workspace.announced.emit(text, "info")
+        self._workspace.run()
 
     def _show_left_over(self) -> None:
         left_over = self._workspace.variants.left_over

@@ -156,9 +156,15 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     assert bench.view.variant.text() == "Variant: alone"
 
     before = workspace.recipe
+    bench.open_other("double")
+    QTest.mouseClick(bench.view.run, LEFT)
+    assert bench.window.banner.message().startswith("The model runs unscheduled")
+    bench.wait(lambda: workspace.run_record is not None)
+    bench.open_other("twofold")
     QTest.mouseClick(bench.view.in_model, LEFT)
     bench.wait(lambda: workspace.recipe is not None and applies_schedules(workspace.recipe))
     bench.settle()
+    bench.wait(lambda: workspace.run_record is None)
     QTest.mouseClick(bench.view.run, LEFT)
     bench.wait(lambda: workspace.run_record is not None)
     assert workspace.run_record is not None
