@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
@@ -30,6 +31,9 @@ STATUS = {
     "not-comparable": ("not comparable", "quiet"),
     "no-reference": ("no reference", "quiet"),
 }
+
+LEAST_TABLE = 64
+"""Height of a table with one row."""
 
 
 class ResultView(QWidget):
@@ -113,6 +117,15 @@ class ResultView(QWidget):
         self.sizes.setVisible(bool(record.sizes))
         self.summary.setText(self._summary(record))
         self.summary.show()
+        self._fit()
+
+    def _fit(self) -> None:
+        """Leave the bars of the times out where they would stand on one another."""
+        tables = 1 if self.sizes.isHidden() else 2
+        words = [self.summary.heightForWidth(max(1, self.summary.width()))]
+        if not self.first_difference.isHidden():
+            words.append(self.first_difference.sizeHint().height())
+        self.times.fit(self.height() - tables * LEAST_TABLE - sum(words))
 
     def _edit_tolerances(self) -> None:
         edit_tolerances(self._workspace, self)
@@ -131,6 +144,12 @@ class ResultView(QWidget):
             kept, budget = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
             parts.append(self.tr("values kept: {0} of {1}").format(kept, budget))
         return "   ·   ".join(parts)
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
 
 
 def _size_row(record: SizeRecord) -> Row:

@@ -49,6 +49,11 @@ def spread_text(side: SideTimes) -> str:
     return low if low == high else f"{low} … {high}"
 
 
+def medians_of(times: RunTimes) -> str:
+    """Return the time of each side."""
+    return ", ".join(f"{each.side} {milliseconds_text(each.milliseconds)}" for each in times.sides)
+
+
 def claims_of(times: RunTimes) -> str:
     """Return which side is how many times as fast, or that it cannot be told; and the threads."""
     ours, *others = times.sides

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.measuring_dialog import edit_measuring
-from lowerscope.app.views.time_words import bars_of, claims_of, how_of
+from lowerscope.app.views.time_words import bars_of, claims_of, how_of, medians_of
 from lowerscope.app.widgets.pane import ElidedLabel, PartsLabel
 from lowerscope.app.widgets.time_bars import TimeBars
 from lowerscope.app.workspace import Workspace
@@ -17,6 +17,7 @@ class TimesPanel(QWidget):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
+        self._short = False
         self.bars = TimeBars(self.tr("Times of the run"))
         self.claim = ElidedLabel()
         self.how = PartsLabel()
@@ -27,7 +28,10 @@ class TimesPanel(QWidget):
         self.settings = _button(self.tr("Settings…"))
         self.settings.setToolTip(self.tr("Threads, repeats, warm-up, and torch.compile"))
         self.settings.clicked.connect(self._edit)
-        self.claim.setContentsMargins(12, 0, 12, 0)
+        # A label that is shortened has all of its width for its words.
+        first = QHBoxLayout()
+        first.setContentsMargins(12, 0, 12, 0)
+        first.addWidget(self.claim)
         row = QHBoxLayout()
         row.setContentsMargins(12, 0, 8, 0)
         row.setSpacing(8)
@@ -38,10 +42,19 @@ class TimesPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.bars)
-        column.addWidget(self.claim)
+        column.addLayout(first)
         column.addLayout(row)
         workspace.run_changed.connect(self._show_run)
         self._show_run()
+
+    def fit(self, room: int) -> None:
+        """Leave the bars out where so many pixels are too few for them; the words say it all."""
+        words = max(self.how.sizeHint().height(), self.again.sizeHint().height())
+        needed = self.bars.sizeHint().height() + self.claim.sizeHint().height() + words
+        short = room < needed
+        if short != self._short:
+            self._short = short
+            self._show_run()
 
     def _show_run(self) -> None:
         record = self._workspace.run_record
@@ -50,7 +63,9 @@ class TimesPanel(QWidget):
         self.again.setEnabled(not self._workspace.running)
         if times is not None:
             self.bars.set_bars(bars_of(times))
-            self.claim.set_whole(claims_of(times))
+            self.bars.setVisible(not self._short)
+            claims = claims_of(times)
+            self.claim.set_whole(f"{medians_of(times)} · {claims}" if self._short else claims)
             self.how.set_whole(how_of(times))
 
     def _edit(self) -> None:
