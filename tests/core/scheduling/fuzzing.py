@@ -312,6 +312,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
     from lowerscope.core.scheduling.moves import moves
     from lowerscope.core.scheduling.primitives import PRIMITIVES
     from lowerscope.core.scheduling.references import function_of, places, references
+    from lowerscope.core.scheduling.renewing import can_be_copied, renewed
     from tests.core.scheduling.running import Runner
 
     all_functions = _functions(samples)
@@ -384,7 +385,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
             forced = primitive.forced and _unsafe(sch, primitive, outputs, target)
             risky = risky or forced
             _say("done", name=entry.name, forced=forced)
-            sch, outputs = applied.sch, {**outputs, step: applied.outputs}
+            sch, outputs = _to_go_on(applied.sch, {**outputs, step: applied.outputs})
             steps.append(primitive)
             kept.append(primitive)
         _say("schedule", steps=len(kept))
@@ -395,6 +396,12 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
             if wrong is not None:
                 _say("bad", kind="wrong", how=wrong, function=name, steps=_encoded(kept))
             _say("checked")
+
+    def _to_go_on(sch: Any, outputs: Any) -> tuple[Any, Any]:
+        if can_be_copied(sch):
+            return sch, outputs
+        fresh, own = renewed(sch, "main")
+        return fresh, {key: tuple(map(own, made)) for key, made in outputs.items()}
 
     def _unsafe(sch: Any, primitive: Primitive, outputs: Any, target: Any) -> bool:
         try:
@@ -412,7 +419,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
             except StepFailed as failed:
                 _say("bad", kind="replay", how=str(failed), function=name, steps=_encoded(kept))
                 return
-            again, outputs = applied.sch, {**outputs, primitive.id: applied.outputs}
+            again, outputs = _to_go_on(applied.sch, {**outputs, primitive.id: applied.outputs})
         if not tvm_ffi.structural_equal(function_of(again), function_of(sch)):
             _say("bad", kind="replay", how="another function", function=name, steps=_encoded(kept))
 
