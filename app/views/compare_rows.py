@@ -21,7 +21,7 @@ from lowerscope.core.run_records import NodeRun, RunRecord
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""
 
-_ORDER = {False: 0.0, None: 1.0, True: 2.0}
+_ORDER = {"differs": 0.0, "not comparable": 1.0, "no reference": 2.0, "matches": 3.0}
 """Of the verdicts, where rows are sorted by these."""
 
 
@@ -64,11 +64,12 @@ def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
 def verdict_cell(run: NodeRun) -> Cell:
     """Return the verdict on a node: a mark and a word."""
     mark, word, role = {
-        True: ("✓", _tr("matches"), "right"),
-        False: ("✕", _tr("differs"), "wrong"),
-        None: ("–", _tr("not compared"), "quiet"),
-    }[run.matches]
-    return Cell(f"{mark} {word}", role=role, value=_ORDER[run.matches], spoken=word)
+        "matches": ("✓", _tr("matches"), "right"),
+        "differs": ("✕", _tr("differs"), "wrong"),
+        "not comparable": ("–", _tr("not comparable"), "quiet"),
+        "no reference": ("–", _tr("no reference"), "quiet"),
+    }[run.status]
+    return Cell(f"{mark} {word}", role=role, value=_ORDER[run.status], spoken=word)
 
 
 def _compared_at(record: RunRecord) -> Mapping[str, Sequence[str]]:

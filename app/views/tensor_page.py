@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -36,6 +36,9 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.run_records import NodeRun
 from lowerscope.core.step_records import Moment
 
+SOON_MS = 200
+LOOKING = "Looking at values"
+
 
 class TensorPage(QWidget):
     """The value of the node, or of the binding, that was selected last; or what a call has read.
@@ -57,7 +60,13 @@ class TensorPage(QWidget):
         self._workspace = workspace
         self._entity = ""
         self._record: Comparison | None = None
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._set_busy = set_busy
+        # So soon nobody has to be told that something goes on.
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.setInterval(SOON_MS)
+        self._wait.timeout.connect(self._say_busy)
+        self._fetching = WhenLookedAt(self, workspace, self._ask, self._be_busy)
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
         self.items = QSpinBox()
@@ -74,8 +83,10 @@ class TensorPage(QWidget):
         self.histogram = Histogram(
             self.tr("Histogram of the difference, TVM - torch"), logarithmic=True
         )
-        self.matrix = TensorMatrix(workspace, self._take_problem, set_busy)
+        self.matrix = TensorMatrix(workspace, self._take_problem, self._be_busy)
         self.empty = EmptyState()
+        self.again = self.empty.add_action(self.tr("Try again"), self._try_again)
+        self.again.hide()
         left = QWidget()
         under = QVBoxLayout(left)
         under.setContentsMargins(0, 0, 0, 0)
@@ -266,7 +277,11 @@ class TensorPage(QWidget):
         self._fetching.settle(came=False)
         self._record = None
         self.save.setEnabled(False)
-        self.empty.set_text(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        if problem.code == "cancelled":
+            self.empty.set_text(self.tr("Stopped"))
+        else:
+            self.empty.set_text(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self.again.show()
         self.stack.setCurrentWidget(self.empty)
 
     def _say_nothing(self) -> None:
@@ -274,7 +289,25 @@ class TensorPage(QWidget):
         self.items.hide()
         self.save.setEnabled(False)
 
+    def _be_busy(self, busy: bool) -> None:
+        """Say what is under way where it takes longer, so that it can be stopped."""
+        self._set_busy(busy)
+        if busy:
+            self._wait.start()
+            return
+        self._wait.stop()
+        if self._workspace.activity.text == self.tr(LOOKING):
+            self._workspace.say("")
+
+    def _say_busy(self) -> None:
+        if not self._workspace.activity.text:
+            self._workspace.say(self.tr(LOOKING))
+
+    def _try_again(self) -> None:
+        self._fetching.fetch_again()
+
     def _show_nothing(self) -> None:
+        self.again.hide()
         record = self._workspace.run_record
         self._record = None
         self.bases.set_segments(())

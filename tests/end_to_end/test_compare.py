@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+import pytest
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension
-from tests.end_to_end.driving import OpenWindow, run_and_wait
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 from tests.end_to_end.test_node_figures import WRONG, trigger
 
 
@@ -40,6 +43,27 @@ def sort_by(qtbot: QtBot, page: ComparePage, title: str) -> None:
     qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=point)
 
 
+def choose(page: ComparePage, node: str, text: str) -> None:
+    """Open the menu of a row with the mouse, and choose an entry by its first words."""
+    table = page.nodes.table
+    assert table.reveal(node)
+    row = [each.key for each in table.rows()].index(node)
+    place = table.visualRect(table.model().index(row, 1)).center()
+
+    def click() -> None:
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        action = next(each for each in menu.actions() if each.text().startswith(text))
+        menu.setActiveAction(action)
+        QTest.keyClick(menu, Qt.Key.Key_Return)
+
+    QTimer.singleShot(0, click)
+    view = table.viewport()
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, view.mapToGlobal(place))
+    QApplication.sendEvent(view, event)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
@@ -106,6 +130,21 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert window.workspace.selection.chosen == (selected,)
     table.copy()
     assert selected.removeprefix("fx:") in QGuiApplication.clipboard().text()
+
+    # The menu of a row, and what Enter shows.
+    choose(page, "fx:relu", "How it was translated: ")
+    assert window.panes.outcome.current() == "translation"
+    page = compare_page(window)
+    choose(page, "fx:conv", "Step ")
+    step = window.workspace.stepping.line
+    assert step is not None
+    assert step.title == "conv"
+    assert window.workspace.selection.chosen == ("fx:conv",)
+    table.setFocus()
+    qtbot.keyClick(table, Qt.Key.Key_Return)
+    assert page.tensor.isVisible()
+    assert not table.isVisible()
+    qtbot.waitUntil(lambda: page.tensor.matrix.map.piece() is not None, timeout=PATIENCE)
 
 
 def test_a_source_without_torch_says_that_there_are_no_nodes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.tensor_page import TensorPage
 from lowerscope.app.widgets.value_grid import ValueGrid
 from lowerscope.app.window import MainWindow
+from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.recipe import Extension
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_node_figures import trigger
 
 MODEL = """
@@ -198,3 +200,38 @@ def test_the_values_of_a_node_are_those_of_both_sides(
     settle(qtbot, page)
     choose_side(page, "difference")
     assert math.isclose(float(np.abs(shown(page)).max()), 0.0, abs_tol=1e-5)
+
+
+def test_values_that_are_not_there_are_said_to_be_so(
+    qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    # There is no room for 128 numbers.
+    with monkeypatch.context() as patch:
+        patch.setattr("lowerscope.app.running.RunParams", partial(RunParams, keep=100))
+        run_and_wait(qtbot, window)
+    window.workspace.select(("fx:linear0",))
+    trigger(window, "compare-values")
+    page = window.panes.compare.tensor
+    qtbot.waitUntil(lambda: page.right.currentWidget() is page.no_values, timeout=PATIENCE)
+    assert page.no_values.accessibleName() == "No values to look at"
+    assert "the 100 B that there are" in page.no_values.accessibleDescription()
+    assert facts(page)["ours"]
+    assert not page.save.isEnabled()
+    window.panes.outcome.set_current("result")
+    assert "values kept: " in window.panes.result.summary.text()
+
+    # Of a run before the last one, there is the record and no value.
+    window.commands.action("high-level").trigger()
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    trigger(window, "compare-values")
+    qtbot.waitUntil(lambda: page.stack.currentWidget() is page.empty, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: "not kept" in page.empty.accessibleName(), timeout=PATIENCE)
+    assert page.empty.accessibleDescription() == "Run it again to look at its values"
+    run_and_wait(qtbot, window)
+    trigger(window, "compare-values")
+    settle(qtbot, page)
+    assert facts(page)["verdict"] == "✓ matches"
