@@ -68,7 +68,7 @@ class CompareTable(QWidget):
                     self.tr("The time of its calls, median; of all that it is fused with"),
                 ),
                 self._figure(self.tr("torch"), self.tr("The time of the node in torch, median")),
-                Column(self.tr("reason"), stretch=True),
+                Column(self.tr("reason"), stretch=True, width=160),
             ),
         )
         self.table.set_sortable(True)

@@ -46,7 +46,7 @@ from lowerscope.app.widgets.step_row import (
     box_of,
     paint_ground,
 )
-from lowerscope.app.widgets.table import ROW_HEIGHT
+from lowerscope.app.widgets.table_cells import ROW_HEIGHT
 from lowerscope.app.widgets.typefaces import ui_font
 
 _WIDTHS = {0: 56, 2: 104, 3: 84}

@@ -1,56 +1,50 @@
 """A table of rows that are plain values: read, selected, and copied."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from PySide6.QtCore import (
     QEvent,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
-    QPersistentModelIndex,
-    QPointF,
-    QRectF,
-    QSize,
     Qt,
     Signal,
 )
 from PySide6.QtGui import (
-    QColor,
-    QFont,
     QFontMetricsF,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
-    QPainter,
     QResizeEvent,
     QShowEvent,
-    QTextLayout,
-    QTextOption,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHeaderView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.table_cells import (
+    LINE_HEIGHT,
+    MOST_LINES,
+    NARROWEST,
+    PAD,
+    ROW_HEIGHT,
+    CellDelegate,
+    cell_font,
+    wrapped,
+)
 from lowerscope.app.widgets.table_model import Cell, Column, Row, TableModel
-from lowerscope.app.widgets.typefaces import UI_PIXELS, code_font, ui_font
+from lowerscope.app.widgets.typefaces import ui_font
 
 __all__ = ["Cell", "Column", "Row", "Table"]
 
-ROW_HEIGHT = 26
-LINE_HEIGHT = 17
-MOST_LINES = 6
 MOST_WRAPPED = 500
-_PAD = 10.0
-_NARROWEST = 48
 
 
 class Table(QTableView):
@@ -84,7 +78,7 @@ class Table(QTableView):
         self._model = TableModel(columns, self)
         self._hovered = -1
         self.setModel(self._model)
-        self.setItemDelegate(_CellDelegate(self))
+        self.setItemDelegate(CellDelegate(self, self._model, self.hovered_row))
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setShowGrid(False)
@@ -102,10 +96,12 @@ class Table(QTableView):
         header = self.horizontalHeader()
         header.setFont(ui_font(12))
         header.setFixedHeight(ROW_HEIGHT)
-        header.setMinimumSectionSize(_NARROWEST)
+        header.setMinimumSectionSize(NARROWEST)
         header.setHighlightSections(False)
         header.setSectionsClickable(False)
         header.setStretchLastSection(False)
+        # A scroll bar that comes makes the column narrower, and that of a hidden header late.
+        header.sectionResized.connect(self._note_width)
         self.empty = EmptyState("", "", self)
         # Texts are measured for a table that is looked at.
         self._is_fitted = True
@@ -198,22 +194,36 @@ class Table(QTableView):
     def _fit_columns(self) -> None:
         header = self.horizontalHeader()
         for i, column in enumerate(self._model.columns):
-            if column.stretch:
+            if column.stretch and not column.width:
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Stretch)
             else:
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Interactive)
                 header.resizeSection(i, column.width or self.sizeHintForColumn(i))
+        self._fit_wide()
         self._fit_rows()
 
-    def _fit_rows(self) -> None:
+    def _fit_wide(self) -> None:
+        """Give a column that stretches, and has a width that it needs, the room that is left."""
+        header = self.horizontalHeader()
+        for i, column in enumerate(self._model.columns):
+            if column.stretch and column.width:
+                left = self.viewport().width() - header.length() + header.sectionSize(i)
+                header.resizeSection(i, max(column.width, left))
+
+    def _note_width(self, column: int, _before: int, width: int) -> None:
+        if self._is_fitted and self._model.columns[column].wrap:
+            # It is told before the column has it.
+            self._fit_rows({column: width})
+
+    def _fit_rows(self, widths: Mapping[int, int] = MappingProxyType({})) -> None:
         """Give the rows the height of the lines that their texts take."""
         for i, column in enumerate(self._model.columns):
             if not column.wrap:
                 continue
-            room = self.columnWidth(i) - 2 * _PAD
+            room = widths.get(i, self.columnWidth(i)) - 2 * PAD
             for number, row in enumerate(self._model.rows()[:MOST_WRAPPED]):
                 cell = row.cell(i)
-                lines = _wrapped(cell.text, cell_font(cell, column), room)
+                lines = wrapped(cell.text, cell_font(cell, column), room)
                 more = min(len(lines), MOST_LINES) - 1
                 self.setRowHeight(number, ROW_HEIGHT + more * LINE_HEIGHT)
 
@@ -246,7 +256,7 @@ class Table(QTableView):
             cell = row.cell(column)
             metrics = QFontMetricsF(cell_font(cell, self._model.columns[column]))
             width = max(width, metrics.horizontalAdvance(cell.text))
-        return max(_NARROWEST, round(width + 2 * _PAD + 1))
+        return max(NARROWEST, round(width + 2 * PAD + 1))
 
     def event(self, event: QEvent) -> bool:
         if (
@@ -286,33 +296,9 @@ class Table(QTableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._fit_wide()
         self._fit_rows()
         self.empty.setGeometry(self.viewport().geometry())
-
-
-def cell_font(cell: Cell, column: Column) -> QFont:
-    """The font of a cell."""
-    if cell.code:
-        return code_font()
-    weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
-    return ui_font(weight=weight, tabular=column.numeric)
-
-
-def _wrapped(text: str, font: QFont, room: float) -> list[str]:
-    """The lines of a text: broken between words, or inside of one that is longer than a line."""
-    if QFontMetricsF(font).horizontalAdvance(text) <= room + 0.5:
-        return [text]
-    layout = QTextLayout(text, font)
-    option = QTextOption()
-    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-    layout.setTextOption(option)
-    layout.beginLayout()
-    lines: list[str] = []
-    while (line := layout.createLine()).isValid():
-        line.setLineWidth(max(room, 1.0))
-        lines.append(text[line.textStart() : line.textStart() + line.textLength()].strip())
-    layout.endLayout()
-    return lines
 
 
 def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -322,72 +308,3 @@ def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
         if place == len(rows) or rows[place] != rows[place - 1] + 1:
             yield rows[first], rows[place - 1]
             first = place
-
-
-class _CellDelegate(QStyledItemDelegate):
-    """Paints a cell: its ground, its words, and a line below."""
-
-    def __init__(self, table: Table) -> None:
-        super().__init__(table)
-        self._table = table
-        # A font takes longer to make than a word to draw.
-        self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, QFontMetricsF]] = {}
-
-    def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, QFontMetricsF]:
-        key = cell.code, cell.bold, column.numeric
-        known = self._fonts.get(key)
-        if known is None:
-            font = cell_font(cell, column)
-            known = self._fonts[key] = font, QFontMetricsF(font)
-        return known
-
-    def _colour(self, role: str) -> str:
-        colours = theme.current()
-        return {
-            "": colours.text,
-            "quiet": colours.quiet,
-            "accent": colours.accent,
-            "right": colours.right,
-            "wrong": colours.wrong,
-        }.get(role) or theme.strategy_colour(colours, role)
-
-    # Qt
-
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
-        return QSize(_NARROWEST, ROW_HEIGHT)
-
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
-        colours = theme.current()
-        model = self._table.table_model()
-        cell, column = model.cell(index), model.columns[index.column()]
-        area = QRectF(option.rect)
-        state = option.state
-        if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.accent_ground))
-        elif index.row() == self._table.hovered_row():
-            painter.fillRect(area, QColor(colours.hover))
-        below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
-        painter.fillRect(below, QColor(colours.line))
-        font, metrics = self._font_of(cell, column)
-        room = area.width() - 2 * _PAD
-        is_high = area.height() > ROW_HEIGHT
-        lines = _wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
-        if len(lines) > MOST_LINES:
-            lines = [*lines[: MOST_LINES - 1], " ".join(lines[MOST_LINES - 1 :])]
-        # The first line stands where it does in a row of one line.
-        base = round(area.top() + ROW_HEIGHT / 2 - 0.5 + UI_PIXELS * 0.364)
-        painter.setFont(font)
-        painter.setPen(QColor(self._colour(cell.role)))
-        for number, line in enumerate(lines):
-            words = metrics.elidedText(line, Qt.TextElideMode.ElideRight, room + 0.5)
-            left = area.left() + _PAD
-            if column.numeric:
-                left = area.right() - _PAD - metrics.horizontalAdvance(words)
-            painter.drawText(QPointF(left, base + number * LINE_HEIGHT), words)

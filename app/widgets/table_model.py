@@ -26,7 +26,7 @@ class Column:
     width : int
         In pixels; 0 for as wide as what is in it.
     stretch : bool
-        Takes the room that is left.
+        Takes the room that is left: at least ``width``, or else the table scrolls.
     wrap : bool
         What does not fit into a line goes on in others; otherwise it is shortened.
     tooltip : str

@@ -38,7 +38,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.table import ROW_HEIGHT
+from lowerscope.app.widgets.table_cells import ROW_HEIGHT
 from lowerscope.app.widgets.table_model import Cell, Column
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 

@@ -119,6 +119,18 @@ def test_a_falling_column_begins_with_the_largest_and_what_has_no_value_is_last(
     assert orders == [["c", "a", "b"], ["a", "c", "b"], ["a", "b", "c"]]
 
 
+def test_a_wide_column_has_the_room_that_is_left_and_what_it_needs(qtbot: QtBot) -> None:
+    table = Table("Notes", (Column("node", width=100), Column("note", stretch=True, width=160)))
+    qtbot.addWidget(table)
+    table.set_rows([Row("a", ("a", "a long note"))])
+    table.resize(400, 100)
+    table.show()
+    assert table.columnWidth(1) == table.viewport().width() - 100
+    table.resize(200, 100)
+    assert table.columnWidth(1) == 160
+    assert table.horizontalScrollBar().maximum() > 0
+
+
 def test_figures_are_at_the_right(table: Table) -> None:
     index = table.model().index(0, 2)
     alignment = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))

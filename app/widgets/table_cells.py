@@ -1,0 +1,123 @@
+"""How the cells of a table are painted: fonts, colours, and the lines of long texts."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout, QTextOption
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+
+from lowerscope.app import theme
+from lowerscope.app.widgets.table_model import Cell, Column, TableModel
+from lowerscope.app.widgets.typefaces import UI_PIXELS, code_font, ui_font
+
+ROW_HEIGHT = 26
+LINE_HEIGHT = 17
+MOST_LINES = 6
+PAD = 10.0
+NARROWEST = 48
+
+
+def cell_font(cell: Cell, column: Column) -> QFont:
+    """The font of a cell."""
+    if cell.code:
+        return code_font()
+    weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
+    return ui_font(weight=weight, tabular=column.numeric)
+
+
+def wrapped(text: str, font: QFont, room: float) -> list[str]:
+    """The lines of a text: broken between words, or inside of one that is longer than a line."""
+    if QFontMetricsF(font).horizontalAdvance(text) <= room + 0.5:
+        return [text]
+    layout = QTextLayout(text, font)
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    layout.setTextOption(option)
+    layout.beginLayout()
+    lines: list[str] = []
+    while (line := layout.createLine()).isValid():
+        line.setLineWidth(max(room, 1.0))
+        lines.append(text[line.textStart() : line.textStart() + line.textLength()].strip())
+    layout.endLayout()
+    return lines
+
+
+class CellDelegate(QStyledItemDelegate):
+    """Paints a cell: its ground, its words, and a line below.
+
+    Parameters
+    ----------
+    table
+        The view.
+    model
+        Its rows.
+    hovered_row
+        Returns the place of the row under the mouse, or -1.
+    """
+
+    def __init__(
+        self, table: QAbstractItemView, model: TableModel, hovered_row: Callable[[], int]
+    ) -> None:
+        super().__init__(table)
+        self._model = model
+        self._hovered_row = hovered_row
+        # A font takes longer to make than a word to draw.
+        self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, QFontMetricsF]] = {}
+
+    def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, QFontMetricsF]:
+        key = cell.code, cell.bold, column.numeric
+        known = self._fonts.get(key)
+        if known is None:
+            font = cell_font(cell, column)
+            known = self._fonts[key] = font, QFontMetricsF(font)
+        return known
+
+    def _colour(self, role: str) -> str:
+        colours = theme.current()
+        return {
+            "": colours.text,
+            "quiet": colours.quiet,
+            "accent": colours.accent,
+            "right": colours.right,
+            "wrong": colours.wrong,
+        }.get(role) or theme.strategy_colour(colours, role)
+
+    # Qt
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return QSize(NARROWEST, ROW_HEIGHT)
+
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> None:
+        colours = theme.current()
+        cell, column = self._model.cell(index), self._model.columns[index.column()]
+        area = QRectF(option.rect)
+        state = option.state
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(area, QColor(colours.accent_ground))
+        elif index.row() == self._hovered_row():
+            painter.fillRect(area, QColor(colours.hover))
+        below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
+        painter.fillRect(below, QColor(colours.line))
+        font, metrics = self._font_of(cell, column)
+        room = area.width() - 2 * PAD
+        is_high = area.height() > ROW_HEIGHT
+        lines = wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
+        if len(lines) > MOST_LINES:
+            lines = [*lines[: MOST_LINES - 1], " ".join(lines[MOST_LINES - 1 :])]
+        # The first line stands where it does in a row of one line.
+        base = round(area.top() + ROW_HEIGHT / 2 - 0.5 + UI_PIXELS * 0.364)
+        painter.setFont(font)
+        painter.setPen(QColor(self._colour(cell.role)))
+        for number, line in enumerate(lines):
+            words = metrics.elidedText(line, Qt.TextElideMode.ElideRight, room + 0.5)
+            left = area.left() + PAD
+            if column.numeric:
+                left = area.right() - PAD - metrics.horizontalAdvance(words)
+            painter.drawText(QPointF(left, base + number * LINE_HEIGHT), words)
