@@ -16,7 +16,6 @@ from lowerscope.core.cli_report import (
 )
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.recipe_options import (
     RULES,
@@ -26,6 +25,7 @@ from lowerscope.core.recipe_options import (
     recipe_from,
 )
 from lowerscope.core.sources.spec import user_path
+from lowerscope.core.terminal_line import on_terminal_line
 from lowerscope.core.time_text import compiled_text, method_text
 from lowerscope.core.variant_records import Variant, fastest, our_times, ratio_of
 
@@ -77,7 +77,8 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     from lowerscope.core.variants import run_variants
 
     check_report_option(options)
-    variants = run_variants(pipeline, recipes_of(options), Silent())
+    with on_terminal_line() as progress:
+        variants = run_variants(pipeline, recipes_of(options), progress)
     written = write_wanted_report(options, variants)
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 from lowerscope.core.agreement_records import AgreementRecord, SampleRun
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.terminal_line import on_terminal_line
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
 _WORST = 5
 """Samples that are printed."""
-
-_BLANK = "\r\x1b[K"
-"""Back to the start of a terminal's line, with nothing on it."""
 
 
 def add_set_option(parser: argparse.ArgumentParser) -> None:
@@ -42,23 +39,12 @@ def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
             where="--per-node",
             todo="Leave --inputs-set out, or give one of its samples with --input",
         )
-    if sys.stderr.isatty():
-        record = pipeline.agreement(recipe, options.inputs_set, _Counting())
-        print(_BLANK, end="", file=sys.stderr, flush=True)
-    else:
-        record = pipeline.agreement(recipe, options.inputs_set, Silent())
+    with on_terminal_line() as progress:
+        record = pipeline.agreement(recipe, options.inputs_set, progress)
     for reason in record.unread:
         print(f"lowerscope: note: left out: {reason}", file=sys.stderr)
     done = not record.differing
     return done, to_json(record) if options.json else "\n".join(_lines(record))
-
-
-class _Counting(Silent):
-    """Writes what is being done on one line of a terminal."""
-
-    def report(self, text: str, fraction: float | None = None) -> None:
-        """Write it in place of what was written before."""
-        print(f"{_BLANK}{text}", end="", file=sys.stderr, flush=True)
 
 
 def _lines(record: AgreementRecord) -> Iterator[str]:

@@ -24,6 +24,9 @@ from lowerscope.core.tensor_values import first_of, statistics_of
 FIRST = 8
 """How many of the first elements of a tensor are given."""
 
+DIGITS = 4
+"""To so many significant digits."""
+
 Named = tuple[str, TensorKind, str]
 """A name, what it is of, and an id; both may be empty."""
 
@@ -173,5 +176,5 @@ def _described(
             shape=tensor.shape,
             dtype=tensor.dtype,
             statistics=tensor.statistics if value is None else statistics_of(value),
-            first=() if value is None else first_of(value, FIRST),
+            first=() if value is None else first_of(value, FIRST, DIGITS),
         )

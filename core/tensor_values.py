@@ -93,9 +93,9 @@ def histogram_of(
     return tuple(float(edge) for edge in edges), tuple(int(count) for count in counts)
 
 
-def first_of(tensor: torch.Tensor, count: int) -> tuple[str, ...]:
-    """Return the first elements of a tensor as they are shown."""
-    return tuple(_text(value) for value in tensor.detach().reshape(-1)[:count].tolist())
+def first_of(tensor: torch.Tensor, count: int, digits: int = 6) -> tuple[str, ...]:
+    """Return the first elements of a tensor as they are shown, to some significant digits."""
+    return tuple(_text(value, digits) for value in tensor.detach().reshape(-1)[:count].tolist())
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
@@ -129,5 +129,5 @@ def _edges(low: float, high: float, *, whole: bool) -> np.ndarray[Any, Any]:
     return np.linspace(low, high, BINS + 1)
 
 
-def _text(value: complex | float | int | bool) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _text(value: complex | float | int | bool, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

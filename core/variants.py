@@ -48,15 +48,17 @@ def run_variants(
     names = variant_names(recipes)
     outcomes: list[RunRecord | Problem] = []
     for name, recipe in zip(names, recipes, strict=True):
-        progress.report(f"Running {name}", len(outcomes) / len(recipes))
+        which = f"Variant {len(outcomes) + 1} of {len(recipes)}, {name}"
+        told = _Within(progress, which)
         brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
         try:
             check_model_schedules(pipeline, recipe)
-            outcomes.append(pipeline.run(brief, progress))
+            outcomes.append(pipeline.run(brief, told))
         except LowerscopeError as error:
             outcomes.append(error.problem)
     ran = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, RunRecord)]
-    times = measure_variants(pipeline, [recipes[place] for place in ran], progress)
+    told = _Within(progress, "All variants by turns")
+    times = measure_variants(pipeline, [recipes[place] for place in ran], told)
     for place, found in zip(ran, times, strict=True):
         outcome = outcomes[place]
         assert isinstance(outcome, RunRecord)
@@ -70,6 +72,17 @@ def run_variants(
         )
         for name, recipe, outcome in zip(names, recipes, outcomes, strict=True)
     )
+
+
+class _Within:
+    """Progress of a part of something, which says of what."""
+
+    def __init__(self, whole: Progress, part: str) -> None:
+        self._whole, self._part = whole, part
+        self.check, self.begin_calls, self.at_call = whole.check, whole.begin_calls, whole.at_call
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        self._whole.report(f"{self._part}: {text}", fraction)
 
 
 def measure_variants(

@@ -64,7 +64,7 @@ class RunStepPage(QWidget):
         )
         self.table = Table(
             self.tr("What the call read and wrote"),
-            (Column("", width=58), Column("", stretch=True, wrap=True)),
+            (Column("", width=70), Column("", stretch=True, wrap=True)),
         )
         self.table.horizontalHeader().hide()
         strip = QHBoxLayout()

@@ -19,8 +19,10 @@ def instruction_rows(step: RunStep, unfolded: bool) -> Iterator[Row]:
     *before, last = step.instructions
     for number, text in enumerate(before if unfolded else (), start=step.first_line):
         words = " ".join(text.split())
+        # What it is called by the virtual machine stands in the tool tip.
+        short = words.removeprefix("call ").removeprefix("vm.builtin.")
         line = Cell(str(number), role="quiet")
-        yield Row(f"own:{number}", (line, Cell(words, role="quiet", code=True, tooltip=words)))
+        yield Row(f"own:{number}", (line, Cell(short, role="quiet", code=True, tooltip=words)))
     number = step.first_line + len(before)
     words = " ".join(last.split())
     line = Cell(_tr("line {0}").format(number), role="quiet")

@@ -74,7 +74,8 @@ class VariantFunctions(QWidget):
             is_new = after.tvm_ms < before.tvm_ms
             said = self.tr("B is {0} as fast") if is_new else self.tr("A is {0} as fast")
         ratio = ratio_text(slower / quicker)
-        return self.tr("A {0}, B {1}: {2}").format(old.name, new.name, said.format(ratio))
+        # What it comes to is said first, since names are long.
+        return self.tr("{2}: A {0}, B {1}").format(old.name, new.name, said.format(ratio))
 
     def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
         """Compare other variants, both of which have run; or none."""

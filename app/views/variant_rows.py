@@ -113,12 +113,12 @@ def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
 def function_columns() -> tuple[Column, ...]:
     """Return the columns of the functions of two variants, A and B."""
     return (
-        Column(_tr("function"), width=150),
-        Column("A", numeric=True, width=72, tooltip=_tr("The time of its calls in the first")),
-        Column("B", numeric=True, width=72, tooltip=_tr("The time of its calls in the second")),
-        Column(_tr("difference"), numeric=True, width=84, falling=True),
+        Column(_tr("function"), width=120),
+        Column("A", numeric=True, width=73, tooltip=_tr("The time of its calls in the first")),
+        Column("B", numeric=True, width=73, tooltip=_tr("The time of its calls in the second")),
+        Column(_tr("difference"), numeric=True, width=78, falling=True),
+        Column(_tr("text"), width=76, tooltip=_tr("How its script has changed from A to B")),
         Column(_tr("calls"), numeric=True, width=56),
-        Column(_tr("text"), width=80, tooltip=_tr("How its script has changed from A to B")),
         Column(_tr("nodes"), stretch=True),
     )
 
@@ -143,8 +143,8 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
             _time(times.old_ms, times.old_calls),
             _time(times.new_ms, times.new_calls),
             Cell(f"{sign}{duration_text(abs(apart))}", value=apart),
-            Cell(counts, value=float(times.new_calls)),
             _text(texts.get(times.name), one_side),
+            Cell(counts, value=float(times.new_calls)),
             Cell(nodes, "quiet", tooltip=nodes),
         ),
     )

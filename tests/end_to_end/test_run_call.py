@@ -84,7 +84,7 @@ def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindo
         assert figures.high == pytest.approx(float(value.max()), abs=1e-4)
         assert figures.mean == pytest.approx(float(value.mean()), abs=1e-4)
         assert [float(each) for each in seen.first] == pytest.approx(
-            value.flatten()[: len(seen.first)].tolist(), abs=1e-4
+            value.flatten()[: len(seen.first)].tolist(), rel=1e-3, abs=1e-4
         )
     said = words(page)
     assert ("reads", "lv1 · 1×128 float32") in said
@@ -99,7 +99,7 @@ def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindo
     assert page.unfold.text() == f"▸ {call.own} before it"
     qtbot.mouseClick(page.unfold, LEFT)
     assert len(page.table.rows()) == folded + call.own
-    assert any("vm.builtin.alloc_tensor" in text for _, text in words(page))
+    assert any(text.startswith("alloc_tensor in: ") for _, text in words(page))
     assert words(page)[call.own][0] == f"line {call.line}"
 
     weights = step_to(qtbot, window, 4).tensors

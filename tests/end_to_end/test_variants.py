@@ -16,6 +16,7 @@ from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.small_nets import EXAMPLES, NET, write
 from tests.end_to_end.test_node_figures import WRONG
 
 NAMES = ["high-level · legalised", "TE · legalised", "high-level · fused", "TE · fused"]
@@ -108,7 +109,7 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     choose(page, 0, 1)
     functions = page.functions
     assert functions.isVisible()
-    assert page.state.whole().startswith("A high-level · legalised, B TE · legalised: ")
+    assert page.state.whole().endswith(": A high-level · legalised, B TE · legalised")
     spent: dict[str, float] = {}
     for call in shown[0].calls:
         spent[call.function] = spent.get(call.function, 0.0) + call.milliseconds
@@ -121,12 +122,12 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
         "–",
         f"−{duration_text(spent['matmul'])}",
     ]
-    assert rows["matmul"][4:] == ["1 → 0", "only in A", "linear0"]
+    assert rows["matmul"][4:] == ["only in A", "1 → 0", "linear0"]
     assert rows["dense"][1] == "–"
-    assert rows["dense"][5] == "only in B"
+    assert rows["dense"][4] == "only in B"
     both = [name for name, row in rows.items() if "–" not in row[1:3]]
     qtbot.waitUntil(
-        lambda: all(row.cell(5).text for row in functions.table.rows() if row.key in both),
+        lambda: all(row.cell(4).text for row in functions.table.rows() if row.key in both),
         timeout=PATIENCE,
     )
     functions.table.row_activated.emit("matmul")
@@ -217,13 +218,23 @@ def test_a_variant_that_cannot_run_is_a_row_that_says_so(
     assert page.functions.sides is None
 
 
-@pytest.mark.parametrize("spec", ["sample:mlp_tvmscript"])
-def test_a_source_without_torch_has_its_pipelines_for_variants(
-    qtbot: QtBot, open_window: OpenWindow, spec: str
+def test_runs_of_a_file_as_it_was_say_so(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
-    window = open_window(spec)
-    page = run_variants(qtbot, window)
-    assert texts(page, 1) == ["legalised", "fused"]
+    path = tmp_path / "net.py"
+    window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
+    page = window.panes.variants
+    run_and_wait(qtbot, window)
+    window.panes.show_page("variants")
+    assert texts(page, 3) == ["✓ matches"]
+    write(path, (NET.format(name="Net") + EXAMPLES).replace("(x)", "(x).relu()"))
+    window.commands.action("reload").trigger()
+    wait_for_records(qtbot, window)
+    assert texts(page, 3) == ["✓ matches, as it was"]
+    assert "The files have changed since" in page.table.rows()[0].cell(1).tooltip
+    run_and_wait(qtbot, window)
+    window.panes.show_page("variants")
+    assert texts(page, 3) == ["✓ matches"]
 
 
 def test_a_report_is_exported_on_all_variants_or_on_those_selected(

@@ -145,3 +145,33 @@ def test_reveal_and_empty(table: Table) -> None:
     table.set_rows([])
     assert table.empty.isVisible()
     assert table.empty.accessibleName() == "Nothing to compare"
+
+
+def test_rows_have_room_for_their_lines_beside_a_scroll_bar(qtbot: QtBot) -> None:
+    columns = (Column("", width=60), Column("", stretch=True, wrap=True))
+    rows = [Row(str(n), ("", Cell("i" * n, code=True))) for n in range(20, 80)]
+
+    def make(height: int) -> Table:
+        table = Table("Call", columns)
+        qtbot.addWidget(table)
+        table.horizontalHeader().hide()
+        table.resize(300, height)
+        table.show()
+        qtbot.waitExposed(table)
+        return table
+
+    table = make(120)
+    table.set_rows(rows[:2])
+    table.set_rows(rows)
+    qtbot.waitUntil(table.verticalScrollBar().isVisible)
+    whole = make(120 * len(rows))
+    whole.resize(300 - table.verticalScrollBar().width(), whole.height())
+    whole.set_rows(rows)
+    assert not whole.verticalScrollBar().isVisible()
+
+    def fits() -> None:
+        assert table.columnWidth(1) == whole.columnWidth(1)
+        for number in range(len(rows)):
+            assert table.rowHeight(number) == whole.rowHeight(number)
+
+    qtbot.waitUntil(fits)
