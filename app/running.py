@@ -70,7 +70,7 @@ class Runs(QObject):
         Parameters
         ----------
         quick
-            Answer soon, with times of a few calls: see `RunRecord.quick`.
+            Answer soon, with times of one call: see `RunRecord.quick`.
         """
         workspace = self._workspace
         if not self.running and workspace.wanted is not None:

@@ -266,7 +266,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
     medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
 
-    ``quick`` says that times are of a few calls, as it was to answer soon.
+    ``quick`` says that times are of one call, as it was to answer soon; of a slow model there
+    are no ``nodes`` and ``calls`` then.
 
     With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
     Verdict and errors are then the worst of them, with the outputs of the first that has that

@@ -13,7 +13,7 @@ from lowerscope.core.execution.numpy_reference import NumpyReference
 from lowerscope.core.execution.running import Execution, Reference
 from lowerscope.core.execution.threads import threads_of_tvm
 from lowerscope.core.execution.timing import Side, measure
-from lowerscope.core.measuring import BUDGET, LEAST, MEASURING, REPEATS, Measuring
+from lowerscope.core.measuring import BUDGET, MEASURING, REPEATS, Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.examples import ExampleInput
@@ -53,9 +53,9 @@ def measure_run(
 ) -> RunTimes:
     """Time the executable beside its reference and, where that is wanted, ``torch.compile``.
 
-    A quick one measures no more often than it takes to have times at all.
+    A quick one measures one call of each side.
     """
-    measuring = Measuring(warm_up=1, repeats=LEAST) if quick else recipe.measuring
+    measuring = Measuring(warm_up=1, repeats=1) if quick else recipe.measuring
     (times,) = measure_by_turns(
         (stages,), recipe, sizes, (execution,), reference, measuring, progress
     )

@@ -27,7 +27,7 @@ from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
 from lowerscope.core.memory_plan import planned_memory
 from lowerscope.core.node_runs import REPEATS as WATCHED
-from lowerscope.core.node_runs import node_runs
+from lowerscope.core.node_runs import NodeRuns, node_runs
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import (
@@ -44,6 +44,9 @@ from lowerscope.core.run_records import (
 from lowerscope.core.run_sides import inputs_at, measure_run, reference_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.time_records import RunTimes
+
+SLOW_MS = 200.0
+"""A quick run of a model that takes longer does not run it again, node by node."""
 
 _WORST = ("differ", "not-comparable", "no-reference", "match")
 
@@ -77,7 +80,7 @@ def run_all(
     before
         An earlier run of the same module, whose times are kept: nothing is measured.
     quick
-        Measure no more often than it takes to have times at all.
+        Measure one call of each side, and of a slow model run nothing again node by node.
     keep
         Bytes of the values of the run that are kept.
 
@@ -107,8 +110,11 @@ def run_all(
         # Last, and apart: what was measured has not been watched.
         inputs = inputs_at(sizes[0], stages, recipe)
         values = tuple(each.value for each in inputs)
-        repeats = 1 if quick else WATCHED
-        watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
+        if quick and runs[0].times.sides[0].milliseconds > SLOW_MS:
+            watched = NodeRuns()
+        else:
+            repeats = 1 if quick else WATCHED
+            watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
     record = _record(runs, stages, built)
     # What a run only passes by, such as a state that nothing reads, is no difference of it.

@@ -88,7 +88,12 @@ def side_times(side: str, seconds: Sequence[float], threads: int | None) -> Side
 
 
 def told_apart(one: SideTimes, other: SideTimes) -> bool:
-    """Return whether the medians differ by more than the spread of either."""
+    """Return whether the medians differ by more than the spread of either.
+
+    One call, as in a quick run, has no spread: nothing can be told.
+    """
+    if min(one.repeats, other.repeats) < 2:
+        return False
     difference = abs(one.milliseconds - other.milliseconds)
     return difference > max(one.high - one.low, other.high - other.low)
 

@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PIL import Image
-from PySide6.QtCore import QEventLoop, QSettings, QTimer
+from PySide6.QtCore import QEventLoop, QSettings, Qt, QTimer
 from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app import theme
 from lowerscope.app.start import make_window
+from lowerscope.app.widgets.drawing_pad import DrawingPad
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source, Strategy
 from tests import schedule_walk
@@ -49,6 +51,7 @@ def main() -> None:
         for shot in SHOTS:
             take(application, window, shot, folder)
         theme.set_scheme("light")
+        take_inputs(application, window, folder)
         take_compare(application, window, folder)
         take_schedule(application, window, folder)
         window.close()
@@ -83,6 +86,41 @@ def save_small(application: QApplication, window: MainWindow, file: Path) -> Non
         picture.bytesPerLine(),
     )
     shown.quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
+def take_inputs(application: QApplication, window: MainWindow, folder: Path) -> None:
+    """Draw trousers by mouse, and save a picture of what both sides see in them."""
+    workspace = window.workspace
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
+    workspace.open(recipe)
+    window.show_panes()
+    wait_until(application, lambda: workspace.recipe == recipe)
+    window.show_page("inputs")
+    wait(application, SETTLE)
+    panel = window.panes.inputs.one
+    panel.clear.click()
+    for column in (10, 12, 16, 18):
+        _stroke(panel.pad, ((column, 4), (column, 25)))
+    _stroke(panel.pad, ((10, 5), (18, 5)))
+    _stroke(panel.pad, ((10, 8), (18, 8)))
+
+    def seen() -> bool:
+        inputs = workspace.inputs
+        return not (inputs.waits or workspace.running) and workspace.run_record is not None
+
+    wait(application, SETTLE)
+    wait_until(application, seen)
+    save_small(application, window, folder / "input-drawn.png")
+    window.show_page("result")
+
+
+def _stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
+    first, *others = [pad.place_of(*each).toPoint() for each in places]
+    left = Qt.MouseButton.LeftButton
+    QTest.mousePress(pad, left, pos=first)
+    for each in others:
+        QTest.mouseMove(pad, each)
+    QTest.mouseRelease(pad, left, pos=others[-1])
 
 
 def take_compare(application: QApplication, window: MainWindow, folder: Path) -> None:

@@ -129,6 +129,11 @@ class CompareTable(QWidget):
                 self.tr("Not run yet"),
                 self.tr("Run (F5) compares the value of every node with torch's."),
             )
+        elif record.quick and not record.nodes:
+            said = (
+                self.tr("Not compared node by node"),
+                self.tr("The run was a quick one, of a slow model. Run (F5) compares its nodes."),
+            )
         elif not record.nodes:
             said = (
                 self.tr("No nodes to compare"),

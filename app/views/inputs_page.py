@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -20,6 +21,9 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
+
+ROOM = 560
+"""So wide the page is for the verdict to stand above the input."""
 
 
 class InputsPage(QWidget):
@@ -149,7 +153,9 @@ class InputsPage(QWidget):
         elif record is not None:
             self.verdict.set_state("neutral", self.tr("ran, not compared"), "", record.reason)
         known = record is not None or workspace.running
-        self.verdict.setVisible(known and self.switch.current() == "one")
+        # In a narrow pane it stands in the tool bar alone.
+        has_room = self.width() >= ROOM
+        self.verdict.setVisible(known and has_room and self.switch.current() == "one")
 
     def _show_state(self) -> None:
         inputs = self._workspace.inputs
@@ -158,3 +164,9 @@ class InputsPage(QWidget):
         self.error.setText("" if problem is None else problem.line())
         self.error.setVisible(problem is not None)
         self.error.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_run()

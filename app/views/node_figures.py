@@ -41,6 +41,8 @@ def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
         return ""
     if colouring == "error" and any(each.matches is not None for each in record.nodes):
         return ""
+    if record.quick and not record.nodes:
+        return _tr("A quick run of a slow model compares no nodes: Run (F5) does")
     if not record.nodes:
         return _tr("A source without torch has no nodes to compare")
     return next((each.reason for each in record.nodes if each.reason), "")

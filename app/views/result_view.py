@@ -139,7 +139,7 @@ class ResultView(QWidget):
             words = escape(self.tr("tolerance {0}").format(tolerance))
             parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
         if record.quick:
-            parts.append(self.tr("quick run: times of a few calls"))
+            parts.append(self.tr("quick run: times of one call"))
         if record.kept_budget:
             kept, budget = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
             parts.append(self.tr("values kept: {0} of {1}").format(kept, budget))

@@ -16,7 +16,7 @@ class RunParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build and run, compare with torch, and time both.
 
     ``keep`` is how many bytes of the run's values may be kept, so that they can be looked at. A
-    ``quick`` run answers soon: its times are of a few repeats. Of an earlier run of the same
+    ``quick`` run answers soon: its times are of one call. Of an earlier run of the same
     module, ``before``, one ``part`` can be made anew: the verdict, by other tolerances; or the
     times, in another way.
     """
