@@ -21,6 +21,7 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Drawing, Source, from_json, to_json
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.sources.loading import load
+from lowerscope.core.time_records import times_as_fast
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
@@ -121,6 +122,10 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     assert states[2][10 * 28 + 18] == 255
     record = wait_for_run(qtbot, window)
     assert record.quick
+    # One call has no spread, so nothing is claimed of it.
+    assert record.times is not None
+    assert [each.repeats for each in record.times.sides] == [1, 1]
+    assert times_as_fast(*record.times.sides) is None
     # Nothing is built again: the executable's time is that of the first run.
     assert record.build_ms == built
     check_against_torch(page, record, model)
