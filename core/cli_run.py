@@ -61,8 +61,10 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     about = "; ".join(each for each in (node.rule, place) if each)
     far = f"largest error {found.max_abs_error:.2g} absolute"
     made = record.first_made
+    from_above = "  alone, on torch's inputs, it matches: the error came from a node above it"
     lines = [
         f"First difference: {name} ({about}): {found.reason}, {far}",
+        *([f"{from_above} that could not be compared"] if found.own_status == "matches" else []),
         f"  passes on it: {', '.join(made.passes) or 'none'}",
         *(f"  schedule of {each}" for each in made.schedules),
     ]

@@ -7,6 +7,7 @@ is kept once, and weights and inputs not at all: they stay as they are.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,8 @@ class KeptTensor:
         Of what is beyond the budget; of what is kept they are made when they are asked for.
     source
         What wrote it; ``None`` for what was given.
+    checksum
+        Of the bytes of what is beyond the budget.
     """
 
     shape: tuple[int, ...]
@@ -40,6 +43,7 @@ class KeptTensor:
     value: torch.Tensor | None
     statistics: TensorStatistics | None = None
     source: Source | None = None
+    checksum: int = 0
 
 
 @dataclass
@@ -145,7 +149,7 @@ class KeptValues:
         size = view.numel() * view.element_size()
         shape, dtype = tuple(view.shape), _name(view)
         if self.size + size > self.budget:
-            return KeptTensor(shape, dtype, None, statistics_of(view), source)
+            return KeptTensor(shape, dtype, None, statistics_of(view), source, _checksum(view))
         self.size += size
         return KeptTensor(shape, dtype, view.clone(), source=source)
 
@@ -160,13 +164,17 @@ def addresses_of(tensors: Sequence[Any]) -> frozenset[int]:
 
 
 def _holds(kept: KeptTensor, view: torch.Tensor) -> bool:
-    """Return whether memory has what was kept of it; so it is taken to be where nothing was."""
+    """Return whether memory still has what was read or written."""
     if kept.value is None:
-        return True
+        return kept.checksum == _checksum(view)
     one, other = kept.value.reshape(-1), view.reshape(-1)
     if one.numel() * one.element_size() != other.numel() * other.element_size():
         return False
     return torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+
+
+def _checksum(view: torch.Tensor) -> int:
+    return zlib.crc32(view.reshape(-1).view(torch.uint8).numpy())
 
 
 def _name(tensor: torch.Tensor) -> str:

@@ -44,6 +44,7 @@ class NodeComparison:
         self._parts, self._alone, self._tolerances = parts, alone, tolerances
         self._left = {name: len(each) for name, each in parts.of.items()}
         self._found: dict[str, list[Difference]] = {}
+        self._unread: dict[str, Found] = {}
         uses = Counter(list(parts.of))
         for reads in alone.reads.values():
             uses.update(reads)
@@ -59,8 +60,10 @@ class NodeComparison:
         """
         for part in self._parts.given_by(index):
             name = part.node
-            if name not in self.in_run:
-                found = self._in_run(part, tensors, stale)
+            if stale:
+                self._unread[name] = Found("not comparable", stale)
+            elif name not in self.in_run:
+                found = self._in_run(part, tensors)
                 if isinstance(found, Found):
                     self.in_run[name] = found
                 else:
@@ -69,12 +72,8 @@ class NodeComparison:
             if not self._left[name]:
                 self._finish(name)
 
-    def _in_run(
-        self, part: Part, tensors: Sequence[torch.Tensor], stale: str
-    ) -> Difference | Found:
+    def _in_run(self, part: Part, tensors: Sequence[torch.Tensor]) -> Difference | Found:
         """Return the difference of a tensor, or why there is none."""
-        if stale:
-            return Found("not comparable", stale)
         if part.node in self._parts.random:
             return self._parts.random[part.node]
         actual = tensors[part.source[1]]
@@ -99,7 +98,10 @@ class NodeComparison:
 
     def _finish(self, name: str) -> None:
         """Say what was found of a node, and run it alone."""
-        self.in_run.setdefault(name, _over_all(self._found.pop(name, ())))
+        # What nothing reads is left out, unless it is all there is.
+        found = self._found.pop(name, ())
+        unread = None if found else self._unread.get(name)
+        self.in_run.setdefault(name, unread or _over_all(found))
         try:
             self.alone[name] = self._found_alone(name)
         except NotCompared as error:

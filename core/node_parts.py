@@ -56,7 +56,9 @@ class NodeParts:
         By node, why it has none.
     random
         By node, why its value in a run is not compared: it depends on random numbers. Alone, on
-        torch's, it may well be.
+        torch's, it may well be,
+    draws
+        unless it draws them itself.
     """
 
     def __init__(self, lowered: LoweredModel, traced: TracedModel, owners: Owners) -> None:
@@ -65,16 +67,14 @@ class NodeParts:
         self._by_call: dict[int, list[Part]] = {}
         nodes = traced.graph_module.graph.nodes
         self.random = _random_nodes(lowered, traced)
+        self.draws = frozenset(name for name, each in lowered.nodes.items() if each.random)
         for node in nodes:
-            lowering = lowered.nodes[node.name]
             try:
                 if node.op in _GIVEN:
                     raise NotCompared(_GIVEN[node.op], "no reference")
-                if lowering.random:
-                    raise NotCompared(self.random[node.name].reason)
-                self.of[node.name] = tuple(_parts(lowering, owners))
+                self.of[node.name] = tuple(_parts(lowered.nodes[node.name], owners))
             except NotCompared as error:
-                self.reasons[node.name] = error.found
+                self.reasons[node.name] = self.random.get(node.name, error.found)
         for parts in self.of.values():
             for part in parts:
                 self._by_call.setdefault(part.source[0], []).append(part)

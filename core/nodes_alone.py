@@ -77,6 +77,9 @@ class NodesAlone:
         self.reads: dict[str, tuple[str, ...]] = {}
         self.reasons: dict[str, Found] = {}
         for name in parts.of:
+            if name in parts.draws:
+                self.reasons[name] = parts.random[name]
+                continue
             try:
                 self.reads[name] = self._needed(name)
             except NotCompared as error:
