@@ -161,7 +161,7 @@ def measure_again(
             _, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
             times.append(measure_run(stages, recipe, sizes, execution, reference, progress))
-    return with_times(before, times)
+    return msgspec.structs.replace(with_times(before, times), quick=False)
 
 
 def _times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:

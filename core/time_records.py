@@ -13,6 +13,9 @@ import msgspec
 FEW = 8
 """Of fewer measurements, quarters say nothing: the spread is from the fastest to the slowest."""
 
+HELD_UP = 3.0
+"""A median that is so many times the fastest call says more of the machine than of the side."""
+
 DISTURBED = 0.05
 """Share of the time of measuring in which the engine may have worked."""
 
@@ -88,27 +91,35 @@ def side_times(side: str, seconds: Sequence[float], threads: int | None) -> Side
 
 
 def told_apart(one: SideTimes, other: SideTimes) -> bool:
-    """Return whether the medians differ by more than the spread of either.
+    """Return whether the medians differ by more than either spread, and the fastest calls agree.
 
-    One call, as in a quick run, has no spread: nothing can be told.
+    One call, as in a quick run, has no spread: nothing can be told. Where other programs take the
+    processors, one side may be held up at each of its calls: the threads of torch wait for one
+    another.
     """
     if min(one.repeats, other.repeats) < 2:
         return False
-    difference = abs(one.milliseconds - other.milliseconds)
-    return difference > max(one.high - one.low, other.high - other.low)
+    difference = one.milliseconds - other.milliseconds
+    if abs(difference) <= max(one.high - one.low, other.high - other.low):
+        return False
+    return (one.fastest < other.fastest) == (difference < 0)
 
 
 def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
     """Return how many times as fast as the other side ours is, or ``None`` if that cannot be told.
 
-    It can be told where the medians differ by more than the spread of either side, and where both
-    were allowed as many threads.
+    It cannot where they are not `told_apart`, or were allowed another number of threads.
     """
     if not told_apart(ours, other):
         return None
     if ours.threads is not None and other.threads is not None and ours.threads != other.threads:
         return None
     return other.milliseconds / ours.milliseconds
+
+
+def held_up(times: RunTimes) -> tuple[SideTimes, ...]:
+    """Return the sides most of whose calls took far longer than the fastest: something was busy."""
+    return tuple(each for each in times.sides if each.milliseconds > HELD_UP * each.fastest)
 
 
 def is_disturbed(times: RunTimes | None) -> bool:

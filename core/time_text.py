@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowerscope.core.time_records import FEW, RunTimes, SideTimes, times_as_fast
+from lowerscope.core.time_records import FEW, RunTimes, SideTimes, held_up, times_as_fast
 
 
 def times_text(times: RunTimes) -> str:
@@ -17,6 +17,10 @@ def claims_text(times: RunTimes) -> str:
     """
     ours, *others = times.sides
     parts = [_claim(ours, other) for other in others]
+    parts += [
+        f"{each.side} was held up: its fastest call took {each.fastest:.3f} ms"
+        for each in held_up(times)
+    ]
     if times.compile_problem:
         parts.append(f"torch.compile does not work: {times.compile_problem}")
     parts.append(method_text(times))

@@ -12,6 +12,7 @@ from lowerscope.core.time_records import (
     FEW,
     RunTimes,
     SideTimes,
+    held_up,
     is_disturbed,
     times_as_fast,
 )
@@ -93,6 +94,9 @@ def _how(times: RunTimes) -> Iterator[str]:
     if is_disturbed(times):
         share = f"{times.disturbed:.0%}"
         yield tr("measured while the engine worked ({0} of the time)").format(share)
+    for side in held_up(times):
+        fastest = milliseconds_text(side.fastest)
+        yield tr("{0} was held up: its fastest call took {1}").format(side.side, fastest)
     if times.compile_problem:
         yield tr("torch.compile does not work: {0}").format(times.compile_problem)
     ours = times.sides[0]

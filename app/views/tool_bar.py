@@ -139,7 +139,8 @@ class ToolBar(QWidget):
         self.lowering.set_current(recipe.lowering)
         self._show_overrides(recipe)
         self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(pipeline_title(recipe))])
-        threads = self.tr("all threads") if not recipe.threads else f"{recipe.threads} threads"
+        counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
+        threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
         self.target.set_parts(
             [
                 Part(self.tr("Target"), "quiet"),

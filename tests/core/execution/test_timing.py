@@ -11,7 +11,7 @@ import pytest
 from lowerscope.core.errors import Cancelled
 from lowerscope.core.execution.timing import TURN, Side, measure
 from lowerscope.core.measuring import LEAST, REPEATS, Measuring
-from lowerscope.core.time_records import SideTimes, side_times, times_as_fast
+from lowerscope.core.time_records import RunTimes, SideTimes, held_up, side_times, times_as_fast
 
 
 def sample(middle: float, spread: float, count: int = 200, threads: int = 2) -> SideTimes:
@@ -48,6 +48,14 @@ def test_nothing_is_claimed_where_the_spread_is_larger_than_the_difference() -> 
     assert times_as_fast(sample(1.0, 1.1), slow) is None
     assert times_as_fast(sample(1.0, 0.2), sample(1.1, 0.2)) is None
     assert times_as_fast(fast, fast) is None
+
+
+def test_nothing_is_claimed_where_the_fastest_calls_say_otherwise() -> None:
+    ours, quick = sample(2.0, 0.2), [0.001] * 3
+    held = side_times("torch", [*quick, *(each / 1000 for each in [20.0, 20.1, 20.2] * 60)], 2)
+    assert held.milliseconds > 9 * ours.milliseconds
+    assert times_as_fast(ours, held) is None
+    assert held_up(RunTimes(sides=(ours, held), warm_up=2)) == (held,)
 
 
 def test_nothing_is_claimed_where_the_sides_had_other_threads() -> None:
