@@ -42,7 +42,7 @@ class KeptRun:
     recipe
         What the user had decided.
     record, problem
-        What the run came to; one of them is ``None``.
+        What the run came to; both where it has failed, and had not before.
     name
         The user's own for it; empty for what its recipe has that others have not.
     outdated
@@ -237,7 +237,10 @@ class RunVariants(QObject):
         if problem.code == "cancelled":
             self._end()
             return
-        self.keep(self._row[self._done], None, problem)
+        recipe = self._row[self._done]
+        before = self._of(recipe)
+        # Nothing that was measured is lost.
+        self.keep(recipe, None if before is None else before.record, problem)
         self._next()
 
     def _next(self) -> None:
@@ -251,7 +254,9 @@ class RunVariants(QObject):
         self._measured = tuple(
             (recipe, kept.record)
             for recipe in self._row
-            if (kept := self._of(recipe)) is not None and kept.record is not None
+            if (kept := self._of(recipe)) is not None
+            and kept.record is not None
+            and kept.problem is None
         )
         if len(self._measured) < 2:
             self._end()

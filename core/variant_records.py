@@ -16,7 +16,10 @@ from lowerscope.core.time_records import SideTimes, told_apart
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipe and what its run came to: a record, or the problem that kept it from one."""
+    """A recipe and what its run came to: a record, or the problem that kept it from one.
+
+    With both, the record is of a run before the one that failed.
+    """
 
     name: str
     recipe: Recipe
@@ -58,7 +61,7 @@ def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     They are several where it cannot be told which of them it is, since their times lie closer
     together than they scatter; there is none where only one has run.
     """
-    ran = [each for each in variants if each.record is not None]
+    ran = [each for each in variants if each.record is not None and each.problem is None]
     right = [each for each in ran if each.record is not None and each.record.verdict != "differ"]
     if len(ran) < 2 or not right:
         return ()

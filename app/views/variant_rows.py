@@ -18,6 +18,7 @@ from lowerscope.app.views.result_view import STATUS
 from lowerscope.app.widgets.table import Cell, Column, Row
 from lowerscope.app.widgets.time_bars import Bar
 from lowerscope.core.difference_records import FunctionDifference
+from lowerscope.core.errors import Problem
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.time_text import method_text
 from lowerscope.core.variant_records import (
@@ -66,10 +67,9 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
         tooltip="\n".join((variant.name, *facts)),
     )
     first = Cell(marks, "right" if best else "accent", spoken=", ".join(spoken))
+    failed = None if run.problem is None else _failed(run.problem, record)
     if record is None:
-        assert run.problem is not None
-        line = run.problem.line()
-        failed = Cell(_tr("✕ failed: {0}").format(run.problem.what), "wrong", tooltip=line)
+        assert failed is not None
         none = Cell("–", "quiet")
         return Row(run.id, (first, name, none, failed, *(none for _ in range(6))))
     return Row(
@@ -83,7 +83,7 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
                 bold=best,
                 value=record.tvm_ms,
             ),
-            _verdict(record, run.outdated),
+            failed or _verdict(record, run.outdated),
             _spread(record),
             _figure(record.torch_ms, milliseconds_text),
             _ratio(record),
@@ -148,6 +148,13 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
             Cell(nodes, "quiet", tooltip=nodes),
         ),
     )
+
+
+def _failed(problem: Problem, before: RunRecord | None) -> Cell:
+    facts = [problem.line()]
+    if before is not None:
+        facts.append(_tr("The figures are of the run before"))
+    return Cell(_tr("✕ failed: {0}").format(problem.what), "wrong", tooltip="\n".join(facts))
 
 
 def _verdict(record: RunRecord, outdated: bool) -> Cell:

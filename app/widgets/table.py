@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QShowEvent,
 )
 from PySide6.QtWidgets import (
+    QAbstractItemDelegate,
     QAbstractItemView,
     QFrame,
     QHeaderView,
@@ -77,6 +78,7 @@ class Table(QTableView):
         super().__init__(parent)
         self._model = TableModel(columns, self)
         self._hovered = -1
+        self._later: tuple[Row, ...] | None = None
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(self, self._model, self.hovered_row))
         self.setAccessibleName(name)
@@ -114,7 +116,14 @@ class Table(QTableView):
         self._show_empty()
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show other rows; what was selected stays so, where it is still there."""
+        """Show other rows; what was selected stays so, where it is still there.
+
+        While words are being written, they wait until that is over.
+        """
+        self._later = None
+        if self.state() == QAbstractItemView.State.EditingState:
+            self._later = tuple(rows)
+            return
         chosen = self.selected_keys()
         top = self.verticalScrollBar().value()
         self._model.set_rows(rows)
@@ -283,6 +292,11 @@ class Table(QTableView):
         after = self.currentIndex().row()
         if after >= 0 and after != before:
             self.row_clicked.emit(self._model.rows()[after].key, event.modifiers())
+
+    def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
+        super().closeEditor(editor, hint)
+        if self._later is not None:
+            self.set_rows(self._later)
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)

@@ -147,12 +147,12 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _variant(variant: Variant, place: str) -> str:
-    record = variant.record
-    if record is None:
-        assert variant.problem is not None
-        parts = [f'<p class="wrong">{escape(variant.problem.line())}</p>']
-    else:
-        parts = [figures(record)]
+    record, problem = variant.record, variant.problem
+    parts = [] if problem is None else [f'<p class="wrong">{escape(problem.line())}</p>']
+    if record is not None:
+        if problem is not None:
+            parts.append("<p>The figures are of the run before.</p>")
+        parts.append(figures(record))
         if record.reason:
             parts.append(f"<p>{escape(record.reason)}</p>")
         if record.first_difference:

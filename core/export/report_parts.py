@@ -86,7 +86,7 @@ def table(
 
 def verdict_pill(variant: Variant) -> str:
     """Return what the run came to, in a word with its colour and its mark."""
-    if variant.record is None:
+    if variant.record is None or variant.problem is not None:
         return '<span class="pill wrong">✕ failed</span>'
     text, role = VERDICTS[variant.record.verdict]
     words = text.format(variant.record.reference)
@@ -220,16 +220,18 @@ def _class(kind: str) -> str:
 
 
 def _variant_row(variant: Variant, longest: float) -> list[Cell]:
-    record = variant.record
+    record, status = variant.record, Cell("✕ failed", kind="wrong")
+    if variant.problem is not None:
+        status = Cell(f"✕ failed: {variant.problem.what}", kind="wrong")
     if record is None:
-        problem = "" if variant.problem is None else f": {variant.problem.what}"
-        status = Cell(f"✕ failed{problem}", kind="wrong")
         return [Cell(variant.name), *_empty(2), Cell(""), status, *_empty(5)]
-    text, role = VERDICTS[record.verdict]
+    if variant.problem is None:
+        text, role = VERDICTS[record.verdict]
+        status = Cell(text.format(record.reference), kind=role)
     return [
         Cell(variant.name),
         *_time(record.tvm_ms, our_times(record), longest),
-        Cell(text.format(record.reference), kind=role),
+        status,
         _ms(record.torch_ms),
         _ratio(record),
         _error(record.max_abs_error),

@@ -35,9 +35,11 @@ def run_variants(qtbot: QtBot, window: MainWindow) -> VariantsPage:
     return window.panes.variants
 
 
-def press(page: VariantsPage, key: Qt.Key) -> None:
+def press(qtbot: QtBot, page: VariantsPage, key: Qt.Key) -> None:
     """Press a key in the table."""
+    page.window().activateWindow()
     page.table.setFocus()
+    qtbot.waitUntil(page.table.hasFocus)
     QTest.keyClick(page.table, key)
 
 
@@ -93,7 +95,7 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
 
     # Return goes to the recipe of a row with its outcome, as one step of undo.
     choose(page, 3)
-    press(page, Qt.Key.Key_Return)
+    press(qtbot, page, Qt.Key.Key_Return)
     wait_for_records(qtbot, window)
     assert workspace.recipe is not None
     assert workspace.recipe.lowering == "te"
@@ -156,15 +158,19 @@ def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
     assert texts(page, 1) == ["high-level", "TE"]
 
     choose(page, 0)
-    press(page, Qt.Key.Key_F2)
+    press(qtbot, page, Qt.Key.Key_F2)
     editor = page.table.viewport().findChild(QLineEdit)
     assert isinstance(editor, QLineEdit)
+    # What is new meanwhile waits until the name is written.
+    workspace = window.workspace
+    workspace.runs.variants.changed.emit()
+    assert page.table.viewport().findChild(QLineEdit) is editor
     editor.setText("as it came")
     QTest.keyClick(editor, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: texts(page, 1) == ["as it came", "TE"])
     assert [bar.name for bar in page.bars.bars()] == ["as it came", "TE", "torch"]
 
-    press(page, Qt.Key.Key_Delete)
+    press(qtbot, page, Qt.Key.Key_Delete)
     assert texts(page, 1) == ["TE"]
     window.open_source("sample:matmul_relu")
     wait_for_records(qtbot, window)
@@ -235,6 +241,14 @@ def test_runs_of_a_file_as_it_was_say_so(
     run_and_wait(qtbot, window)
     window.panes.show_page("variants")
     assert texts(page, 3) == ["✓ matches"]
+    # Nothing that was measured is lost where a run fails.
+    before = texts(page, 2)
+    write(path, "def broken(:")
+    run_variants(qtbot, window)
+    assert [text.partition(":")[0] for text in texts(page, 3)] == ["✕ failed"] * 4
+    assert texts(page, 2) == [*before, "–", "–", "–"]
+    assert page.table.rows()[0].cell(3).tooltip.endswith("The figures are of the run before")
+    assert "★" not in "".join(texts(page, 0))
 
 
 def test_a_report_is_exported_on_all_variants_or_on_those_selected(
