@@ -150,7 +150,7 @@ def call_lines(
         What the run came to in the last of these; empty where it ended well. Otherwise nothing is
         known of their times.
     """
-    heavy = _heavy(calls)
+    heavy, stops = _heavy(calls), frozenset(breaks)
     return tuple(
         StepLine(
             number=number,
@@ -161,7 +161,7 @@ def call_lines(
             status="failed" if error and number == len(calls) else "done",
             error=error if number == len(calls) else "",
             heavy=number - 1 in heavy,
-            is_break=not set(breaks).isdisjoint((*call.nodes, *call.bindings)),
+            is_break=not stops.isdisjoint((*call.nodes, *call.bindings)),
         )
         for number, call in enumerate(calls, start=1)
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from lowerscope.core.dimensions import parse_dimension
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_records import KEEP, RunRecord
 from lowerscope.core.sources.input_option import parse_input
 
 AGAIN = """
@@ -130,3 +131,35 @@ def test_a_module_without_torch_has_calls_as_well(pipeline: Pipeline) -> None:
     outside = next(each for each in record.calls if each.entity.startswith("ext:"))
     assert outside.bindings
     assert outside.bindings[0].startswith("relax:main/")
+
+
+@pytest.mark.parametrize("keep", [KEEP, 0])
+def test_a_call_has_what_it_read_and_wrote_within_the_budget_and_figures_beyond(
+    pipeline: Pipeline, tmp_path: Path, keep: int
+) -> None:
+    path = tmp_path / "again.py"
+    path.write_text(AGAIN)
+    recipe = Recipe(source=Source(spec=str(path)), lowering="te")
+    record = pipeline.run(recipe, Silent(), keep=keep)
+    loaded = pipeline.stages(recipe).loaded
+    assert loaded.model is not None
+    layers = dict(loaded.model.named_children())
+    x = loaded.inputs[0].value
+    with torch.no_grad():
+        given = torch.relu(layers["one"](x))
+        expected = {"read": given, "written": given @ layers["two"].weight.T}
+    index = next(i for i, call in enumerate(record.calls) if call.nodes == ("fx:two",))
+    line = record.calls[index].line
+    step = pipeline.values_of_run.step(recipe, index, (line, line), Silent())
+    assert [called(text) for text in step.instructions] == [record.calls[index].function]
+    assert [each.name for each in step.tensors if each.kind == "constant"] == ["two.weight"]
+    for seen in step.tensors:
+        if seen.kind == "constant":
+            # Given, and nothing writes to it: there is nothing to copy.
+            assert seen.first
+            continue
+        value = expected[seen.place.side]
+        assert seen.statistics is not None
+        assert seen.statistics.mean == pytest.approx(float(value.mean()), abs=1e-5)
+        assert seen.statistics.zeros == int((value == 0).sum())
+        assert len(seen.first) == (8 if keep else 0)
