@@ -134,6 +134,8 @@ def take_compare(application: QApplication, window: MainWindow, folder: Path) ->
     window.show_page("compare")
     window.commands.action("colours-error").trigger()
     window.commands.action("first-difference").trigger()
+    wait(application, SETTLE)
+    wait_until(application, lambda: workspace.engine.state == "ready")
     save_small(application, window, folder / "compare-nodes.png")
     window.commands.action("compare-values").trigger()
     matrix = window.panes.compare.tensor.matrix

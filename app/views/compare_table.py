@@ -49,12 +49,12 @@ class CompareTable(QWidget):
             self.tr("Nodes against torch"),
             (
                 Column(self.tr("verdict"), width=108),
-                Column(self.tr("node"), width=108),
+                Column(self.tr("node"), width=100),
                 Column(
-                    self.tr("operator"), width=112, tooltip=self.tr("The strategy and the operator")
+                    self.tr("operator"), width=96, tooltip=self.tr("The strategy and the operator")
                 ),
                 self._figure(
-                    self.tr("in the run"),
+                    self.tr("in run"),
                     self.tr(
                         "The largest absolute error of its value, on what the run has computed"
                     ),
@@ -68,7 +68,7 @@ class CompareTable(QWidget):
                     self.tr("The time of its calls, median; of all that it is fused with"),
                 ),
                 self._figure(self.tr("torch"), self.tr("The time of the node in torch, median")),
-                Column(self.tr("reason"), stretch=True, width=160),
+                Column(self.tr("reason"), stretch=True, width=80),
             ),
         )
         self.table.set_sortable(True)
@@ -183,7 +183,7 @@ class CompareTable(QWidget):
         )
 
     def _figure(self, title: str, tooltip: str) -> Column:
-        return Column(title, numeric=True, width=76, falling=True, tooltip=tooltip)
+        return Column(title, numeric=True, width=72, falling=True, tooltip=tooltip)
 
     def _show_rows(self) -> None:
         words = self.filter.text().casefold().split()
@@ -203,7 +203,7 @@ class CompareTable(QWidget):
         self._show_selection()
 
     def _show_selection(self) -> None:
-        if self._stale:
+        if self._stale or not self.isVisible():
             return
         marked = self._workspace.selection.of_kind("fx")
         self.table.set_selection(marked)
@@ -224,6 +224,8 @@ class CompareTable(QWidget):
         super().showEvent(event)
         if self._stale:
             self._show_run()
+        else:
+            self._show_selection()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         by_key = event.reason() == QContextMenuEvent.Reason.Keyboard

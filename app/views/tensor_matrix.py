@@ -288,14 +288,14 @@ class TensorMatrix(QWidget):
             return ""
         words = {"tvm": "TVM", "torch": "torch", "difference": self.tr("difference")}
         shown = [
-            f"{words[side]} {piece.value(*cell):.9g}"
+            f"{words[side]} {piece.value(*cell):{'.4g' if side == 'difference' else '.9g'}}"
             for side in SIDES
             if (piece := piece_of(window, side)).values
         ]
         place = (*self.slices.index(), row, column)[-max(len(record.shape), 1) :]
         if piece_of(window, "tvm").is_marked(*cell):
             shown.append(self.tr("✕ out of tolerance"))
-        return "   ·   ".join([index_text(place if record.shape else ()), *shown])
+        return "  ·  ".join([index_text(place if record.shape else ()), *shown])
 
 
 def _is_inside(first: int, count: int, edges: Sequence[int]) -> bool:

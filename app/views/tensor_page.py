@@ -60,6 +60,7 @@ class TensorPage(QWidget):
         self._workspace = workspace
         self._entity = ""
         self._record: Comparison | None = None
+        self._runs: dict[str, NodeRun] = {}
         self._set_busy = set_busy
         # So soon nobody has to be told that something goes on.
         self._wait = QTimer(self)
@@ -173,6 +174,9 @@ class TensorPage(QWidget):
         self._record = None
         self.matrix.show_nothing()
         self._entity = ""
+        run = self._workspace.run_record
+        # Of a large model there are many, and each selection asks for one.
+        self._runs = {} if run is None else {each.id: each for each in run.nodes}
         self._show_selection()
 
     def look_at(self, place: TensorPlace, name: str) -> None:
@@ -200,7 +204,7 @@ class TensorPage(QWidget):
             return
         self._entity, self._place = entity, None
         self._say_nothing()
-        run = self._run_of(entity)
+        run = self._runs.get(entity)
         if run is None:
             self._fetching.forget()
             self._show_nothing()
@@ -231,11 +235,6 @@ class TensorPage(QWidget):
             if chosen:
                 return chosen[-1]
         return next(iter(selection.of_kind("fx")), "")
-
-    def _run_of(self, entity: str) -> NodeRun | None:
-        record = self._workspace.run_record
-        nodes = () if record is None else record.nodes
-        return next((each for each in nodes if each.id == entity), None)
 
     def _want(self) -> None:
         of = self._entity if self._place is None else f"{self._place.call} {self._place.side}"

@@ -95,7 +95,7 @@ class HeatScale:
 
 def number_text(value: float) -> str:
     """Return a number as it stands beside colours and in a grid."""
-    return f"{value:.4g}"
+    return f"{value:.3g}"
 
 
 def _diverging(theme: Theme) -> list[QColor]:

@@ -83,7 +83,7 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     differing = [name for name, verdict in verdicts.items() if verdict == "✕ differs"]
 
     # The largest error first, by a click.
-    sort_by(qtbot, page, "in the run")
+    sort_by(qtbot, page, "in run")
     record = window.workspace.run_record
     assert record is not None
     errors = {each.id: each.max_abs_error for each in record.nodes}
