@@ -10,9 +10,11 @@ import pytest
 
 from lowerscope.app.links import build_link, node_link, recipe_words, step_link
 from lowerscope.app.step_lines import StepLine
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, Override, Recipe, Source, Step
 from lowerscope.core.recipe_options import add_recipe_options, recipe_from
+from lowerscope.core.tolerances import Tolerance, Tolerances
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 RECIPES = (
@@ -37,6 +39,8 @@ RECIPES = (
             Step(name="FuseOps", options={"fuse_opt_level": 0}),
             Step(name="LegalizeOps", options={"skip_ops": ("relax.add", "relax.matmul")}),
         ),
+        tolerances=Tolerances(float32=Tolerance(1.25e-5, 0.0), bfloat16=Tolerance(0.1, 3e-3)),
+        measuring=Measuring(warm_up=5, repeats=500, torch_compile=True),
         target="native",
         threads=2,
     ),
