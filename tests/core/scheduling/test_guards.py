@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import tvm
+from tvm import te, topi
 from tvm.script import tirx as T
 
 from lowerscope.core.schedules import At
@@ -123,6 +124,15 @@ def test_short_loops_inside_of_unrolled_ones_count_as_well() -> None:
     steps.step("fuse", loops=(loop("matmul", 2), loop("matmul", 3)))
     steps.step("reorder", loops=(made("s2"), loop("matmul", 0)))
     assert "short loops" in str(_refused(steps, "unroll", loop=made("s2")))
+
+
+def test_nested_short_loops_inside_of_unrolled_ones_count_together() -> None:
+    # LLVM unrolls both of 9 iterations inside of each of 64 copies.
+    x = te.placeholder((64, 7, 7), name="x")
+    padded = te.create_prim_func([x, topi.nn.pad(x, [0, 1, 1])])
+    steps = Steps(padded)
+    name = steps.sch.get(steps.sch.get_child_blocks(steps.sch.get_sblock("root"))[0]).name_hint
+    assert "short loops" in str(_refused(steps, "unroll", loop=loop(str(name), 0)))
 
 
 @T.prim_func(s_tir=True)
