@@ -172,6 +172,8 @@ class Faults(QObject):
             where=after if problem.what else self.tr("Found with guarded memory"),
             todo=self.tr("Mend the function, or go back to what worked"),
             choices=first.nodes,
+            # It is this one that failed, however far the run came.
+            calls=found.until,
             details="\n\n".join(each for each in (others, problem.details) if each),
         )
 

@@ -125,7 +125,8 @@ class RunSteps(QObject):
         if self._workspace.stepping.run_index == index:
             # It did not move, and is a call of another run nevertheless.
             self._follow()
-        if failed is not None and before is None and self._workspace.stepping.clock == "run":
+        is_other = failed is not None and (before is None or failed.calls != before.calls)
+        if is_other and self._workspace.stepping.clock == "run":
             self._workspace.stepping.last()
 
     def _entity_of(self, callee: str) -> str:

@@ -35,6 +35,8 @@ class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
         How many calls were made with guarded memory.
     trespasses
         Those that changed memory that is not their own, in order.
+    until
+        What was called up to the first of these: see `Problem.calls`.
     milliseconds
         How long the run took.
     failure
@@ -43,5 +45,6 @@ class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     calls: int
     trespasses: tuple[Trespass, ...] = ()
+    until: tuple[str, ...] = ()
     milliseconds: float = 0.0
     failure: str = ""

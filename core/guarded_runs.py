@@ -61,6 +61,7 @@ def guarded_run(stages: Stages, progress: Progress) -> GuardedRun:
     return GuardedRun(
         calls=guard.made,
         trespasses=tuple(guard.found),
+        until=named.names[: guard.found[0].call + 1] if guard.found else (),
         milliseconds=(time.perf_counter() - start) * 1000,
         failure=failure,
     )

@@ -83,6 +83,10 @@ def test_who_writes_beside_its_memory_is_named_by_the_second_run(
     named = "env.faulty (relu), call 4, wrote 32 bytes behind its output, (1, 128) float32"
     qtbot.waitUntil(lambda: worked.workspace.problems[0].what == named, timeout=PATIENCE)
     assert "crashed with SIG" in worked.workspace.problems[0].where
+    # The timeline ends at the call that did it, however far the run came.
+    worked.workspace.stepping.set_clock("run")
+    failed = [dot.tooltip for dot in worked.panes.timeline.slider.dots() if dot.state == "wrong"]
+    assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
     qtbot.mouseClick(button(worked, "Select it"), Qt.MouseButton.LeftButton)
     assert worked.workspace.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
