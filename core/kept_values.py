@@ -174,7 +174,7 @@ def _holds(kept: KeptTensor, view: torch.Tensor) -> bool:
 
 
 def _checksum(view: torch.Tensor) -> int:
-    return zlib.crc32(memoryview(view.reshape(-1).view(torch.uint8).numpy()))
+    return zlib.crc32(view.reshape(-1).view(torch.uint8).numpy().data)
 
 
 def _name(tensor: torch.Tensor) -> str:
