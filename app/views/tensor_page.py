@@ -264,12 +264,13 @@ class TensorPage(QWidget):
         self.histogram.set_counts(record.edges, record.counts)
         self.save.setEnabled(record.kept)
         self.stack.setCurrentWidget(self.split)
-        if record.kept:
+        if record.kept and all(record.shape):
             self.right.setCurrentWidget(self.matrix)
             self.matrix.show_tensor(record)
         else:
             self.matrix.show_nothing()
-            self.no_values.set_text(self.tr("No values to look at"), record.reason)
+            why = record.reason if all(record.shape) else self.tr("The tensor has no elements.")
+            self.no_values.set_text(self.tr("No values to look at"), why)
             self.right.setCurrentWidget(self.no_values)
 
     def _take_problem(self, problem: Problem) -> None:

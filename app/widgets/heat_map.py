@@ -171,7 +171,7 @@ class HeatMap(QWidget):
 
     def element_at(self, place: QPointF) -> tuple[int, int] | None:
         """Return row and column of the element at a place in the widget."""
-        if self._view.rows == 0 or not self._picture().contains(place):
+        if self._view.is_empty or not self._picture().contains(place):
             return None
         at = self._matrix_at(place)
         row, column = min(int(at.y()), self._view.rows - 1), int(at.x())
@@ -258,7 +258,7 @@ class HeatMap(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         piece = self._piece
-        if piece is None or piece.width == 0 or piece.height == 0:
+        if piece is None or self._view.is_empty:
             return
         colours = theme.current()
         painter = QPainter(self)
@@ -295,7 +295,7 @@ class HeatMap(QWidget):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         place = event.position()
-        if self._drag is not None and not self._view.is_whole:
+        if self._drag is not None and not self._view.is_empty and not self._view.is_whole:
             width, height = self._view.element_size(self._room())
             gone = self._drag - place
             if self._has_moved or gone.manhattanLength() > 3:
@@ -336,7 +336,7 @@ class HeatMap(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         move = _MOVES.get(Qt.Key(event.key()))
         row, column = self._cursor
-        if self._view.rows == 0:
+        if self._view.is_empty:
             super().keyPressEvent(event)
         elif move is not None:
             far = FAR if event.modifiers() & Qt.KeyboardModifier.ControlModifier else 1

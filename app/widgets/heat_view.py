@@ -40,6 +40,11 @@ class HeatView:
         self.part = QRectF(0, 0, self.columns, self.rows)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the matrix has no elements."""
+        return self.rows == 0 or self.columns == 0
+
+    @property
     def is_whole(self) -> bool:
         """Whether all of the matrix is shown."""
         return self.part.width() >= self.columns and self.part.height() >= self.rows

@@ -99,6 +99,16 @@ def _leaving() -> object:
     return QEvent(QEvent.Type.Leave)
 
 
+def test_a_matrix_without_elements_shows_nothing(qtbot: QtBot, heat_map: HeatMap) -> None:
+    heat_map.set_extent(3, 0)
+    heat_map.grab()
+    heat_map.setFocus()
+    qtbot.keyClick(heat_map, Qt.Key.Key_Right)
+    qtbot.mouseMove(heat_map, QPoint(40, 40))
+    assert heat_map.element_at(QPointF(40, 40)) is None
+    assert heat_map.at() == (0, 0)
+
+
 def test_the_wheel_zooms_round_the_mouse_and_a_drag_moves(qtbot: QtBot, heat_map: HeatMap) -> None:
     heat_map.set_extent(400, 400)
     heat_map.set_piece(
