@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 from PIL import Image
 from PySide6.QtCore import QEventLoop, QSettings, Qt, QTimer
 from PySide6.QtGui import QImage
@@ -22,7 +23,9 @@ from lowerscope.app import theme
 from lowerscope.app.start import make_window
 from lowerscope.app.widgets.drawing_pad import DrawingPad
 from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source, Strategy
+from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.schedules import APPLY_RULES
 from tests import schedule_walk
 
 SIZE = (1440, 900)
@@ -53,6 +56,7 @@ def main() -> None:
         theme.set_scheme("light")
         take_inputs(application, window, folder)
         take_compare(application, window, folder)
+        take_variants(application, window, folder)
         take_schedule(application, window, folder)
         window.close()
 
@@ -145,6 +149,25 @@ def take_compare(application: QApplication, window: MainWindow, folder: Path) ->
     window.grab().save(str(folder / "compare-tensor.png"))
     window.commands.action("node-colours").trigger()
     window.reset_layout()
+
+
+def take_variants(application: QApplication, window: MainWindow, folder: Path) -> None:
+    """Run variants, one of them by rules, and compare two."""
+    workspace = window.workspace
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
+    steps = (*find_pipeline("fuse").steps, Step(name=APPLY_RULES))
+    by_rules = msgspec.structs.replace(recipe, steps=steps)
+    workspace.open(by_rules)
+    window.show_panes()
+    wait_until(application, lambda: workspace.recipe == by_rules)
+    window.commands.action("run-variants").trigger()
+    wait_until(application, lambda: not workspace.running)
+    page = window.panes.variants
+    runs = [each.id for each in workspace.runs.variants.kept]
+    page.table.set_selection((runs[2], runs[4]))
+    texts = page.functions.table
+    wait_until(application, lambda: bool(texts.rows()) and bool(texts.rows()[0].cell(4).text))
+    save_small(application, window, folder / "variants.png")
 
 
 def take_schedule(application: QApplication, window: MainWindow, folder: Path) -> None:

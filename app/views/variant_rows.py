@@ -37,7 +37,7 @@ def variant_columns() -> tuple[Column, ...]:
     """Return the columns of the table of variants."""
     return (
         Column("", width=48, tooltip=_tr("● the one that is shown, ★ the fastest")),
-        Column(_tr("variant"), width=150, editable=True),
+        Column(_tr("variant"), width=178, editable=True),
         Column(_tr("TVM"), numeric=True, width=84),
         Column(_tr("verdict"), width=104),
         Column(_tr("spread"), numeric=True, width=110, tooltip=_tr("Quarters of TVM's times")),

@@ -25,7 +25,7 @@ from lowerscope.app.widgets.time_bars import TimeBars
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.variant_records import Variant, fastest
 
-_SHARES = ((390, 310), (284, 424))
+_SHARES = ((416, 292), (312, 396))
 """Of the width: what the variants get beside the bars, and beside the functions of two."""
 
 
