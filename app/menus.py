@@ -14,6 +14,7 @@ from lowerscope.app.differing_nodes import finding_differences
 from lowerscope.app.fault_commands import FaultCommands
 from lowerscope.app.importers import importing
 from lowerscope.app.input_commands import changing_inputs
+from lowerscope.app.keep_command import KeepCommand
 from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.reporting import reporting
@@ -211,6 +212,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *running_variants(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         *FaultCommands(window).commands(),
+        KeepCommand(window).command(),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
         *run_steps.commands(),

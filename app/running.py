@@ -16,7 +16,7 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.measuring import Measuring
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import Snapshot
-from lowerscope.core.run_records import RunPart, RunRecord
+from lowerscope.core.run_records import KEEP, RunPart, RunRecord
 from lowerscope.core.time_records import is_disturbed
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ class _Wanted:
 class Runs(QObject):
     """The run that is under way or waits for the engine, and what the last one came to.
 
+    Attributes
+    ----------
+    keep
+        Bytes of the values of a run that are kept.
+
     Signals
     -------
     changed
@@ -56,6 +61,7 @@ class Runs(QObject):
         self._repeats = False
         self._reopening = False
         self.record: RunRecord | None = None
+        self.keep = KEEP
         self.variants = RunVariants(workspace, self._keep_outcome)
         self.variants.running_changed.connect(self.changed)
 
@@ -128,7 +134,11 @@ class Runs(QObject):
         self._quiet.begin()
         workspace.say(workspace.tr("Compiling"))
         params = RunParams(
-            recipe=recipe, part=wanted.part, before=wanted.before, quick=wanted.quick
+            recipe=recipe,
+            part=wanted.part,
+            before=wanted.before,
+            quick=wanted.quick,
+            keep=self.keep,
         )
         self._request = workspace.worker.request(
             "run", params, self._accept, self._refuse, self._tell

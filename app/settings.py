@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QSettings
 
+from lowerscope.core.run_records import KEEP
+
 RECENT_MOST = 10
 
 LAYOUT_VERSION = 2
@@ -63,6 +65,15 @@ class Settings:
     def set_memory_limit(self, limit: int) -> None:
         """Remember the bytes of memory that a worker may have."""
         self._store.setValue("memory-limit", str(limit))
+
+    def keep(self) -> int:
+        """Return how many bytes of a run's values are kept."""
+        value = str(self._store.value("keep", str(KEEP)))
+        return int(value) if value.isdecimal() else KEEP
+
+    def set_keep(self, keep: int) -> None:
+        """Remember how many bytes of a run's values are kept."""
+        self._store.setValue("keep", str(keep))
 
     def geometry(self) -> QByteArray:
         """Return the window's place and size; empty the first time."""

@@ -19,6 +19,7 @@ from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.kept_values import KeptTensor, KeptValues, Source
 from lowerscope.core.lowering.relax_values import held_from
+from lowerscope.core.memory_limit import bytes_text
 from lowerscope.core.node_calls import Owners
 from lowerscope.core.node_findings import Found, NotCompared
 from lowerscope.core.node_parts import NodeParts, torch_tensor
@@ -27,7 +28,6 @@ from lowerscope.core.tensor_comparison import comparable, compared, signed_diffe
 from lowerscope.core.tensor_values import as_array, statistics_of
 from lowerscope.core.tolerances import Tolerances
 from lowerscope.core.tracing.tracing import TracedModel
-from lowerscope.core.units import bytes_text
 
 _LOOKED_AT = 3
 """Tensors that are held for the next question about them."""

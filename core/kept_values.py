@@ -16,6 +16,7 @@ import torch
 import tvm
 
 from lowerscope.core.comparison_records import CallSide, TensorStatistics
+from lowerscope.core.memory_limit import is_shortage
 from lowerscope.core.tensor_values import statistics_of
 
 Source = tuple[int, int]
@@ -148,10 +149,23 @@ class KeptValues:
     def _copied(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
         size = view.numel() * view.element_size()
         shape, dtype = tuple(view.shape), _name(view)
-        if self.size + size > self.budget:
+        value = self._copy(view, size)
+        if value is None:
             return KeptTensor(shape, dtype, None, statistics_of(view), source, _checksum(view))
         self.size += size
-        return KeptTensor(shape, dtype, view.clone(), source=source)
+        return KeptTensor(shape, dtype, value, source=source)
+
+    def _copy(self, view: torch.Tensor, size: int) -> torch.Tensor | None:
+        if self.size + size > self.budget:
+            return None
+        try:
+            return view.clone()
+        except (RuntimeError, MemoryError) as error:
+            if not is_shortage(error):
+                raise
+            # The worker has less left than there was to be for this.
+            self.budget = self.size
+            return None
 
 
 def addresses_of(tensors: Sequence[Any]) -> frozenset[int]:

@@ -43,27 +43,41 @@ def usual_limit() -> int:
     return max(LEAST, int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE))
 
 
-def parse_limit(text: str) -> int:
+def parse_bytes(text: str) -> int:
     """Return the bytes that a text such as ``3GB``, ``800 MB`` or ``4294967296`` stands for.
+
+    Raises
+    ------
+    ValueError
+        If it stands for none.
+    """
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
+    return int(float(found["number"]) * _UNITS[found["unit"].lower()])
+
+
+def parse_limit(text: str) -> int:
+    """Return the bytes that a text stands for, as a limit of the worker.
 
     Raises
     ------
     ValueError
         If it stands for none, or for less than torch and TVM need to start.
     """
-    found = _TEXT.fullmatch(text.strip())
-    if found is None:
-        raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
-    number = int(float(found["number"]) * _UNITS[found["unit"].lower()])
+    number = parse_bytes(text)
     if number < LEAST:
         raise ValueError(f"torch and TVM need {bytes_text(LEAST)} at least")
     return number
 
 
 def bytes_text(number: int) -> str:
-    """Return an amount of memory for people: ``3 GB``, ``1.5 GB``, ``800 MB``."""
-    unit, name = (1 << 30, "GB") if number >= 1 << 30 else (1 << 20, "MB")
-    return f"{number / unit:.3g} {name}"
+    """Return an amount of memory for people: ``3 GB``, ``1.5 GB``, ``800 MB``, ``200 B``."""
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")):
+        if number >= unit:
+            # Up to 1023 of a unit are written in full.
+            return f"{number / unit:.{4 if number >= 1000 * unit else 3}g} {name}"
+    return f"{number} B"
 
 
 def limit_memory(limit: int) -> None:
