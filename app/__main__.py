@@ -15,6 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
+        if given[0] == "run":
+            from lowerscope.core.supervised import run_supervised
+
+            return run_supervised(given)
         from lowerscope.core import cli
 
         return cli.leave(cli.main(given))

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.child_process import Ending
 from lowerscope.core.engine.run_params import GuardParams
+from lowerscope.core.engine.running_call import parts_of_name
 from lowerscope.core.errors import Problem
 from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.recipe import Recipe
@@ -62,6 +63,14 @@ class Faults(QObject):
             and worked != wanted
             and worked.source == wanted.source
         )
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The ids of the FX nodes of the call that `failed` names, where there is one."""
+        problem = self._failed
+        if problem is None:
+            return ()
+        return problem.choices or (parts_of_name(problem.calls[-1])[1] if problem.calls else ())
 
     def go_back(self) -> None:
         """Go over to the last recipe whose run has worked, as one step of undo."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowerscope.core.cli_compare import add_compare_options, compare, recipes_of
+from lowerscope.core.cli_guarded import add_fault_options
 from lowerscope.core.cli_passes import (
     add_passes_options,
     check_passes,
@@ -210,6 +211,7 @@ def _parser() -> argparse.ArgumentParser:
         "times of both sides; with --json as nodes",
     )
     add_set_option(run)
+    add_fault_options(run)
     add_report_option(run)
     add_recipe_options(run)
 

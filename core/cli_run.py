@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lowerscope.core.cli_guarded import progress_of, run_guarded
 from lowerscope.core.cli_report import check_report_option, write_wanted_report
 from lowerscope.core.cli_sets import run_set
 from lowerscope.core.encoding import to_json
 from lowerscope.core.per_node import per_node
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import NodeReport, RunRecord
 from lowerscope.core.showing import describe_run
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
     """Return whether nothing differs, and what the command prints."""
     check_report_option(options)
+    progress = progress_of(options)
+    if options.guarded:
+        return run_guarded(pipeline, recipe, options, progress)
     if options.inputs_set:
         return run_set(pipeline, recipe, options)
-    record = pipeline.run(recipe, Silent())
+    record = pipeline.run(recipe, progress)
     done = record.verdict != "differ"
     (name,) = variant_names((recipe,))
     variant = Variant(name=name, recipe=recipe, record=record)

@@ -156,10 +156,10 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
         if problem.code == "failed-step":
             remedies.append((self.tr("Show the step"), self.step_wanted.emit))
-        if problem.code == "crashed" and problem.choices:
-            nodes = problem.choices
-            remedies.append((self.tr("Select it"), partial(self._workspace.select, nodes)))
         faults = self._workspace.faults
+        if problem is faults.failed and faults.nodes:
+            select = partial(self._workspace.select, faults.nodes)
+            remedies.append((self.tr("Select what was called"), select))
         if problem is faults.failed and faults.can_go_back:
             remedies.append((self.tr("Go back to what worked"), faults.go_back))
         if self._workspace.refused is not None:

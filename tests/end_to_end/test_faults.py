@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QInputDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
+from lowerscope.core.cli import recipe_of_command
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -18,7 +19,7 @@ from tests.end_to_end.driving import (
     wait_for_problem,
     wait_for_records,
 )
-from tests.end_to_end.faulty_functions import (
+from tests.faulty_functions import (
     ASKS_FOR_MUCH,
     CRASHES,
     NEVER_ENDS,
@@ -26,6 +27,7 @@ from tests.end_to_end.faulty_functions import (
     WRITES_BEHIND,
     faulty_relu,
 )
+from tests.seeding import FAULTS
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ def test_who_writes_beside_its_memory_is_named_by_the_second_run(
     worked.workspace.stepping.set_clock("run")
     failed = [dot.tooltip for dot in worked.panes.timeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
-    qtbot.mouseClick(button(worked, "Select it"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
     assert worked.workspace.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
 
@@ -104,6 +106,8 @@ def test_a_function_that_never_ends_is_stopped_and_named(
         pass
     assert workspace.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
     assert worked.tool_bar.verdict.text() == "✗ stopped"
+    qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
+    assert workspace.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
 
 
@@ -133,3 +137,27 @@ def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
     assert "in call 4 of 7, env.faulty (relu): it and what it had started held" in line
     assert worked.workspace.problems[0].code == "memory"
     go_back(qtbot, worked)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_node_where_a_fault_starts_is_named(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, fault: str
+) -> None:
+    options, node = FAULTS[fault]("fashion_mlp", tmp_path, "high-level")
+    recipe = recipe_of_command(("run", *options))
+    fields = {
+        name: getattr(recipe, name) for name in ("lowering", "steps", "extensions", "schedules")
+    }
+    window = open_window(recipe.source.spec, **fields)
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "wrong"
+    line = window.panes.result.first_difference
+    assert f"First difference: {node}  ·" in line.text()
+    if fault in ("half overflow", "not a number"):
+        assert line.text().split("  ·  ")[1].endswith(("NaN", "infinities"))
+    window.commands.action("first-difference").trigger()
+    assert window.workspace.selection.of_kind("fx") == (f"fx:{node}",)
+    # Of those that differ, it is the first, and the others come from it.
+    window.workspace.select(())
+    window.commands.action("next-difference").trigger()
+    assert window.workspace.selection.of_kind("fx") == (f"fx:{node}",)

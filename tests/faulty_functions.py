@@ -35,8 +35,9 @@ def calls_faulty(builder, node, x):
 """
 
 CRASHES = "ctypes.string_at(8)"
-NEVER_ENDS = "while True: time.sleep(0.01)"
+NEVER_ENDS = "while True: ctypes.CDLL(None).usleep(100_000)"
 GIVES_NAN = "np.from_dlpack(out)[..., 3] = np.nan"
+RAISES = "raise ValueError('not this one')"
 ASKS_FOR_MUCH = "np.ones(1 << 40, dtype='uint8')"
 
 # What is spoilt is found out later: here, in the third call, by an end as the C library makes it.
@@ -52,8 +53,14 @@ STARTS_HOGS = """code = "import time; held = bytearray(b'x') * 500_000_000; time
     time.sleep(60)"""
 
 
-def faulty_relu(folder: Path, body: str) -> tuple[Extension, ...]:
-    """Write a file whose function stands in for ReLU, and return it as the extensions it is."""
+def files(folder: Path, body: str) -> str:
+    """Write a file, of rules and of functions, that replaces ReLU; return its path."""
     path = folder / "faulty.py"
     path.write_text(_FILE.format(body=body))
-    return (Extension(path=str(path), kind="rules"), Extension(path=str(path), kind="library"))
+    return str(path)
+
+
+def faulty_relu(folder: Path, body: str) -> tuple[Extension, ...]:
+    """Write such a file, and return it as the extensions that it is."""
+    path = files(folder, body)
+    return (Extension(path=path, kind="rules"), Extension(path=path, kind="library"))

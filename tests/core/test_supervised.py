@@ -1,0 +1,59 @@
+"""The command ``run`` when what it runs crashes, spoils memory or never ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faulty_functions import CRASHES, WRITES_BEHIND, files
+
+COMMAND = (sys.executable, "-m", "lowerscope.app", "run", "sample:fashion_mlp")
+
+
+def started(folder: Path, body: str, *options: str) -> subprocess.Popen[str]:
+    path = files(folder, body)
+    own = ("--rules", path, "--library", path)
+    return subprocess.Popen(
+        (*COMMAND, *own, *options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (CRASHES, "with guarded memory it crashed with SIGSEGV in call 4 of 7, env.faulty (relu)"),
+        (
+            WRITES_BEHIND,
+            "env.faulty (relu), call 4, wrote 32 bytes behind its output, (1, 128) float32",
+        ),
+    ],
+)
+def test_how_a_run_crashed_is_told(tmp_path: Path, body: str, said: str) -> None:
+    process = started(tmp_path, body)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "the run crashed with SIG" in err
+    assert said in out + err
+
+
+def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:
+    body = "print('in it', file=sys.stderr, flush=True)\n    while True:\n"
+    # As a loop of a kernel, it does not hear of signals.
+    body += "        try: time.sleep(1)\n        except BaseException: pass"
+    with started(tmp_path, body) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "in it" in line:
+                break
+        os.killpg(process.pid, signal.SIGINT)
+        assert "stopped in call 4 of 7, env.faulty (relu)" in process.stderr.read()
+    assert process.returncode == 2
