@@ -26,6 +26,7 @@ from lowerscope.core.recipe_options import (
 )
 from lowerscope.core.sources.spec import user_path
 from lowerscope.core.terminal_line import on_terminal_line
+from lowerscope.core.time_records import held_up
 from lowerscope.core.time_text import compiled_text, method_text
 from lowerscope.core.variant_records import Variant, fastest, our_times, ratio_of
 
@@ -127,9 +128,10 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
         told = " (which of them cannot be told)" if len(best) > 1 else ""
         lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
     if records and records[0].times is not None:
-        lines.append(method_text(records[0].times).capitalize())
-        compiled = compiled_text(records[0].times)
+        method, compiled = method_text(records[0].times), compiled_text(records[0].times)
+        lines.append(method[:1].upper() + method[1:])
         lines += [compiled] if compiled else []
+    lines += _held_up(variants)
     for each in variants:
         if each.problem is not None:
             lines.append(f"{each.name}: {each.problem.line()}")
@@ -138,6 +140,19 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
             where = f"; first difference: {first}" if first else ""
             lines.append(f"{each.name}: {each.record.reason}{where}")
     return lines
+
+
+def _held_up(variants: Sequence[Variant]) -> list[str]:
+    """Return a line for each side that something kept from the processors at most of its calls."""
+    sides = {}
+    for each in variants:
+        if each.record is not None and each.record.times is not None:
+            for side in held_up(each.record.times):
+                sides[each.name if side.side == "TVM" else side.side] = side.fastest
+    return [
+        f"{name} was held up: its fastest call took {fastest:.3f} ms"
+        for name, fastest in sides.items()
+    ]
 
 
 def _row(variant: Variant) -> tuple[str, ...]:

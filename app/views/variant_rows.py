@@ -15,12 +15,12 @@ from lowerscope.app.views.formats import (
     milliseconds_text,
 )
 from lowerscope.app.views.result_view import STATUS
+from lowerscope.app.views.time_words import how_of
 from lowerscope.app.widgets.table import Cell, Column, Row
 from lowerscope.app.widgets.time_bars import Bar
 from lowerscope.core.difference_records import FunctionDifference
 from lowerscope.core.errors import Problem
 from lowerscope.core.run_records import RunRecord
-from lowerscope.core.time_text import method_text
 from lowerscope.core.variant_records import (
     FunctionTimes,
     Variant,
@@ -173,7 +173,7 @@ def _spread(record: RunRecord) -> Cell:
     if times is None:
         return Cell("–", "quiet")
     low, high = milliseconds_text(times.low), milliseconds_text(times.high)
-    found = "" if record.times is None else method_text(record.times)
+    found = "" if record.times is None else how_of(record.times)
     words = f"{low.removesuffix(' ms')} – {high}"
     return Cell(words, "quiet", tooltip=found, value=times.high - times.low)
 
