@@ -109,7 +109,8 @@ def _operator(node: FxNode) -> str:
     """Return what a node computes: the class of its module, or the last part of its target."""
     if node.opcode == "call_module":
         return node.label.partition(" · ")[0] or node.target
-    return node.target.rpartition(".")[2]
+    # Of a function of Python's own, the target is ``<built-in function getitem>``.
+    return node.target.rstrip(">").split()[-1].rpartition(".")[2]
 
 
 def _error_cell(error: float | None, matches: bool | None, reason: str = "") -> Cell | str:
@@ -126,14 +127,15 @@ def _time_cell(milliseconds: float | None) -> Cell | str:
 
 
 def _said(run: NodeRun, inside: Sequence[str]) -> Iterator[str]:
-    if run.not_finite and run.not_finite not in run.reason:
+    if run.not_finite:
         yield run.not_finite
     if came_from_above(run):
         yield _tr("came from above")
     elif starts_here(run):
         yield _tr("starts here")
-    if run.reason:
-        yield run.reason
+    reason = run.reason.removeprefix(run.not_finite).removeprefix("; ")
+    if reason:
+        yield reason
     if inside:
         yield _tr("the value of a fused group, with {0} inside").format(names_of(tuple(inside)))
     if run.own_with:

@@ -268,7 +268,7 @@ class TensorMatrix(QWidget):
             self.tr("columns {0}–{1}").format(left, left + columns - 1),
         ]
         if piece_of(window, "tvm").is_reduced:
-            parts.append(self.tr("a cell stands for several elements: the one that differs most"))
+            parts.append(self.tr("the worst of each cell"))
         return " · ".join(each for each in parts if each)
 
     def _point_at(self, row: int, column: int) -> None:

@@ -75,6 +75,8 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     count = record.torch.count if record.torch is not None else 0
     text = f"{record.outside:,} of {count:,} elements · {record.outside_share:.3%}"
     tolerance = f"{record.atol:g} + {record.rtol:g} × |torch|"
+    if record.atol == record.rtol == 0:
+        tolerance = _tr("none: has to be equal")
     yield (
         "outside",
         _tr("outside"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
+import torch
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
@@ -14,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension
+from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 from tests.end_to_end.test_node_figures import WRONG, trigger
 
@@ -155,3 +158,36 @@ def test_a_source_without_torch_says_that_there_are_no_nodes(
     page = compare_page(window)
     assert page.nodes.table.empty.accessibleName() == "No nodes to compare"
     assert not page.nodes.sorts.isVisible()
+
+
+NAN = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def root(builder, node, x):
+    return relax.op.sqrt(x)
+"""
+
+
+def test_what_is_not_finite_is_said_first(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "root.py"
+    path.write_text(NAN)
+    rules = (Extension(path=str(path), kind="rules"),)
+    window = open_window("sample:fashion_mlp", extensions=rules)
+    run_and_wait(qtbot, window)
+    page = compare_page(window)
+    nodes = dict(zip(column(page, "node"), column(page, "reason"), strict=True))
+    sample = runpy.run_path(str(SAMPLES / "fashion_mlp.py"))
+    with torch.inference_mode():
+        before = sample["FashionMLP"]().linear0(*sample["example_inputs"]())
+    negative = int((before < 0).sum())
+    assert nodes["relu"].startswith(f"{negative} NaN; starts here; ")
+    assert nodes["linear1"].startswith("10 NaN; came from above; ")
+    line = page.first_difference.text()
+    assert line.startswith(f"✕ First difference: relu  ·  {negative} NaN")
