@@ -79,7 +79,6 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     best = min(range(4), key=lambda place: shown[place].tvm_ms)
     stars = [place for place, mark in enumerate(texts(page, 0)) if "★" in mark]
     assert best in stars
-    assert 0 not in stars
     assert texts(page, 0)[0].startswith("●")
     bars = page.bars.bars()
     assert [bar.name for bar in bars] == [*NAMES, "torch"]
