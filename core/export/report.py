@@ -93,11 +93,7 @@ def write_report(file: str, variants: Sequence[Variant]) -> Path:
     try:
         _replace(path, page)
     except OSError as error:
-        raise LowerscopeError(
-            f"the report cannot be written ({error.strerror or error})",
-            where=str(path),
-            todo="Choose a file in a folder that you may write to",
-        ) from None
+        raise _cannot_write(path, error.strerror or str(error)) from None
     return path
 
 
@@ -110,17 +106,26 @@ def check_report(file: str) -> None:
         If there is no such folder, or it is one itself.
     """
     path = user_path(file).absolute()
-    what = ""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _cannot_write(path, error.strerror or str(error)) from None
     if path.is_dir():
-        what = "the report cannot be written (it is a folder)"
-    elif not path.parent.is_dir():
-        what = "the report cannot be written (there is no such folder)"
-    elif not os.access(path.parent, os.W_OK):
-        what = "the report cannot be written (Permission denied)"
-    if what:
-        raise LowerscopeError(
-            what, where=str(path), todo="Choose a file in a folder that you may write to"
-        )
+        raise _cannot_write(path, "it is a folder")
+    if not path.parent.is_dir():
+        raise _cannot_write(path, "there is no such folder")
+    if not os.access(path.parent, os.W_OK):
+        raise _cannot_write(path, "Permission denied")
+
+
+def _cannot_write(path: Path, why: str) -> LowerscopeError:
+    return LowerscopeError(
+        f"the report cannot be written ({why})",
+        where=str(path),
+        todo="Choose a file in a folder that you may write to",
+    )
 
 
 def source_name(recipe: Recipe) -> str:
@@ -131,7 +136,7 @@ def source_name(recipe: Recipe) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, made = tempfile.mkstemp(prefix=".lowerscope-", suffix=".html", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

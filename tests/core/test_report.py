@@ -169,7 +169,8 @@ def test_what_names_say_is_no_html(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_one_line_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file in (str(tmp_path), str(tmp_path / "gone" / "report.html")):
+    named_long = str(tmp_path / f"{'a' * 300}.html")
+    for file in (str(tmp_path), str(tmp_path / "gone" / "report.html"), named_long):
         for command in ("run", "compare"):
             assert main([command, "sample:fashion_mlp", "--html", file]) == 2
             captured = capsys.readouterr()
