@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -43,7 +44,9 @@ def torch_times(
             # The comparison says so, of each node that it concerns.
             return found
         for call in calls:
-            with torch.inference_mode():
+            with torch.inference_mode(), warnings.catch_warnings():
+                # What torch has to say of the model's calls, it said when the model was traced.
+                warnings.simplefilter("ignore")
                 times: list[float] = []
                 while not times or (len(times) < REPEATS and sum(times) < share):
                     start = time.perf_counter()

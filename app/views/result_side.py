@@ -26,6 +26,7 @@ class ResultSide(QWidget):
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = QLabel()
         self.prediction.setTextFormat(Qt.TextFormat.RichText)
+        self.prediction.hide()
         # The colours of the sides stand in the lines above.
         self.bars = ScoreBars(self.tr("The best classes of both sides"), headed=False)
         self.setFixedWidth(WIDTH)

@@ -74,7 +74,8 @@ class ResultView(QWidget):
         self.summary.linkActivated.connect(self._edit_tolerances)
         # Of two lines where there is little room, it asks for no more of it than the table does.
         self.summary.setWordWrap(True)
-        self.side = ResultSide(workspace)
+        # With a parent from the start: shown before it had one, it would be a window of its own.
+        self.side = ResultSide(workspace, self)
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
