@@ -173,11 +173,11 @@ class Faults(QObject):
         """Return a problem that names the first call that wrote beside its own memory."""
         first = found.trespasses[0]
         others = "\n".join(f"{each.name}: {each.text}" for each in found.trespasses[1:])
-        number = self.tr("call {0}").format(first.call + 1)
+        number = self.tr("Call {0}").format(first.call + 1)
         after = self.tr("Found with guarded memory, after: {0}").format(problem.what)
         return msgspec.structs.replace(
             problem,
-            what=f"{first.name}, {number}, {first.text}",
+            what=f"{number}, {first.name}, {first.text}",
             where=after if problem.what else self.tr("Found with guarded memory"),
             todo=self.tr("Mend the function, or go back to what worked"),
             choices=first.nodes,

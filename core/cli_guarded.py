@@ -61,7 +61,7 @@ def run_guarded(
     done = not found.trespasses and not found.failure
     if options.json:
         return done, to_json(found)
-    lines = [f"{each.name}, call {each.call + 1}, {each.text}" for each in found.trespasses]
+    lines = [f"Call {each.call + 1}, {each.name}, {each.text}" for each in found.trespasses]
     if found.failure:
         lines.append(found.failure)
     return done, "\n".join(lines or [f"Each of {found.calls} calls kept to its own memory"])

@@ -33,7 +33,7 @@ def started(folder: Path, body: str, *options: str) -> subprocess.Popen[str]:
         (CRASHES, "with guarded memory it crashed with SIGSEGV in call 4 of 7, env.faulty (relu)"),
         (
             WRITES_BEHIND,
-            "env.faulty (relu), call 4, wrote 32 bytes behind its output, (1, 128) float32",
+            "Call 4, env.faulty (relu), wrote 32 bytes behind its output, (1, 128) float32",
         ),
     ],
 )

@@ -82,7 +82,7 @@ def test_who_writes_beside_its_memory_is_named_by_the_second_run(
     run_faulty(qtbot, worked, tmp_path, WRITES_BEHIND)
     first = wait_for_problem(qtbot, worked)
     assert "crashed with SIG" in first
-    named = "env.faulty (relu), call 4, wrote 32 bytes behind its output, (1, 128) float32"
+    named = "Call 4, env.faulty (relu), wrote 32 bytes behind its output, (1, 128) float32"
     qtbot.waitUntil(lambda: worked.workspace.problems[0].what == named, timeout=PATIENCE)
     assert "crashed with SIG" in worked.workspace.problems[0].where
     # The timeline ends at the call that did it, however far the run came.
