@@ -119,6 +119,13 @@ def _counted(recipe: Recipe, label: str) -> str:
 
 
 def _input_text(spec: InputSpec) -> str:
+    """Return an input as ``--input`` takes it.
+
+    What is drawn, or has a seed of its own, is there in its form alone: the module is the same.
+    """
+    if spec.file and (spec.fit or spec.item is not None):
+        value = f"{spec.file}#{'' if spec.item is None else spec.item}"
+        return f"{spec.name}={value}" if spec.name else value
     shape = "" if spec.shape is None else ",".join(map(str, spec.shape))
     if spec.shape is not None and len(spec.shape) < 2:
         shape = f"({shape},)" if spec.shape else "()"

@@ -9,6 +9,7 @@
 ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
 ``x=shoe.png@1,1,28,28:float32``          the same with the shape, or dtype, that it must have
 ``x=shoes.npz#3``                         a sample of the array's first axis, made to fit the input
+``x=shoe.npy#``                           the whole array, made to fit the input
 ``1,784``                                 without a name: the next input in order
 ========================================  =====================================================
 """
@@ -42,7 +43,7 @@ EXTENT = re.compile(r"[^\W\d]\w*")
 
 FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
 
-_SAMPLE = re.compile(r"(.+)#(\d+)", re.DOTALL)
+_SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
 _NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 _LAYOUT = re.compile(
     # A name alone is a file rather than a shape: x=batch is x=batch, with a comma.
@@ -63,12 +64,12 @@ def parse_input(text: str) -> InputSpec:
     named = _NAMED.fullmatch(text.strip())
     name, value = (named[1], named[2]) if named else ("", text.strip())
     layout = _LAYOUT.fullmatch(value)
-    file, item = "", None
+    file, item, fit = "", None, False
     if not value or layout is None:
         file, layout = _parse_file(value, text)
         sampled = _SAMPLE.fullmatch(file)
         if sampled is not None and not os.path.exists(user_path(file)):
-            file, item = sampled[1], int(sampled[2])
+            file, item, fit = sampled[1], int(sampled[2]) if sampled[2] else None, True
     shape, dtype, low, high = (
         (layout.group("shape", "dtype", "low", "high")) if layout else [None] * 4
     )
@@ -79,6 +80,7 @@ def parse_input(text: str) -> InputSpec:
         file=file,
         low=None if low is None else int(low),
         high=None if high is None else int(high),
+        fit=fit,
         item=item,
     )
     check_input(spec, option(text))

@@ -324,3 +324,25 @@ def test_an_input_that_is_a_picture_is_shown() -> None:
 )
 def test_what_is_no_picture_is_not_shown(shape: tuple[int, ...]) -> None:
     assert picture_of(torch.zeros(shape)) is None
+
+
+def test_an_array_is_made_to_fit_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(
+        "import torch\nmodel = torch.nn.Linear(4, 2)\n"
+        "def example_inputs():\n    return (torch.zeros(1, 4),)\n"
+    )
+    np.save(tmp_path / "bytes.npy", np.array([[0, 51], [102, 255]], np.uint8))
+    np.save(tmp_path / "many.npy", np.arange(12.0).reshape(3, 4))
+    (value,) = inputs(file, f"input={tmp_path}/bytes.npy#")
+    assert torch.allclose(value.value, torch.tensor([[0, 0.2, 0.4, 1]]))
+    (value,) = inputs(file, f"input={tmp_path}/many.npy#2")
+    assert value.value.dtype == torch.float32
+    assert value.value.tolist() == [[8, 9, 10, 11]]
+    assert value.origin == "many.npy, sample 2"
+    found = problem(file, f"input={tmp_path}/many.npy#")
+    assert (found.code, found.what) == (
+        "many-samples",
+        "it holds 3 samples, and the input takes one",
+    )
+    assert problem(file, f"input={tmp_path}/many.npy#3").what == "there is no sample 3"
