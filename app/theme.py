@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtGui import QColor, QGradient, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from lowerscope.app.widgets import typefaces
@@ -37,6 +37,10 @@ __all__ = [
     "strategy_colour",
     "ui_font",
 ]
+
+#: PySide6 makes a type when it is first used. ``QPainter.fillRect`` asks whether a colour is a
+#: gradient: where the type is made in the middle of that, the process dies now and then.
+MADE_BEFORE_PAINTING = (QGradient,)
 
 #: Arguments of the application: the style that ours is made for. ``setStyle`` takes 4 ms more.
 STYLE = ("-style", "Fusion")

@@ -1,4 +1,4 @@
-"""PySide6 6.12.0 on Python 3.11 loses a reference to None in each void call, and aborts."""
+"""What PySide6 dies of: lost references to None, and a type that is made while painting."""
 
 import subprocess
 import sys
@@ -17,3 +17,19 @@ def test_200000_void_calls_are_survived() -> None:
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "199999.0"
+
+
+MADE = """
+import PySide6.QtGui
+assert "QGradient" not in vars(PySide6.QtGui), "PySide6 makes its types at once"
+import lowerscope.app.theme
+print("QGradient" in vars(PySide6.QtGui))
+"""
+
+
+def test_the_type_that_filling_asks_for_is_there_before_anything_is_painted() -> None:
+    # Made in the middle of QPainter.fillRect, it took the process with it, at the mercy of what
+    # stood in memory.
+    run = subprocess.run([sys.executable, "-c", MADE], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "True"
