@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.child_process import QUEUED, ChildProcess, Ending
+from lowerscope.app.outstanding import OnProblem, OnProgress, OnResult, Outstanding
 from lowerscope.app.server_command import server_command
 from lowerscope.core.engine import running_call
 from lowerscope.core.engine.methods import METHODS, MethodType
@@ -47,28 +47,7 @@ RESTART_DELAYS_MS = (0, 500, 1500)
 
 State = Literal["starting", "ready", "busy", "stopped", "failed"]
 
-OnResult = Callable[[Any], None]
-OnProblem = Callable[[Problem], None]
-OnProgress = Callable[[str, float | None], None]
-
 _CANCELLED = Problem(what="Cancelled", code="cancelled")
-
-
-@dataclass
-class _Outstanding:
-    """A request that has no answer yet; it is `settled` when its problem is about to be told."""
-
-    id: int
-    method: str
-    params: msgspec.Struct
-    on_result: OnResult
-    on_problem: OnProblem
-    on_progress: OnProgress | None
-    sent: bool = False
-    cancelled: bool = False
-    dropped: bool = False
-    settled: bool = False
-    at: str = ""
 
 
 class EngineClient(QObject):
@@ -135,7 +114,7 @@ class EngineClient(QObject):
         self._children = 0
         self._ready = False
         self._fatal: Problem | None = None
-        self._outstanding: dict[int, _Outstanding] = {}
+        self._outstanding: dict[int, Outstanding] = {}
         self._last_id = 0
         self._deaths: list[float] = []
         self._restart_timer = QTimer(self, singleShot=True)
@@ -233,7 +212,7 @@ class EngineClient(QObject):
         """
         assert isinstance(params, self._methods[method].params)
         self._last_id += 1
-        request = _Outstanding(self._last_id, method, params, on_result, on_problem, on_progress)
+        request = Outstanding(self._last_id, method, params, on_result, on_problem, on_progress)
         self._outstanding[request.id] = request
         if self.failure is not None:
             self._fail_soon(request, self.failure)
@@ -283,7 +262,7 @@ class EngineClient(QObject):
                 self._send(request)
         self._update_state()
 
-    def _send(self, request: _Outstanding) -> None:
+    def _send(self, request: Outstanding) -> None:
         assert self._child is not None
         request.at = ""
         try:
@@ -294,11 +273,11 @@ class EngineClient(QObject):
         request.sent = True
         self._set_state("busy")
 
-    def _ask_to_stop(self, request: _Outstanding) -> None:
+    def _ask_to_stop(self, request: Outstanding) -> None:
         assert self._child is not None
         self._child.send(Cancel(request.id))
 
-    def _kill_for(self, request: _Outstanding) -> None:
+    def _kill_for(self, request: Outstanding) -> None:
         """Kill the child, if it is still at work on what was cancelled."""
         if self._outstanding.get(request.id) is not request or not request.sent:
             return
@@ -358,7 +337,7 @@ class EngineClient(QObject):
         self._forget(request)
         request.on_result(result)
 
-    def _fail(self, request: _Outstanding, problem: Problem) -> None:
+    def _fail(self, request: Outstanding, problem: Problem) -> None:
         """Answer `request` with `problem`, unless it has been answered meanwhile."""
         if self._outstanding.get(request.id) is not request:
             return
@@ -367,13 +346,13 @@ class EngineClient(QObject):
             stopped = problem.code == "cancelled"
             request.on_problem(_CANCELLED if request.cancelled and not stopped else problem)
 
-    def _fail_soon(self, request: _Outstanding, problem: Problem) -> None:
+    def _fail_soon(self, request: Outstanding, problem: Problem) -> None:
         """Answer `request` with `problem` from the event loop: its callback may do anything."""
         request.settled = True
         request.sent = False
         QTimer.singleShot(0, self, lambda: self._fail(request, problem))
 
-    def _forget(self, request: _Outstanding) -> None:
+    def _forget(self, request: Outstanding) -> None:
         del self._outstanding[request.id]
         self._update_state()
 
