@@ -16,6 +16,9 @@ from lowerscope.resources import SAMPLES
 
 LOWERINGS = ("high-level", "te")
 
+FEW = ("--repeats", "3", "--warm-up", "1")
+"""Options for runs whose times do not matter."""
+
 Place = tuple[str, str, int]
 """A function, a block, and a loop around it."""
 

@@ -11,7 +11,7 @@ import pytest
 from lowerscope.core.cli import main, recipe_of_command
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
-from tests.seeding import FAULTS, LOWERINGS, SAMPLES_OF_TORCH
+from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 
 SMALL = [each for each in SAMPLES_OF_TORCH if each != "resnet18"]
 
@@ -28,7 +28,7 @@ def test_the_node_where_a_fault_starts_is_named(
     # Each fault in both lowerings, by turns: all of them are tried at length.
     lowering = LOWERINGS[([*SMALL].index(name) + [*FAULTS].index(fault)) % 2]
     options, node = FAULTS[fault](name, tmp_path, lowering)
-    record = pipeline.run(recipe_of_command(("run", *options)), Silent(), quick=True)
+    record = pipeline.run(recipe_of_command(("run", *options, *FEW)), Silent())
     assert record.verdict == "differ", record.reason
     assert record.first_difference == f"fx:{node}"
 
@@ -38,7 +38,7 @@ def test_the_command_line_names_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
 ) -> None:
     options, node = FAULTS[fault]("fashion_mlp", tmp_path, "high-level")
-    assert main(("run", *options, "--per-node", "--json", "--repeats", "3")) == 1
+    assert main(("run", *options, "--per-node", "--json", *FEW)) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["first_difference"] == f"fx:{node}"
     own = {each["fx"]: each["own_status"] for each in found["nodes"]}
@@ -48,5 +48,5 @@ def test_the_command_line_names_it(
 
 def test_a_batch_norm_that_a_stock_importer_trains_is_named(pipeline: Pipeline) -> None:
     small = ("--input", "x=1,3,64,64:float32")
-    recipe = recipe_of_command(("run", "sample:resnet18", *small, "--importer", "tvm-fx"))
-    assert pipeline.run(recipe, Silent(), quick=True).first_difference == "fx:bn1"
+    recipe = recipe_of_command(("run", "sample:resnet18", *small, *FEW, "--importer", "tvm-fx"))
+    assert pipeline.run(recipe, Silent()).first_difference == "fx:bn1"
