@@ -91,30 +91,7 @@ class Panes(QMainWindow):
         self.outcome = Pane(self.tr("Outcome"))
         # The page with the difference would ask for more; it can be given that.
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
-        self.outcome.add_page("result", self.tr("Result"), self.result)
-        self.inputs = InputsPage(workspace)
-        self.outcome.add_page("inputs", self.tr("Input"), self.inputs)
-        self.compare = ComparePage(workspace, self.outcome.set_busy)
-        self.outcome.add_page("compare", self.tr("Compare"), self.compare)
-        self.time = TimePage(workspace)
-        self.outcome.add_page("time", self.tr("Time"), self.time)
-        self.compare.translation_wanted.connect(self._show_translation)
-        self.compare.rule_wanted.connect(self.details.rule_wanted)
-        self.variants = VariantsPage(workspace, self.outcome.set_busy)
-        self.outcome.add_page("variants", self.tr("Variants"), self.variants)
-        self.variants.text_wanted.connect(self._show_difference_of)
-        workspace.runs.variants.ended.connect(self._show_variants)
-        self.compare.tensor_wanted.connect(self.show_tensor)
-        self.details.call.tensor_wanted.connect(self._show_tensor_of_call)
-        self.node_map = NodeMap(workspace)
-        self.translation = TranslationPage(workspace, self.outcome.set_busy)
-        self.outcome.add_page("node-map", self.tr("Node map"), self.node_map)
-        self.outcome.add_page("translation", self.tr("Translation"), self.translation)
-        self.node_map.node_wanted.connect(self._show_translation)
-        self.difference = DifferenceView(workspace, self.outcome.set_busy)
-        self.outcome.add_page("difference", self.tr("Difference"), self.difference)
-        self.outcome.add_page("problems", self.tr("Problems"), self.problems)
-        self.outcome.add_page("log", self.tr("Log"), self.log)
+        self._fill_outcome(workspace)
         self._workspace = workspace
         self._bottom = BOTTOM_HEIGHT
         self._saved = QByteArray()
@@ -143,6 +120,36 @@ class Panes(QMainWindow):
         workspace.run_changed.connect(self._show_result)
         workspace.pins.wanted.connect(self.show_difference)
         workspace.recipe_wanted.connect(self._show_busy)
+
+    def _fill_outcome(self, workspace: Workspace) -> None:
+        """Give the pane at the bottom its pages; where there is no room, the last are in a menu."""
+        self.compare = ComparePage(workspace, self.outcome.set_busy)
+        self.time = TimePage(workspace)
+        self.variants = VariantsPage(workspace, self.outcome.set_busy)
+        self.inputs = InputsPage(workspace)
+        self.translation = TranslationPage(workspace, self.outcome.set_busy)
+        self.node_map = NodeMap(workspace)
+        self.difference = DifferenceView(workspace, self.outcome.set_busy)
+        for key, title, page in (
+            ("result", self.tr("Result"), self.result),
+            ("compare", self.tr("Compare"), self.compare),
+            ("time", self.tr("Time"), self.time),
+            ("variants", self.tr("Variants"), self.variants),
+            ("inputs", self.tr("Input"), self.inputs),
+            ("problems", self.tr("Problems"), self.problems),
+            ("translation", self.tr("Translation"), self.translation),
+            ("node-map", self.tr("Node map"), self.node_map),
+            ("difference", self.tr("Difference"), self.difference),
+            ("log", self.tr("Log"), self.log),
+        ):
+            self.outcome.add_page(key, title, page)
+        self.compare.translation_wanted.connect(self._show_translation)
+        self.compare.rule_wanted.connect(self.details.rule_wanted)
+        self.compare.tensor_wanted.connect(self.show_tensor)
+        self.details.call.tensor_wanted.connect(self._show_tensor_of_call)
+        self.variants.text_wanted.connect(self._show_difference_of)
+        workspace.runs.variants.ended.connect(self._show_variants)
+        self.node_map.node_wanted.connect(self._show_translation)
 
     def show_page(self, key: str) -> None:
         """Show a page of the pane at the bottom, even if that was closed."""
