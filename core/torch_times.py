@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -39,18 +39,22 @@ def torch_times(
     for name in names:
         progress.check()
         try:
-            calls = walk.calls([name])
+            for call in walk.calls([name]):
+                found[name] = statistics.median(_seconds(call, share)) * 1000
         except TORCH_ERRORS:
             # The comparison says so, of each node that it concerns.
             return found
-        for call in calls:
-            with torch.inference_mode(), warnings.catch_warnings():
-                # What torch has to say of the model's calls, it said when the model was traced.
-                warnings.simplefilter("ignore")
-                times: list[float] = []
-                while not times or (len(times) < REPEATS and sum(times) < share):
-                    start = time.perf_counter()
-                    call()
-                    times.append(time.perf_counter() - start)
-            found[name] = statistics.median(times) * 1000
     return found
+
+
+def _seconds(call: Callable[[], object], share: float) -> list[float]:
+    """Return the times of some calls, until they have taken their share."""
+    times: list[float] = []
+    with torch.inference_mode(), warnings.catch_warnings():
+        # What torch has to say of the model's calls, it said when the model was traced.
+        warnings.simplefilter("ignore")
+        while not times or (len(times) < REPEATS and sum(times) < share):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+    return times

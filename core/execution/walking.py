@@ -146,7 +146,12 @@ def _cloned(value: Any) -> Any:
     """Copy the tensors in a value: a later operator may write into them."""
     if isinstance(value, torch.Tensor):
         return value.clone()
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, tuple):
+        # An index that is a tuple means something else than one that is a list.
+        parts = [_cloned(each) for each in value]
+        kind = type(value)
+        return kind(*parts) if hasattr(kind, "_make") else kind(parts)
+    if isinstance(value, list):
         return [_cloned(each) for each in value]
     if isinstance(value, Mapping):
         return {key: _cloned(each) for key, each in value.items()}
