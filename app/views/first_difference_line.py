@@ -39,6 +39,7 @@ class FirstDifferenceLine(QPushButton):
             self.tr("✕ First difference: {0}").format(self._node.removeprefix("fx:")),
             run.not_finite,
             self.tr("{0} absolute").format(error_text(run.max_abs_error)),
+            self.tr("alone it matches: it came from above") if run.own_matches else "",
             made.rule,
             self.tr("passes {0}").format(passes) if passes else "",
             self.tr("schedule of {0}").format(schedules) if schedules else self.tr("no schedule"),
