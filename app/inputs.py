@@ -76,7 +76,8 @@ class Inputs(QObject):
                 return None
             size *= extent
         small = max(picture.width, picture.height) <= DRAWN_SIDE
-        return records[0] if small and size == len(picture.pixels) else None
+        grey = picture.channels == 1 and size == len(picture.pixels)
+        return records[0] if small and grey else None
 
     @property
     def waits(self) -> bool:

@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.inputs_page import InputsPage
 from lowerscope.app.widgets.drawing_pad import DrawingPad
 from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Drawing, Source, from_json, to_json
+from lowerscope.core.recipe import Drawing, InputSpec, Source, from_json, to_json
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.sources.loading import load
 from lowerscope.core.time_records import times_as_fast
@@ -146,6 +146,38 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     assert pad.pixels() == states[1]
     # Runs of drawings are no variants of the model.
     assert len(workspace.runs.variants.kept) == 1
+
+
+COLOURED = """
+from torch import nn
+
+
+class Coloured(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+entry = "Coloured"
+"""
+
+
+def test_a_small_picture_in_colours_is_shown_and_not_drawn(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    file = tmp_path / "coloured.py"
+    file.write_text(COLOURED)
+    window = open_window(str(file), inputs=(InputSpec(name="x", shape=(1, 3, 32, 32)),))
+    window.panes.show_page("inputs")
+    one = window.panes.inputs.one
+    qtbot.waitUntil(one.picture.isVisible, timeout=PATIENCE)
+    assert not one.pad.isVisible()
+    assert window.workspace.inputs.drawable is None
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
 
 
 def test_keys_draw_as_the_mouse_does(qtbot: QtBot, open_window: OpenWindow) -> None:

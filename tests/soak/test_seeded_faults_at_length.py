@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import os
 from itertools import product
 from pathlib import Path
 
 import pytest
+from pytestqt.qtbot import QtBot
 
-from lowerscope.core.cli import recipe_of_command
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
+from lowerscope.core.cli import main, recipe_of_command
+from tests.end_to_end.conftest import _look, children, open_window
+from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
+
+__all__ = ["_look", "children", "open_window"]
 
 pytestmark = pytest.mark.skipif("LOWERSCOPE_SOAK" not in os.environ, reason="takes minutes")
 
+PATIENCE = 600_000
+"""Milliseconds for a run: ResNet-18 as it is takes some each time that it is run."""
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
+CASES = [*product(SAMPLES_OF_TORCH, FAULTS, LOWERINGS)]
 
 
-@pytest.mark.parametrize(
-    ("name", "fault", "lowering"), [*product(SAMPLES_OF_TORCH, FAULTS, LOWERINGS)]
-)
-def test_the_node_where_a_fault_starts_is_named(
-    pipeline: Pipeline, tmp_path: Path, name: str, fault: str, lowering: str
+@pytest.mark.parametrize(("name", "fault", "lowering"), CASES)
+def test_the_command_line_names_the_node_where_a_fault_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, fault: str, lowering: str
 ) -> None:
     options, node = FAULTS[fault](name, tmp_path, lowering)
-    record = pipeline.run(recipe_of_command(("run", *options, *FEW)), Silent())
-    assert record.verdict == "differ", record.reason
-    assert record.first_difference == f"fx:{node}"
+    assert main(("run", *options, "--json", *FEW)) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "differ"
+    assert found["first_difference"] == f"fx:{node}"
+
+
+@pytest.mark.parametrize(("name", "fault", "lowering"), CASES)
+def test_the_window_names_the_node_where_a_fault_starts(
+    qtbot: QtBot,
+    open_window: OpenWindow,
+    tmp_path: Path,
+    name: str,
+    fault: str,
+    lowering: str,
+) -> None:
+    options, node = FAULTS[fault](name, tmp_path, lowering)
+    window = open_window()
+    workspace = window.workspace
+    workspace.open(recipe_of_command(("run", *options, *FEW)))
+    wait_for_records(qtbot, window)
+    window.commands.action("run").trigger()
+    assert wait_until(lambda: workspace.run_record is not None, PATIENCE)
+    line = window.panes.compare.first_difference
+    assert f"First difference: {node}" in line.text()
+    line.click()
+    assert workspace.selection.chosen == (f"fx:{node}",)
