@@ -208,8 +208,9 @@ class RunVariants(QObject):
             self._measure()
             return
         self._tell("")
+        params = RunParams(recipe=self._row[self._done], keep=workspace.runs.keep)
         self._request = workspace.worker.request(
-            "run", RunParams(recipe=self._row[self._done]), self._accept, self._refuse, self._tell
+            "run", params, self._accept, self._refuse, self._tell
         )
 
     def cancel(self) -> None:

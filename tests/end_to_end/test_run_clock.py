@@ -21,7 +21,7 @@ from tests.end_to_end.driving import (
     wait_for_problem,
     wait_for_records,
 )
-from tests.end_to_end.faulty_functions import CRASHES, faulty_relu
+from tests.faulty_functions import CRASHES, faulty_relu
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 LEFT = Qt.MouseButton.LeftButton

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.tensor_page import TensorPage
 from lowerscope.app.widgets.value_grid import ValueGrid
 from lowerscope.app.window import MainWindow
-from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.recipe import Extension
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_node_figures import trigger
@@ -202,14 +200,13 @@ def test_the_values_of_a_node_are_those_of_both_sides(
     assert math.isclose(float(np.abs(shown(page)).max()), 0.0, abs_tol=1e-5)
 
 
-def test_values_that_are_not_there_are_said_to_be_so(
-    qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_that_are_not_there_are_said_to_be_so(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
+    runs = window.workspace.runs
     # There is no room for 128 numbers.
-    with monkeypatch.context() as patch:
-        patch.setattr("lowerscope.app.running.RunParams", partial(RunParams, keep=100))
-        run_and_wait(qtbot, window)
+    runs.keep, kept = 100, runs.keep
+    run_and_wait(qtbot, window)
+    runs.keep = kept
     window.workspace.select(("fx:linear0",))
     trigger(window, "compare-values")
     page = window.panes.compare.tensor
