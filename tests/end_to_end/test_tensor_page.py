@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.tensor_page import TensorPage
@@ -228,6 +231,31 @@ def test_values_that_are_not_there_are_said_to_be_so(qtbot: QtBot, open_window: 
     qtbot.waitUntil(lambda: page.stack.currentWidget() is page.empty, timeout=PATIENCE)
     qtbot.waitUntil(lambda: "not kept" in page.empty.accessibleName(), timeout=PATIENCE)
     assert page.empty.accessibleDescription() == "Run it again to look at its values"
+    run_and_wait(qtbot, window)
+    trigger(window, "compare-values")
+    settle(qtbot, page)
+    assert facts(page)["verdict"] == "✓ matches"
+
+
+def test_a_worker_that_does_not_answer_is_stopped_and_asked_again(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    run_and_wait(qtbot, window)
+    worker, page = window.workspace.worker, window.panes.compare.tensor
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGSTOP)
+    window.workspace.select(("fx:linear0",))
+    trigger(window, "compare-values")
+    stop = window.status.cancel
+    qtbot.waitUntil(stop.isVisible, timeout=PATIENCE)
+    qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(page.again.isVisible, timeout=PATIENCE)
+    assert page.empty.accessibleName() == "Stopped"
+    # What did not answer had to be ended, and what it had kept went with it: that is said.
+    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
+    qtbot.mouseClick(page.again, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "not kept" in page.empty.accessibleName(), timeout=PATIENCE)
     run_and_wait(qtbot, window)
     trigger(window, "compare-values")
     settle(qtbot, page)
