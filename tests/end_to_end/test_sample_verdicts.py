@@ -8,10 +8,17 @@ from pytestqt.qtbot import QtBot
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
+# From the command line, all of them are run in every lowering.
 @pytest.mark.parametrize(
-    "sample",
-    ["matmul_relu", "matmul", "conv_net", "resnet18", "transformer_block", "mlp_tvmscript"],
+    ("sample", "lowering"),
+    [
+        ("matmul_relu", "high-level"),
+        ("matmul", "te"),
+        ("conv_net", "te"),
+        ("resnet18", "high-level"),
+        ("transformer_block", "te"),
+        ("mlp_tvmscript", "high-level"),
+    ],
 )
 def test_samples_open_and_run(
     qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str
