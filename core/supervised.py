@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from typing import NoReturn
 
 from lowerscope.core import cli
 from lowerscope.core.engine import running_call
@@ -55,11 +56,23 @@ def run_supervised(arguments: Sequence[str]) -> int:
 
 
 def _run_in_child(parent: int, arguments: Sequence[str]) -> int:
+    signal.signal(signal.SIGINT, _fall_silent)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:  # it has ended already
             os._exit(cli.ERROR)
     return cli.leave(cli.main(arguments))
+
+
+def _fall_silent(signum: int, frame: object) -> NoReturn:
+    """Stop without a word: what an interrupt looks like to a kernel is no fault of the kernel's.
+
+    `_stopped` says what there is to say.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    raise KeyboardInterrupt
 
 
 def _run_guarded(parent: int, arguments: Sequence[str], file: str) -> int:
@@ -84,16 +97,18 @@ def _end_of(child: int, file: str) -> int:
 
 def _stopped(child: int, file: str) -> int:
     """Let a process stop, which has been asked to as this one has, or kill it."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return -os.WEXITSTATUS(status) if os.WIFEXITED(status) else -cli.ERROR
-        time.sleep(0.02)
     place = running_call.read(file).text
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    end = time.monotonic() + PATIENCE
+    ended, status = os.waitpid(child, os.WNOHANG)
+    while not ended and time.monotonic() < end:
+        time.sleep(0.02)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    if not ended:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    elif os.WIFEXITED(status) and os.WEXITSTATUS(status) != cli.ERROR:
+        return -os.WEXITSTATUS(status)  # it was over before it could be stopped
     _say(f"stopped {place}".rstrip())
     return -cli.ERROR
 

@@ -45,15 +45,23 @@ def test_how_a_run_crashed_is_told(tmp_path: Path, body: str, said: str) -> None
     assert said in out + err
 
 
-def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:
-    body = "print('in it', file=sys.stderr, flush=True)\n    while True:\n"
-    # As a loop of a kernel, it does not hear of signals.
-    body += "        try: time.sleep(1)\n        except BaseException: pass"
+@pytest.mark.parametrize(
+    "wait",
+    [
+        # As a loop of a kernel, it does not hear of signals.
+        "try: time.sleep(1)\n        except BaseException: pass",
+        # As a function in Python, it fails of them.
+        "time.sleep(1)",
+    ],
+)
+def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path, wait: str) -> None:
+    body = f"print('in it', file=sys.stderr, flush=True)\n    while True:\n        {wait}"
     with started(tmp_path, body) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "in it" in line:
                 break
         os.killpg(process.pid, signal.SIGINT)
-        assert "stopped in call 4 of 7, env.faulty (relu)" in process.stderr.read()
+        said = process.stderr.read()
+    assert said == "lowerscope: stopped in call 4 of 7, env.faulty (relu)\n"
     assert process.returncode == 2

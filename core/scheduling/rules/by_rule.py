@@ -20,8 +20,11 @@ class Rule(Protocol):
 
     name: str
 
-    def apply(self, writing: Writing, machine: Machine) -> bool:
-        """Write the steps, and return whether the rule fits; `StepFailed` if one is refused."""
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit; `StepFailed` if a step is refused.
+        """
 
 
 RULES: tuple[Rule, ...] = (ContractionRule(), ElementwiseRule(), SharingRule())
@@ -35,7 +38,7 @@ def by_rule(function: tirx.PrimFunc, target: tvm.target.Target) -> ByRule:
     for rule in RULES:
         writing = Writing(function, target)
         try:
-            if rule.apply(writing, machine):
+            if rule.apply(writing, machine) is not None:
                 return ByRule(rule=rule.name, primitives=tuple(writing.primitives))
         except StepFailed as error:
             refused.append(f"{rule.name}: {error}")

@@ -56,8 +56,10 @@ class ContractionRule:
 
     name = "contraction"
 
-    def apply(self, writing: Writing, machine: Machine) -> bool:
-        """Write the steps, and return whether the rule fits.
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
 
         Raises
         ------
@@ -67,7 +69,7 @@ class ContractionRule:
         found = contraction_of(writing)
         tile = None if found is None else tile_of(found, machine)
         if found is None or tile is None:
-            return False
+            return None
         last = _gather(writing, found)
         if tile.packed >= 0:
             _pack(writing, found, tile)
@@ -89,7 +91,7 @@ class ContractionRule:
         )
         _order(writing, found, tile, outer)
         _finish(writing, found, tile, last, outer, machine)
-        return True
+        return writing
 
 
 def tile_of(found: Contraction, machine: Machine) -> Tile | None:

@@ -21,8 +21,10 @@ class ElementwiseRule:
 
     name = "elementwise"
 
-    def apply(self, writing: Writing, machine: Machine) -> bool:
-        """Write the steps, and return whether the rule fits.
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
 
         Raises
         ------
@@ -32,18 +34,18 @@ class ElementwiseRule:
         found = blocks_of(writing)
         names = [each.name for each in found]
         if not found or len(set(names)) < len(names):
-            return False
+            return None
         if not all(is_spatial(each.stmt) for each in found):
-            return False
+            return None
         for name in names[:-1]:
             writing.do("compute_inline", "nothing in between is stored", block=At(block=name))
         extents = [writing.extent(each) for each in writing.loops(names[-1])]
         if not extents or any(extent is None for extent in extents):
-            return False
+            return None
         sizes = [extent for extent in extents if extent is not None]
         lanes = machine.lanes(str(found[-1].stmt.writes[0].source.dtype))
         self._cut(writing, names[-1], sizes, lanes, machine)
-        return bool(writing.primitives)
+        return writing if writing.primitives else None
 
     def _cut(
         self, writing: Writing, block: str, sizes: list[int], lanes: int, machine: Machine
@@ -70,8 +72,10 @@ class SharingRule:
 
     name = "threads"
 
-    def apply(self, writing: Writing, machine: Machine) -> bool:
-        """Write the steps, and return whether the rule fits.
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
 
         Raises
         ------
@@ -81,7 +85,7 @@ class SharingRule:
         found = blocks_of(writing)
         names = [each.name for each in found]
         if machine.threads < 2 or len(set(names)) < len(names):
-            return False
+            return None
         for place in found:
             loops = writing.loops(place.name)
             spatial = [
@@ -97,7 +101,7 @@ class SharingRule:
                 continue
             if math.prod(size for size in sizes if size is not None) >= WORTH_THREADS:
                 share_out(writing, tuple(outer), machine)
-        return bool(writing.primitives)
+        return writing if writing.primitives else None
 
 
 def share_out(writing: Writing, loops: tuple[At, ...], machine: Machine) -> int:
