@@ -1,0 +1,157 @@
+"""What is asked of tuning, and what is told of it while it runs and when it is done.
+
+Everything here is plain, frozen and serialisable. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.schedules import Schedule
+
+TunedState = Literal["waiting", "tuning", "done", "stopped", "failed"]
+"""Of one function; ``"failed"`` where nothing could be measured, and the note says why."""
+
+
+class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is tuned, and for how long.
+
+    Attributes
+    ----------
+    functions
+        By name, as they are before they are scheduled; empty for the slowest, or the whole model.
+    slowest
+        So many functions that take the largest share of a run of the model; 0 for all.
+    trials
+        Candidates that are measured, of all functions together.
+    seed
+        Of what is drawn.
+    fresh
+        Measure anew what the database has already.
+    tracker, key
+        An RPC tracker, ``host:port``, and the key of the machines to measure on; empty for this
+        machine.
+    """
+
+    functions: tuple[str, ...] = ()
+    slowest: int = 0
+    trials: int = 64
+    seed: int = 0
+    fresh: bool = False
+    tracker: str = ""
+    key: str = ""
+
+
+class TunedPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The best so far: after so many trials of a function, and so long after tuning began.
+
+    Attributes
+    ----------
+    trials
+        Of this function.
+    seconds_spent
+        Since tuning began.
+    best
+        Seconds of one call of the function.
+    """
+
+    trials: int
+    seconds_spent: float
+    best: float
+
+
+class TunedFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the tuning of one function is.
+
+    Attributes
+    ----------
+    name, structure
+        Of the function, and the structural hash of it before it is scheduled.
+    twins
+        Other functions of the same structure: they get the same schedule.
+    calls
+        Of it and its twins, in one run of the model.
+    unscheduled, by_rules, torch
+        Seconds of one call without a schedule, by the rules, and of torch for the same nodes;
+        ``None`` where it is not known, or not yet.
+    points
+        Each time that a better one was found.
+    trials, failed, planned
+        Candidates that were measured, those among them that were refused, crashed, took too long
+        or computed something else, and those that it may have in all.
+    best
+        Seconds of one call of the best that was found.
+    from_database
+        Whether the best stood in the database before.
+    state
+        See `TunedState`.
+    note
+        What there is to say of it, such as why nothing could be measured.
+    """
+
+    name: str
+    structure: str = ""
+    twins: tuple[str, ...] = ()
+    calls: int = 1
+    unscheduled: float | None = None
+    by_rules: float | None = None
+    torch: float | None = None
+    points: tuple[TunedPoint, ...] = ()
+    trials: int = 0
+    failed: int = 0
+    planned: int = 0
+    best: float | None = None
+    from_database: bool = False
+    state: TunedState = "waiting"
+    note: str = ""
+
+
+class TuneState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far tuning is.
+
+    Attributes
+    ----------
+    functions
+        In the order of their share of the time.
+    trials_done, trials_total
+        Over all functions.
+    seconds_spent, seconds_left
+        Since tuning began, without pauses; and what it still takes at this pace, ``None`` where
+        that is not known yet.
+    paused
+        Whether it waits to be resumed.
+    finished
+        Whether it is over, by itself or since it was stopped.
+    doing
+        What is being done, in words.
+    """
+
+    functions: tuple[TunedFunction, ...] = ()
+    trials_done: int = 0
+    trials_total: int = 0
+    seconds_spent: float = 0.0
+    seconds_left: float | None = None
+    paused: bool = False
+    finished: bool = False
+    doing: str = ""
+
+
+class Tuned(msgspec.Struct, frozen=True, kw_only=True):
+    """What tuning has found.
+
+    Attributes
+    ----------
+    state
+        At the end.
+    schedules
+        Of the variant ``"tuned"``, one for each function of which something better than the
+        unscheduled one is known: an ordinary history, that all functions of the structure share.
+    database
+        The folder where it is kept.
+    """
+
+    state: TuneState
+    schedules: tuple[Schedule, ...] = ()
+    database: str = ""
