@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,7 @@ from lowerscope.core.schedule_records import (
     ScheduleRecord,
     ScheduleStep,
 )
-from lowerscope.core.schedules import Schedule, fits
+from lowerscope.core.schedules import Primitive, Schedule, fits
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -34,6 +35,25 @@ _SECONDS = 300.0
 """Time for a check: there is no window that waits for it."""
 
 
+class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule has written for a function, in a list of those of a model.
+
+    Attributes
+    ----------
+    rule, steps
+        Empty and 0 where no rule fits, with the ``reason``.
+    milliseconds
+        Finding the rule and writing the steps.
+    """
+
+    function: str
+    rule: str
+    steps: int
+    milliseconds: float
+    reason: str = ""
+    check: Checked | None = None
+
+
 class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What ``--json`` prints; ``check`` is there where one was asked for."""
 
@@ -44,12 +64,17 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def add_schedule_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``lowerscope schedule``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument("--function", required=True, metavar="NAME", help="a TensorIR function")
+    parser.add_argument(
+        "--function",
+        default="",
+        metavar="NAME",
+        help="a TensorIR function; with --rules all of the model, where it is left out",
+    )
     parser.add_argument(
         "--apply",
         default="",
         metavar=f"FILE.json|{RULES}",
-        help=f"a schedule that was saved; or {RULES}, for the one that a rule writes",
+        help=f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes",
     )
     parser.add_argument(
         "--show", action="store_true", help="print the function as it is then, and nothing else"
@@ -60,7 +85,7 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
         help="run it and the unscheduled one on the same values; exit with 1 if they differ",
     )
     parser.add_argument("--json", action="store_true", help="print records as JSON")
-    add_recipe_options(parser)
+    add_recipe_options(parser, scheduling=True)
 
 
 def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
@@ -75,9 +100,13 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     Raises
     ------
     LowerscopeError
-        If there is no such function, or the file has no schedule for it.
+        If there is no such function, or the file has no schedule for it; if the options say nothing
+        together.
     """
-    if options.apply == RULES:
+    _check_together(options)
+    if not options.function:
+        return _all_by_rule(pipeline, recipe, options)
+    if options.by_rule or options.apply == RULES:
         recipe = _with_rule(pipeline, recipe, options.function)
     elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
@@ -95,15 +124,99 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     return code, "\n\n".join(parts)
 
 
+def _check_together(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing together."""
+    if options.by_rule and options.apply not in ("", RULES):
+        raise LowerscopeError(
+            "two schedules are given",
+            where=f"--rules and --apply {options.apply}",
+            todo="Leave one of them out",
+        )
+    by_rule = options.by_rule or options.apply == RULES
+    if not options.function and (options.show or not by_rule):
+        raise LowerscopeError(
+            "it is not said of which function",
+            where="schedule",
+            todo="Give --function NAME; without it, --rules lists what rules write for all",
+        )
+
+
+def _all_by_rule(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
+) -> tuple[int, str]:
+    """Schedule each function of the model by rule, and return the list of them."""
+    stages = pipeline.stages(recipe)
+    found, code = [], _DONE
+    # What is loaded when a rule first needs it is not the time of that rule.
+    _ = stages.target
+    for name in stages.functions.structures:
+        start = time.perf_counter()
+        ruled = pipeline.workbench.by_rule(recipe, name, Silent())
+        milliseconds = (time.perf_counter() - start) * 1000
+        checked = None
+        if options.check and ruled.primitives:
+            scheduled = _scheduled(recipe, name, ruled.primitives)
+            checked = pipeline.numbers.check(scheduled, name, None, _SECONDS, Silent())
+            code = max(code, _CODES[checked.verdict])
+        found.append(
+            RuledFunction(
+                function=name,
+                rule=ruled.rule,
+                steps=len(ruled.primitives),
+                milliseconds=milliseconds,
+                reason=ruled.reason,
+                check=checked,
+            )
+        )
+    return code, to_json(found) if options.json else "\n".join(_table(found))
+
+
+_HEADINGS = ("function", "rule", "steps", "ms")
+
+
+def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
+    """Yield a line for each function, figures right-aligned, and one for all."""
+    rows = [
+        _HEADINGS,
+        *((each.function, each.rule or "–", _steps(each), _ms(each)) for each in found),
+        ("", "", str(sum(each.steps for each in found)), f"{_total(found):.1f}"),
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    remarks = ["", *map(_remark, found), "in all"]
+    for (function, rule, steps, ms), remark in zip(rows, remarks, strict=True):
+        line = f"{function:<{widths[0]}}  {rule:<{widths[1]}}  {steps:>{widths[2]}}"
+        yield f"{line}  {ms:>{widths[3]}}  {remark}".rstrip()
+
+
+def _steps(found: RuledFunction) -> str:
+    return str(found.steps) if found.steps else "–"
+
+
+def _ms(found: RuledFunction) -> str:
+    return f"{found.milliseconds:.1f}"
+
+
+def _total(found: Sequence[RuledFunction]) -> float:
+    return sum(each.milliseconds for each in found)
+
+
+def _remark(found: RuledFunction) -> str:
+    return found.reason if found.check is None else _verdict(found.check)
+
+
 def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:
     ruled = pipeline.workbench.by_rule(recipe, function, Silent())
     if not ruled.primitives:
         raise LowerscopeError(
             f"no rule schedules {function}: {ruled.reason}",
-            where=f"--apply {RULES}",
+            where="--rules",
             todo="Schedule it by hand, or choose another --function",
         )
-    schedule = Schedule(function=function, primitives=ruled.primitives)
+    return _scheduled(recipe, function, ruled.primitives)
+
+
+def _scheduled(recipe: Recipe, function: str, primitives: tuple[Primitive, ...]) -> Recipe:
+    schedule = Schedule(function=function, primitives=primitives)
     return msgspec.structs.replace(recipe, schedules=(schedule,))
 
 

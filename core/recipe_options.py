@@ -62,6 +62,10 @@ class _AddExtension(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
+        if values is None:
+            # `--rules` alone, where that is allowed.
+            namespace.by_rule = True
+            return
         kinds: tuple[ExtensionKind, ...] = get_args(ExtensionKind)
         kind = next(each for each in kinds if f"--{each}" == option_string)
         added = Extension(path=str(user_path(str(values)).absolute()), kind=kind)
@@ -75,14 +79,20 @@ class OneLineParser(argparse.ArgumentParser):
         raise LowerscopeError(message, todo=f"See {self.prog} --help")
 
 
-def add_recipe_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+def add_recipe_options(
+    parser: argparse.ArgumentParser, *, several: bool = False, scheduling: bool = False
+) -> None:
     """Add the options that a recipe is made of; the window's command has them as well.
 
     Parameters
     ----------
     several
         Let those of `SEVERAL` be repeated: each is then a list, or ``None`` where it is not given.
+    scheduling
+        Let ``--rules`` stand without a file for the rules that write schedules: ``by_rule`` is then
+        true.
     """
+    parser.set_defaults(by_rule=False)
     kept: dict[str, Any] = {"action": "append"} if several else {}
 
     def default(name: str) -> str | None:
@@ -152,13 +162,15 @@ def add_recipe_options(parser: argparse.ArgumentParser, *, several: bool = False
         ("library", "FILE.py", "functions that it registers by tvm.register_global_func"),
         ("passes", "FILE.py", "passes of your own: @tvm.transform.module_pass"),
     ):
+        alone = "without a file: schedule by rule. " if scheduling and kind == "rules" else ""
         parser.add_argument(
             f"--{kind}",
             action=_AddExtension,
             dest="extensions",
             default=(),
             metavar=metavar,
-            help=f"a file with {what}; repeatable, a later one wins",
+            nargs="?" if alone else None,
+            help=f"{alone}a file with {what}; repeatable, a later one wins",
         )
     parser.add_argument(
         "--params-as-inputs",

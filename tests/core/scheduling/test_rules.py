@@ -204,5 +204,39 @@ def test_the_command_schedule_takes_what_a_rule_writes(capsys: pytest.CaptureFix
     printed = capsys.readouterr().out
     assert "registers have names, and no places that are counted" in printed
     assert "Computes the same as the unscheduled function" in printed
-    assert main([*options, "add1", "--apply", "rules"]) == 2
+    assert main([*options, "add1", "--rules"]) == 2
     assert "no rule schedules add1" in capsys.readouterr().err
+    assert main([*options, "matmul", "--rules"]) == 0
+    assert capsys.readouterr().out in printed
+
+
+def test_the_command_schedule_lists_what_rules_write_for_all(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    model = ["schedule", "sample:fashion_mlp"]
+    assert main([*model, "--rules"]) == 0
+    heading, *lines, total = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["function", "rule", "steps", "ms"]
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    assert set(found) == set(modules("fashion_mlp", ("LegalizeOps",)))
+    assert found["matmul"][:2] == ["contraction", "10"]
+    assert "no rule is for functions of this kind" in next(
+        line for line in lines if line.startswith("add1 ")
+    )
+    assert int(total.split()[0]) == sum(int(each[1]) for each in found.values() if each[1] != "–")
+    assert main([*model, "--rules", "--pipeline", "fuse", "--check", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert all((each["check"] or {}).get("verdict", "same") == "same" for each in listed)
+    assert {each["rule"] for each in listed if "matmul" in each["function"]} == {"contraction"}
+    # With a file it is, as for all commands, one of lowering rules.
+    own = tmp_path / "own.py"
+    own.write_text("from lowerscope.core.rules import rule\n")
+    assert main([*model, "--rules", str(own), "--function", "matmul", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schedule"]["steps"] == []
+    for options, said in (
+        ([], "it is not said of which function"),
+        (["--rules", "--show"], "it is not said of which function"),
+        (["--rules", "--function", "matmul", "--apply", "a.json"], "two schedules are given"),
+    ):
+        assert main([*model, *options]) == 2
+        assert said in capsys.readouterr().err
