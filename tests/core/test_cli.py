@@ -19,6 +19,7 @@ SAMPLES = (
     "fashion_mlp",
     "conv_net",
     "resnet18",
+    "depthwise_net",
     "transformer_block",
     "mlp_tvmscript",
 )

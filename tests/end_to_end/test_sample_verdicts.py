@@ -16,6 +16,7 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
         ("matmul", "te"),
         ("conv_net", "te"),
         ("resnet18", "high-level"),
+        ("depthwise_net", "high-level"),
         ("transformer_block", "te"),
         ("mlp_tvmscript", "high-level"),
     ],

@@ -60,7 +60,7 @@ def test_what_cannot_be_a_source_is_said() -> None:
     assert "'1x' is not the name" in message(parse_spec, "model.py:1x")
     line = message(source_path, "sample:nothing")
     assert "no sample called 'nothing'" in line
-    assert "matmul_relu, matmul, fashion_mlp, conv_net, resnet18, transformer_block," in line
+    assert "matmul_relu, matmul, fashion_mlp, conv_net, resnet18, depthwise_net," in line
     assert "name of the sample is missing" in message(source_path, "sample:")
 
 
