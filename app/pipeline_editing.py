@@ -86,7 +86,7 @@ class PipelineEditing(QObject):
         for preset in PRESETS:
             menu.addAction(self._commands.action(f"pipeline-{preset.name}"))
         menu.addSeparator()
-        for key in ("save-pipeline", "load-pipeline", "add-pass"):
+        for key in ("rules-in-model", "save-pipeline", "load-pipeline", "add-pass"):
             menu.addAction(self._commands.action(key))
         return menu
 

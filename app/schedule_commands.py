@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
 
 from lowerscope.app.actions import Command, Commands
+from lowerscope.app.views.rules_dialog import RulesDialog
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedules import shown_name
 
@@ -38,6 +39,8 @@ class ScheduleCommands(QObject):
         self._window = window
         self._workspace = window.workspace
         self._variants = window.workspace.variants
+        # Made when it is first asked for; it knows what it showed last.
+        self._rules: RulesDialog | None = None
 
     @property
     def view(self) -> ScheduleView:
@@ -105,6 +108,13 @@ class ScheduleCommands(QObject):
                 "Ctrl+Alt+U",
                 separated=True,
             ),
+            Command(
+                "rules-in-model",
+                menu,
+                tr("The whole &model by rules"),
+                self.rules_in_model,
+                "Ctrl+Alt+Shift+U",
+            ),
             Command("new-variant", menu, tr("&New variant…"), new),
             Command(
                 "duplicate-variant",
@@ -144,6 +154,7 @@ class ScheduleCommands(QObject):
 
     def fill(self, panes: Panes) -> None:
         """Give the pane its menus."""
+        panes.tensorir.rules_wanted.connect(self.rules_in_model)
         self._variant_menu = panes.schedule.variant.menu()
         self._variant_menu.aboutToShow.connect(self._fill_variants)
         self._left_menu = panes.schedule.left_over.menu()
@@ -170,6 +181,13 @@ class ScheduleCommands(QObject):
         """Have a rule schedule the function, as a variant of its own."""
         self.show()
         self._variants.by_rule.ask()
+
+    def rules_in_model(self) -> None:
+        """Schedule the whole model by rules, and show which function has which."""
+        self._variants.rules.set_in_model(True)
+        if self._rules is None:
+            self._rules = RulesDialog(self._workspace, self._window)
+        self._rules.show()
 
     def duplicate(self) -> None:
         """Have a copy of the variant that is on."""
@@ -270,6 +288,7 @@ class ScheduleCommands(QObject):
         for key in WITH_FUNCTION:
             commands.enable(key, has_function)
         commands.enable("schedule-moves", opened)
+        commands.enable("rules-in-model", opened)
         commands.enable("apply-to-model", opened)
         for key in WITH_SCHEDULE:
             commands.enable(key, has_function and scheduling.schedule is not None)

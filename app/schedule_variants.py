@@ -11,6 +11,7 @@ from lowerscope.app import schedule_order as order
 from lowerscope.app import schedule_sharing as sharing
 from lowerscope.app.schedule_by_rule import SchedulingByRule
 from lowerscope.app.schedule_left_over import LeftOver
+from lowerscope.app.schedule_rules import RulesInModel
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.schedule_files import load_schedules, save_schedules
 from lowerscope.core.schedules import Schedule, fits
@@ -28,12 +29,15 @@ class Variants:
         Those that fit no function.
     by_rule
         Has a rule write one.
+    rules
+        The whole model by rules.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.left_over = LeftOver(workspace)
         self.by_rule = SchedulingByRule(workspace)
+        self.rules = RulesInModel(workspace)
 
     @property
     def all(self) -> tuple[Schedule, ...]:

@@ -69,7 +69,7 @@ class Pipeline:
         self._memo = Memo(limit)
         self._files = FileHashes()
         self._replays = Replays()
-        self.workbench = Workbench(self.stages)
+        self.workbench = Workbench(self.stages, self._replays)
         self.numbers = Numbers(self.stages, self.workbench)
         self.values_of_run = RunValues(self.stages)
 

@@ -381,6 +381,32 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     at: str = ""
 
 
+class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules make of one function of the model, and of those of the same structure.
+
+    Attributes
+    ----------
+    function, twins
+        Its name, and theirs.
+    calls
+        Of all of them, in one run of the model.
+    by_hand
+        Whether it has a schedule of the workbench, which goes before a rule's in the model.
+    rule, steps
+        The first rule that fits, and how many steps it writes; empty, and 0, where none does.
+    reason
+        Why none does.
+    """
+
+    function: str
+    twins: tuple[str, ...] = ()
+    calls: int = 0
+    by_hand: bool = False
+    rule: str = ""
+    steps: int = 0
+    reason: str = ""
+
+
 class ByRule(msgspec.Struct, frozen=True, kw_only=True):
     """The steps that a rule has written; ``rule`` is empty where none fits, with the ``reason``."""
 

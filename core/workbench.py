@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.rendering.line_matching import matching_lines
-from lowerscope.core.schedule_records import ByRule, Move, ScheduleRecord
-from lowerscope.core.schedules import Reference
+from lowerscope.core.schedule_records import ByRule, Move, RuledFunction, ScheduleRecord
+from lowerscope.core.schedules import Reference, schedule_for
 from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves
-from lowerscope.core.scheduling.replaying import Replayed, state_at
-from lowerscope.core.scheduling.rules.by_rule import by_rule
+from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
+from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
 
 
@@ -24,10 +24,13 @@ class Workbench:
     ----------
     stages
         Returns those of a recipe.
+    replays
+        What schedules and rules have come to.
     """
 
-    def __init__(self, stages: Callable[[Recipe, Progress], Stages]) -> None:
+    def __init__(self, stages: Callable[[Recipe, Progress], Stages], replays: Replays) -> None:
         self._stages = stages
+        self._replays = replays
 
     def schedule(
         self, recipe: Recipe, function: str, index: int | None, progress: Progress
@@ -96,7 +99,40 @@ class Workbench:
         """
         stages = self._stages(recipe, progress)
         state = stages.states(function)[0]
-        return by_rule(state.function, stages.target)
+        return self._replays.by_rule(state.function, stages.target)
+
+    def rules(self, recipe: Recipe, progress: Progress) -> tuple[RuledFunction, ...]:
+        """Return what the rules make of the functions before the first step that schedules them.
+
+        Functions of one structure are one of them.
+        """
+        stages = self._stages(recipe, progress)
+        functions = stages.functions
+        calls = calls_from_main(stages.unscheduled.module)
+        schedules = recipe.schedules if applies_schedules(recipe) else ()
+        found: list[RuledFunction] = []
+        told: set[str] = set()
+        for name, function in functions.by_name.items():
+            structure = functions.structures[name]
+            if structure in told:
+                continue
+            told.add(structure)
+            progress.report(f"Scheduling {name} by rule", len(found) / len(functions.by_name))
+            ruled = self._replays.by_rule(function, stages.target)
+            twins = functions.twins(name)
+            by_hand = schedule_for(schedules, name, structure) is not None
+            found.append(
+                RuledFunction(
+                    function=name,
+                    twins=twins,
+                    calls=sum(calls.get(each, 0) for each in (name, *twins)),
+                    by_hand=by_hand,
+                    rule=ruled.rule,
+                    steps=len(ruled.primitives),
+                    reason=ruled.reason,
+                )
+            )
+        return tuple(found)
 
     def kept(self, recipe: Recipe, progress: Progress) -> Stages:
         """Return the stages of a recipe whose functions are kept.

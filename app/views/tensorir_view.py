@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.called_by import CalledBy
 from lowerscope.app.views.compiled_page import CompiledPage
@@ -30,7 +30,15 @@ KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
 
 class TensorIRView(Pane):
-    """The pane with the functions after the passes."""
+    """The pane with the functions after the passes.
+
+    Signals
+    -------
+    rules_wanted
+        The user wants all functions to be scheduled by rules.
+    """
+
+    rules_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("TensorIR"), parent)
@@ -78,7 +86,7 @@ class TensorIRView(Pane):
         self.add_page("te", self.tr("TE"), self.texts["te"])
         self.add_page("llvm", self.tr("LLVM"), self.texts["llvm"])
         self.add_page("asm", self.tr("Assembly"), self.texts["asm"])
-        self.add_page("functions", self.tr("Functions"), self.functions)
+        self.add_page("functions", self.tr("Functions"), self._functions_page())
         self.library = LibraryPage(workspace)
         self.add_page("library", self.tr("Library"), self.library)
         self._strip = QWidget()
@@ -99,6 +107,25 @@ class TensorIRView(Pane):
         workspace.selection_changed.connect(self._show_selection)
         workspace.stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
+
+    def _functions_page(self) -> QWidget:
+        """Return the page with the table of all functions, and what can be done with all."""
+        self.by_rules = QPushButton(self.tr("All by rules"))
+        self.by_rules.setToolTip(
+            self.tr("Schedule the whole model by rules, and show which function has which")
+        )
+        self.by_rules.clicked.connect(self.rules_wanted)
+        row = QHBoxLayout()
+        row.setContentsMargins(8, 4, 8, 4)
+        row.addWidget(self.by_rules)
+        row.addStretch(1)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.functions, 1)
+        return page
 
     def _move_strip(self, page: str) -> None:
         """Let the switch between functions stand above the text that is looked at."""

@@ -48,6 +48,7 @@ from lowerscope.core.engine.schedule_params import (
     MovesParams,
     PeaksParams,
     ProgramParams,
+    RulesParams,
     ScheduleParams,
     WorkParams,
 )
@@ -64,6 +65,7 @@ from lowerscope.core.schedule_records import (
     Measured,
     Move,
     Peaks,
+    RuledFunction,
     ScheduleRecord,
     Work,
 )
@@ -137,6 +139,13 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
             MovesParams, tuple[Move, ...], "light", "trying what can come next", ("engine",)
         ),
         "by_rule": MethodType(ByRuleParams, ByRule, "light", "scheduling by rule", ("engine",)),
+        "rules": MethodType(
+            RulesParams,
+            tuple[RuledFunction, ...],
+            "heavy",
+            "scheduling the model by rules",
+            ("engine",),
+        ),
         "derived_schedule": MethodType(
             ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
         ),

@@ -40,6 +40,12 @@ class ByRuleParams(msgspec.Struct, frozen=True, kw_only=True):
     function: str
 
 
+class RulesParams(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules make of each function that the model has before it is scheduled."""
+
+    recipe: Recipe
+
+
 class ProgramParams(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule as a Python program, whatever it can be applied to."""
 

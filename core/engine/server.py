@@ -203,6 +203,7 @@ def _open_pipeline() -> Mapping[str, Call]:
             p.recipe, p.function, p.index, p.chosen, context
         ),
         "by_rule": lambda p, context: workbench.by_rule(p.recipe, p.function, context),
+        "rules": lambda p, context: workbench.rules(p.recipe, context),
         "schedule_program": lambda p, context: program_by_name(p.schedule),
         "work": lambda p, context: numbers.work(p.recipe, p.function, context),
         "peaks": lambda p, context: numbers.peaks(p.recipe, p.again, context),

@@ -23,7 +23,7 @@ from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.records import TextRecord
 from lowerscope.core.rendering.script import tensorir_text
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
-from lowerscope.core.schedule_records import BufferNode, LoopNode, ScheduleStep
+from lowerscope.core.schedule_records import BufferNode, ByRule, LoopNode, ScheduleStep
 from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of
@@ -36,6 +36,7 @@ from lowerscope.core.scheduling.references import (
     resolve,
 )
 from lowerscope.core.scheduling.renewing import can_be_copied, renewed
+from lowerscope.core.scheduling.rules.by_rule import by_rule
 from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 
@@ -115,6 +116,7 @@ class Replays:
     def __init__(self, limit: int = KEPT) -> None:
         self._limit = limit
         self._kept: OrderedDict[tuple[Any, ...], Replayed] = OrderedDict()
+        self._ruled: OrderedDict[tuple[Any, ...], tuple[tirx.PrimFunc, ByRule]] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.RLock()
 
@@ -152,6 +154,17 @@ class Replays:
 
                 states.append(self._keep((last.number, primitive), make))
             return states
+
+    def by_rule(self, function: tirx.PrimFunc, target: tvm.target.Target) -> ByRule:
+        """Return what the first rule writes that fits a function; see `by_rule`."""
+        with self._lock:
+            key = (function.__chandle__(), str(target))
+            if key not in self._ruled:
+                # The function is kept as well: another one might get its handle.
+                self._ruled[key] = (function, by_rule(function, target))
+                while len(self._ruled) > self._limit:
+                    self._ruled.popitem(last=False)
+            return self._ruled[key][1]
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], Replayed]) -> Replayed:
         found = self._kept.get(key)

@@ -12,7 +12,6 @@ from lowerscope.core.records import Note
 from lowerscope.core.schedules import Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
-from lowerscope.core.scheduling.rules.by_rule import by_rule
 
 SCHEDULE_NOTE = "schedule"
 """`Note.code` of what is said of schedules that are applied to the model."""
@@ -87,7 +86,7 @@ class WholeModel:
             if name in by_hand or schedule_for(self._schedules, name, structure) is not None:
                 continue
             function = functions.by_name[name]
-            steps = by_rule(function, self._target).primitives
+            steps = self._replays.by_rule(function, self._target).primitives
             if steps:
                 states = self._replays.replay(name, function, self._target, steps, self._check)
                 changed[name] = states[-1].function

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from lowerscope.app.views.rules_dialog import RulesDialog
 from lowerscope.core.recipe import Recipe, Source
 from tests.end_to_end.scheduling import LEFT, Bench
 
@@ -62,3 +63,38 @@ def test_a_step_of_a_rule_can_be_edited(bench: Bench) -> None:
 
 def title(bench: Bench, step: str) -> str:
     return next(each.title for each in bench.record.steps if each.id == step)
+
+
+def test_the_whole_model_is_scheduled_by_one_click(bench: Bench) -> None:
+    recipe = Recipe(source=Source(spec="sample:conv_net"), lowering="te")
+    bench.begin(recipe)
+    workspace = bench.window.workspace
+    tensorir = bench.window.panes.tensorir
+    tensorir.set_current("functions")
+    QTest.mouseClick(tensorir.by_rules, LEFT)
+    dialog = bench.window.findChild(RulesDialog)
+    assert dialog is not None
+    bench.wait(lambda: workspace.variants.rules.functions and not workspace.changing)
+    assert dialog.isVisible()
+    assert workspace.recipe is not None
+    assert [each.name for each in workspace.recipe.steps] == ["LegalizeOps", "ApplyRules"]
+    rows = {
+        row.key: [each if isinstance(each, str) else each.text for each in row.cells]
+        for row in dialog.table.rows()
+    }
+    assert rows["conv2d"][2] == "✓ contraction"
+    # What no rule is for says so, and stays as it is.
+    assert rows["max_pool2d"][2] == "✕ none"
+    assert "no rule" in rows["max_pool2d"][4]
+    assert dialog.summary.text().startswith("A rule fits 9 of 11 functions")
+    assert dialog.in_model.isChecked()
+    # One click more takes it back, and so does undo.
+    QTest.mouseClick(dialog.in_model, LEFT)
+    bench.wait(lambda: workspace.recipe is not None and not workspace.recipe.steps[-1].on)
+    for count in (2, 1):
+        bench.window.commands.action("undo").trigger()
+        bench.wait(lambda: not workspace.changing)
+        assert workspace.recipe is not None
+        assert len(workspace.recipe.steps) == count
+    assert not dialog.in_model.isChecked()
+    dialog.close()

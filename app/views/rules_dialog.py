@@ -1,0 +1,155 @@
+"""Which rule schedules which function of the model, and why none does."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.formats import count_text
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.schedule_records import RuledFunction
+
+
+class RulesDialog(QDialog):
+    """A table that stands beside the window, and whether the model is scheduled so."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._rules = workspace.variants.rules
+        self.setWindowTitle(self.tr("The whole model by rules"))
+        self.in_model = QCheckBox(self.tr("apply to the model"))
+        self.in_model.setToolTip(
+            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it")
+        )
+        self.summary = QLabel()
+        self.summary.setWordWrap(True)
+        self.table = Table(
+            self.tr("Functions and their rules"),
+            (
+                Column(self.tr("function"), width=230),
+                Column(self.tr("calls"), numeric=True, width=56),
+                Column(self.tr("rule"), width=190),
+                Column(self.tr("steps"), numeric=True, width=56),
+                Column(self.tr("why not"), stretch=True),
+            ),
+        )
+        note = QLabel(
+            self.tr(
+                "Each schedule can be read step by step: double-click a function, then By rule at "
+                "the workbench. A schedule of your own goes before a rule's."
+            )
+        )
+        note.setWordWrap(True)
+        note.setProperty("role", "quiet")
+        self.run = QPushButton(self.tr("Run"))
+        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        close = QPushButton(self.tr("Close"))
+        for button in (self.run, close):
+            button.setAutoDefault(False)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.in_model)
+        row.addStretch(1)
+        row.addWidget(self.run)
+        row.addWidget(close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(self.summary)
+        column.addWidget(self.table, 1)
+        column.addWidget(note)
+        column.addLayout(row)
+        self.resize(860, 420)
+        self.in_model.clicked.connect(self._rules.set_in_model)
+        self.run.clicked.connect(workspace.run)
+        close.clicked.connect(self.close)
+        self.table.row_activated.connect(self._open)
+        self._rules.changed.connect(self._show)
+        workspace.snapshot_changed.connect(self._follow)
+        workspace.recipe_wanted.connect(self._show_model)
+        workspace.run_changed.connect(self._show_model)
+        self._show()
+
+    def _follow(self) -> None:
+        if self.isVisible():
+            self._rules.ask()
+
+    def _show(self) -> None:
+        rules = self._rules
+        self.table.set_rows([_row(each) for each in rules.functions])
+        if rules.problem is not None:
+            self.table.set_empty(self.tr("No rules"), rules.problem.line())
+        elif rules.busy:
+            self.table.set_empty(f"{rules.busy}…", "")
+        else:
+            self.table.set_empty(
+                self.tr("No TensorIR function"),
+                self.tr("The rules schedule functions: have LegalizeOps in the pipeline."),
+            )
+        self.summary.setText(summary(rules.functions))
+        self.summary.setVisible(bool(rules.functions))
+        self._show_model()
+
+    def _show_model(self) -> None:
+        self.in_model.setChecked(self._rules.in_model)
+        self.in_model.setEnabled(self._workspace.wanted is not None)
+        ready = self._workspace.recipe is not None and not self._workspace.running
+        self.run.setEnabled(ready)
+
+    def _open(self, function: str) -> None:
+        """Schedule a function at the workbench."""
+        self._workspace.select((f"tir:{function}",))
+        self._workspace.stepping.set_clock("schedule")
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._rules.ask()
+        self._show_model()
+
+
+def summary(functions: tuple[RuledFunction, ...]) -> str:
+    """Return how many functions got a rule, which, and how many got none."""
+    ruled = [each for each in functions if each.rule]
+    names = sorted({each.rule for each in ruled})
+    by_rule = [
+        f"{name} {sum(1 + len(each.twins) for each in ruled if each.rule == name)}"
+        for name in names
+    ]
+    several, whole = (sum(1 + len(each.twins) for each in some) for some in (ruled, functions))
+    text = f"A rule fits {count_text(several)} of {count_text(whole)} functions"
+    return f"{text}: {', '.join(by_rule)}." if by_rule else f"{text}."
+
+
+def _row(record: RuledFunction) -> Row:
+    name = record.function
+    if record.twins:
+        name += f"  +{len(record.twins)}"
+    tooltip = "\n".join((record.function, *record.twins))
+    if record.by_hand:
+        rule, why = Cell("○ your schedule", role="quiet"), "a schedule goes before a rule"
+    elif record.rule:
+        rule, why = Cell(f"✓ {record.rule}", role="right"), ""
+    else:
+        rule, why = Cell("✕ none", role="wrong"), record.reason
+    return Row(
+        record.function,
+        (
+            Cell(name, bold=True, tooltip=tooltip),
+            count_text(record.calls),
+            rule,
+            count_text(record.steps) if record.rule and not record.by_hand else "",
+            Cell(why, role="quiet", tooltip=why),
+        ),
+    )
