@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tests.benchmarks import (
     code,
@@ -18,13 +19,14 @@ from tests.benchmarks import (
     running,
     scheduling,
     selecting,
+    speed,
     startup,
     stepping,
     steps,
 )
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Shown
 
-BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+BENCHMARKS: dict[str, Callable[[], Sequence[Shown]]] = {
     "compare": comparing.measure,
     "difference": difference.measure,
     "startup": startup.measure,
@@ -39,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "stepping": stepping.measure,
     "schedule": scheduling.measure,
     "run": running.measure,
+    "speed": speed.measure,
 }
 
 
@@ -47,13 +50,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=[],
+        choices=speed.GOALS,
+        metavar="MODEL",
+        help=f"of the benchmark speed, which has {', '.join(speed.GOALS)}",
+    )
+    parser.add_argument(
+        "--tuned", action="store_true", help="in the benchmark speed, what tuning has found as well"
+    )
     options = parser.parse_args()
+    own = {"speed": partial(speed.measure, options.models, tuned=options.tuned)}
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
         parser.error(
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
         )
-    figures = [each for name in options.names or BENCHMARKS for each in BENCHMARKS[name]()]
+    measured = BENCHMARKS | own
+    figures = [each for name in options.names or measured for each in measured[name]()]
     if options.json:
         print(json.dumps([figure.as_dict() for figure in figures], indent=2))
         return

@@ -6,6 +6,17 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Shown(Protocol):
+    """What a benchmark returns."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figure for JSON."""
+
+    def line(self) -> str:
+        """Return the figure as text."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +34,7 @@ class Figure:
         """The median of the ratios of the pairs."""
         return statistics.median(a / b for a, b in zip(self.ours, self.theirs, strict=True))
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the figure for JSON."""
         return {
             "name": self.name,
