@@ -6,15 +6,9 @@ of JSON before and after all that it does, so that whoever watches it knows what
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import sys
-import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from queue import Empty, Queue
 from typing import Any
 
 import msgspec
@@ -22,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.schedules import Argument, At, Made, Primitive
+from tests.core.scheduling.children import say, watched
 
 STEPS = 6
 """Primitives of one schedule."""
@@ -74,56 +69,11 @@ def fuzz(first: int, count: int, share: float, samples: list[str], seconds: floa
     findings = Findings()
     batch = first
     while findings.applications < count:
-        _child(batch, count - findings.applications, share, samples, seconds, findings)
+        arguments = (batch, count - findings.applications, share, *samples)
+        for line in watched("tests.core.scheduling.fuzzing", arguments, seconds):
+            _count(line, findings)
         batch += 1
     return findings
-
-
-def _child(
-    batch: int, count: int, share: float, samples: list[str], seconds: float, findings: Findings
-) -> None:
-    command = [sys.executable, "-m", "tests.core.scheduling.fuzzing", str(batch), str(count)]
-    process = subprocess.Popen(
-        [*command, str(share), *samples],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    lines: Queue[str | None] = Queue()
-    reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
-    reader.start()
-    last: dict[str, Any] = {}
-    try:
-        while True:
-            try:
-                line = lines.get(timeout=seconds if last else 300)
-            except Empty:
-                findings.bad.append({**last, "kind": "death", "how": "hangs"})
-                return
-            if line is None:
-                process.wait()
-                if last.get("event") != "end":
-                    how = f"status {process.returncode}"
-                    findings.bad.append({**last, "kind": "death", "how": how})
-                return
-            last = json.loads(line)
-            _count(last, findings)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        reader.join()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _read(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith('{"event"'):
-            lines.put(line)
-    lines.put(None)
 
 
 def _count(line: dict[str, Any], findings: Findings) -> None:
@@ -298,10 +248,6 @@ def _functions(samples: list[str]) -> list[tuple[str, Any]]:
     return list(kept.values())
 
 
-def _say(event: str, **values: Any) -> None:
-    print(json.dumps({"event": event, **values}), flush=True)
-
-
 def main(first: int, count: int, share: float, samples: list[str]) -> None:
     """Draw schedules until `count` primitives were tried."""
     import tvm
@@ -339,7 +285,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
             arguments: dict[str, Argument] = {}
             if data.draw(st.integers(0, 3)):
                 chosen = tuple(data.draw(st.lists(st.sampled_from(named), min_size=1, max_size=2)))
-                _say("menu", function=name, steps=_encoded(steps), chosen=repr(chosen))
+                say("menu", function=name, steps=_encoded(steps), chosen=repr(chosen))
                 menu = {move.name: move for move in moves(sch, chosen, outputs, target, step=step)}
                 legal = [move for move in menu.values() if move.legal or move.unsafe]
                 move = menu.get(entry.name)
@@ -372,30 +318,30 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
                 arguments=arguments,
                 forced=data.draw(st.integers(0, 9)) == 0,
             )
-            _say("trying", function=name, steps=_encoded([*steps, primitive]))
+            say("trying", function=name, steps=_encoded([*steps, primitive]))
             tried += 1
             try:
                 applied = apply(sch, primitive, outputs, target)
             except StepFailed as failed:
                 if not failed.error.message or "\n" in failed.error.message:
-                    _say("bad", kind="message", function=name, steps=_encoded([*steps, primitive]))
-                _say("refused", name=entry.name, reason=failed.error.message[:300])
+                    say("bad", kind="message", function=name, steps=_encoded([*steps, primitive]))
+                say("refused", name=entry.name, reason=failed.error.message[:300])
                 continue
             function_of(applied.sch).script()
             forced = primitive.forced and _unsafe(sch, primitive, outputs, target)
             risky = risky or forced
-            _say("done", name=entry.name, forced=forced)
+            say("done", name=entry.name, forced=forced)
             sch, outputs = _to_go_on(applied.sch, {**outputs, step: applied.outputs})
             steps.append(primitive)
             kept.append(primitive)
-        _say("schedule", steps=len(kept))
+        say("schedule", steps=len(kept))
         _replay(name, base, sch, kept)
         if kept and not risky and data.draw(st.floats(0, 1)) < share:
-            _say("building", function=name, steps=_encoded(kept))
+            say("building", function=name, steps=_encoded(kept))
             wrong = runner.difference(name, func, function_of(sch))
             if wrong is not None:
-                _say("bad", kind="wrong", how=wrong, function=name, steps=_encoded(kept))
-            _say("checked")
+                say("bad", kind="wrong", how=wrong, function=name, steps=_encoded(kept))
+            say("checked")
 
     def _to_go_on(sch: Any, outputs: Any) -> tuple[Any, Any]:
         if can_be_copied(sch):
@@ -417,11 +363,11 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
             try:
                 applied = apply(again, read, outputs, target)
             except StepFailed as failed:
-                _say("bad", kind="replay", how=str(failed), function=name, steps=_encoded(kept))
+                say("bad", kind="replay", how=str(failed), function=name, steps=_encoded(kept))
                 return
             again, outputs = _to_go_on(applied.sch, {**outputs, primitive.id: applied.outputs})
         if not tvm_ffi.structural_equal(function_of(again), function_of(sch)):
-            _say("bad", kind="replay", how="another function", function=name, steps=_encoded(kept))
+            say("bad", kind="replay", how="another function", function=name, steps=_encoded(kept))
 
     draws = settings(
         max_examples=10,
@@ -434,7 +380,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
     while tried < count:
         seed(turn)(draws(given(st.data())(one)))()
         turn += 1
-    _say("end")
+    say("end")
 
 
 def _encoded(steps: list[Primitive]) -> str:

@@ -1,0 +1,72 @@
+"""Children that are watched: they say what they do next, so that it is known what killed them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from queue import Empty, Queue
+from typing import Any
+
+
+def say(event: str, **values: Any) -> None:
+    """Tell whoever watches."""
+    print(json.dumps({"event": event, **values}), flush=True)
+
+
+def watched(module: str, arguments: Sequence[object], seconds: float) -> Iterator[dict[str, Any]]:
+    """Run ``python -m MODULE ARGUMENT…`` and yield what it says.
+
+    Where it dies or hangs before it has said ``"end"``, the last is of the kind ``"death"``, with
+    what it said before.
+
+    Parameters
+    ----------
+    seconds
+        After how long without a word it is taken for hung.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    lines: Queue[str | None] = Queue()
+    reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
+    reader.start()
+    last: dict[str, Any] = {}
+    try:
+        while True:
+            try:
+                line = lines.get(timeout=seconds if last else 300)
+            except Empty:
+                yield {**last, "event": "bad", "kind": "death", "how": "hangs"}
+                return
+            if line is None:
+                process.wait()
+                if last.get("event") != "end":
+                    how = f"status {process.returncode}"
+                    yield {**last, "event": "bad", "kind": "death", "how": how}
+                return
+            last = json.loads(line)
+            yield last
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        reader.join()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _read(process: subprocess.Popen[str], lines: Queue[str | None]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith('{"event"'):
+            lines.put(line)
+    lines.put(None)
