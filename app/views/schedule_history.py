@@ -40,6 +40,12 @@ class ScheduleHistory(QWidget):
         self.why.setWordWrap(True)
         self.force = QPushButton(self.tr("Apply anyway"))
         self.edit = QPushButton(self.tr("Edit…"))
+        # What a rule says of the step that is looked at: in its row there is room for a few words.
+        self.comment = QLabel()
+        self.comment.setProperty("role", "quiet")
+        self.comment.setWordWrap(True)
+        self.comment.setContentsMargins(10, 4, 10, 6)
+        self.comment.hide()
         row = QHBoxLayout()
         row.setContentsMargins(10, 0, 4, 0)
         row.addWidget(self.place, 1)
@@ -61,6 +67,7 @@ class ScheduleHistory(QWidget):
         column_layout.setContentsMargins(0, 0, 0, 0)
         column_layout.setSpacing(0)
         column_layout.addWidget(self.list, 1)
+        column_layout.addWidget(self.comment)
         column_layout.addWidget(self._failed)
         column_layout.addWidget(self._footer)
         self.end.clicked.connect(self._scheduling.go_to_end)
@@ -95,6 +102,7 @@ class ScheduleHistory(QWidget):
             key = START if index == 0 else steps[index - 1].id if index <= len(steps) else ""
         self.list.set_marked(key)
         shown = "" if key else (steps[-1].id if steps else START)
+        self._show_comment(key or shown)
         self.list.blockSignals(True)
         self.list.select(key or shown)
         self.list.blockSignals(False)
@@ -106,6 +114,22 @@ class ScheduleHistory(QWidget):
             else self.tr("new steps go in before the first")
         )
         self._show_failed()
+
+    def _show_comment(self, key: str) -> None:
+        steps = () if self._scheduling.record is None else self._scheduling.record.steps
+        found = (number for number, step in enumerate(steps) if step.id == key and step.comment)
+        number = next(found, None)
+        words = self.tr("Why step {0}: {1}.")
+        self.comment.setText(
+            "" if number is None else words.format(number + 1, steps[number].comment)
+        )
+        # Of a history with comments it keeps its place, so that rows do not move under the mouse.
+        shown = any(step.comment for step in steps)
+        if shown != self.comment.isVisibleTo(self):
+            self.comment.setVisible(shown)
+            layout = self.layout()
+            assert layout is not None
+            layout.activate()
 
     def _show_failed(self) -> None:
         step = self._scheduling.step

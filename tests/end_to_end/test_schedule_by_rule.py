@@ -33,6 +33,8 @@ def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
     row = bench.view.history.list.row(key)
     assert row is not None
     assert bench.record.steps[-1].comment in (row.note, row.tooltip)
+    assert bench.record.steps[-1].comment in bench.view.history.comment.text()
+    assert bench.view.history.comment.isVisible()
     bench.wait(lambda: bench.view.verdict.text().startswith("✓"))
     # It is an ordinary history: a step can be switched off, and the rest is applied again.
     bench.view.history.list.select(key)
