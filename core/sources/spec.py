@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -129,16 +130,21 @@ def check_readable(path: Path, what: str) -> None:
 
 def with_absolute_paths(recipe: Recipe) -> Recipe:
     """Return a recipe that means the same files from whatever folder it is opened again."""
+    return with_paths(recipe, lambda path: str(user_path(path).absolute()))
 
-    def absolute(path: str) -> str:
-        return str(user_path(path).absolute()) if path else path
+
+def with_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
+    """Return a recipe with each path in it changed; samples have none."""
+
+    def changed(path: str) -> str:
+        return change(path) if path else path
 
     replace = msgspec.structs.replace
     source = recipe.source
-    spec = source.spec if source.spec.startswith(PREFIX) else absolute(source.spec)
+    spec = source.spec if source.spec.startswith(PREFIX) else changed(source.spec)
     return replace(
         recipe,
-        source=replace(source, spec=spec, params=absolute(source.params)),
-        inputs=tuple(replace(each, file=absolute(each.file)) for each in recipe.inputs),
-        extensions=tuple(replace(each, path=absolute(each.path)) for each in recipe.extensions),
+        source=replace(source, spec=spec, params=changed(source.params)),
+        inputs=tuple(replace(each, file=changed(each.file)) for each in recipe.inputs),
+        extensions=tuple(replace(each, path=changed(each.path)) for each in recipe.extensions),
     )

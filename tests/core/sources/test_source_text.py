@@ -200,7 +200,7 @@ def test_what_the_window_reads_imports_no_torch() -> None:
         "import sys\n"
         "import lowerscope.core.sources.samples, lowerscope.core.sources.spec\n"
         "import lowerscope.core.sources.input_option, lowerscope.core.sources.files\n"
-        "assert len(lowerscope.core.sources.samples.samples()) == 7\n"
+        "assert len(lowerscope.core.sources.samples.samples()) == 8\n"
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,300 @@
+"""Sessions: files of what the user decided and how the window was laid out.
+
+A file is JSON that can be read and put under version control: the recipe, with paths relative to
+the file; the hash of each file that the recipe names; the layout of the window. Reading one runs
+nothing, whatever stands in it. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lowerscope.core import recipe as recipes
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources.spec import source_path, user_path, with_paths
+
+SUFFIX = ".lowerscope"
+
+VERSION = 1
+"""Of the files."""
+
+_MOST = 64 << 20
+"""So many bytes a session may have: pictures drawn by hand and long schedules are in it."""
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """How the window was laid out: Qt's own values, in base 64, and what was looked at.
+
+    Attributes
+    ----------
+    geometry, panes
+        Place and size of the window; the arrangement of its panes.
+    panes_version
+        Of the set of panes; an arrangement of another set is not restored.
+    timeline
+        Whether the timeline was shown.
+    selection
+        Ids of what was selected.
+    """
+
+    geometry: str = ""
+    panes: str = ""
+    panes_version: int = 0
+    timeline: bool = True
+    selection: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    recipe: msgspec.Raw
+    version: int = VERSION
+    hashes: dict[str, str] = {}
+    layout: Layout = Layout()
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a file says.
+
+    Attributes
+    ----------
+    recipe
+        With absolute paths.
+    layout
+        Of the window.
+    changed
+        The files that the recipe names, and that are not what they were when it was saved; those
+        that are gone among them.
+    written
+        The file's own value, for what this version does not know of it; see `save_session`.
+    """
+
+    recipe: Recipe
+    layout: Layout
+    changed: tuple[str, ...] = ()
+    written: dict[str, Any] = field(default_factory=dict)
+
+
+def files_of(recipe: Recipe) -> dict[str, str]:
+    """Return the absolute paths of the files that a recipe names, by the names that it has.
+
+    The source is the first. The name of a sample is not its path, which is another on each machine.
+    """
+    source = recipe.source
+    others = (
+        source.params,
+        *(each.file for each in recipe.inputs),
+        *(each.path for each in recipe.extensions),
+    )
+    files = {}
+    with contextlib.suppress(LowerscopeError):  # a sample that this version does not have
+        files[source.spec] = str(source_path(source.spec))
+    return files | {each: str(user_path(each).absolute()) for each in others if each}
+
+
+class Hashes:
+    """SHA-256 of files, read once for each state of a file."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int], str]] = {}
+
+    def of(self, path: str) -> str:
+        """Return the hash of a file in hexadecimal; ``""`` where it cannot be read."""
+        try:
+            status = os.stat(path)
+            state = (status.st_mtime_ns, status.st_size)
+            known = self._known.get(path)
+            if known is None or known[0] != state:
+                with open(path, "rb") as file:
+                    known = (state, hashlib.file_digest(file, "sha256").hexdigest())
+                self._known[path] = known
+        except (OSError, ValueError):
+            return ""
+        return known[1]
+
+
+def save_session(
+    path: Path, recipe: Recipe, layout: Layout, before: dict[str, Any], hashes: Hashes
+) -> dict[str, Any]:
+    """Write a session in place of what is there, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file.
+    recipe, layout
+        What it holds.
+    before
+        `Session.written` of what it is saved over: fields that this version does not know stay.
+    hashes
+        Of files, as far as they are known.
+
+    Returns
+    -------
+    dict
+        What was written, as `Session.written`.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be written; what was there is as it was.
+    """
+    folder = path.parent
+    own = with_paths(recipe, lambda each: _relative(each, folder))
+    value = _plain(
+        _File(
+            recipe=msgspec.Raw(msgspec.json.encode(own)),
+            hashes=dict(zip(files_of(own), map(hashes.of, files_of(recipe).values()), strict=True)),
+            layout=layout,
+        )
+    )
+    value = _carried(before, value)
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise LowerscopeError(
+            f"the session cannot be written ({error.strerror or error})",
+            where=str(path),
+            todo="Save it in another folder",
+        ) from None
+    return value
+
+
+def load_session(path: Path, hashes: Hashes) -> Session:
+    """Read what `save_session` wrote.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be read, is of a newer version, or holds no session; of a field that is
+        wrong, with its place.
+    """
+    try:
+        if path.stat().st_size > _MOST:
+            raise _refused(path, "it is too large for one")
+        content = path.read_bytes()
+        if msgspec.json.decode(content, type=_Versioned).version > VERSION:
+            raise _newer(path)
+        file = msgspec.json.decode(content, type=_File)
+        if msgspec.json.decode(file.recipe, type=_Versioned).version > recipes.VERSION:
+            raise _newer(path)
+        recipe = recipes.from_json(bytes(file.recipe))
+        # The window and its children exchange no numbers of more than 64 bits.
+        msgspec.msgpack.encode(recipe)
+        written = msgspec.json.decode(content)
+    except OSError as error:
+        raise LowerscopeError(
+            f"the session cannot be read ({error.strerror or error})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, RecursionError) as error:
+        raise _refused(path, str(error)) from None
+    folder = path.absolute().parent
+    named = files_of(recipe)
+    recipe = with_paths(recipe, lambda each: os.path.normpath(folder / user_path(each)))
+    paths = zip(named, files_of(recipe).values(), strict=True)
+    changed = tuple(path for name, path in paths if hashes.of(path) != file.hashes.get(name, ""))
+    return Session(recipe=recipe, layout=file.layout, changed=changed, written=written)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file such that whoever reads it, at whatever moment, reads the old or the new one.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what was there is as it was.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # the name, too, has to outlive the machine
+        finally:
+            os.close(folder)
+
+
+def _relative(path: str, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # on another drive
+        return path
+
+
+def _plain(file: _File) -> dict[str, Any]:
+    value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(file))
+    return value
+
+
+def _carried(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return a session's new value with the fields of the old one that this version ignores."""
+    if not before:
+        return after
+    known = _plain(msgspec.json.decode(msgspec.json.encode(before), type=_File))
+    recipe = recipes.from_json(bytes(msgspec.json.encode(before["recipe"])))
+    known["recipe"] = msgspec.json.decode(msgspec.json.encode(recipe))
+    result: dict[str, Any] = _merged(before, known, after)
+    return result
+
+
+def _merged(old: Any, known: Any, new: Any) -> Any:
+    """Add to `new` what is in `old` and not in `known`, which is `old` as this version reads it."""
+    if isinstance(old, dict) and isinstance(known, dict) and isinstance(new, dict):
+        unknown = {key: value for key, value in old.items() if key not in known}
+        shared = {
+            key: _merged(old[key], known[key], value) if key in old and key in known else value
+            for key, value in new.items()
+        }
+        return {**shared, **{key: value for key, value in unknown.items() if key not in shared}}
+    if isinstance(old, list) and isinstance(known, list) and isinstance(new, list):
+        # An item is the one that it was if this version reads the same of both.
+        left = dict(enumerate(known))
+        result = []
+        for item in new:
+            place = next((place for place, each in left.items() if each == item), None)
+            if place is None:
+                result.append(item)
+            else:
+                result.append(_merged(old[place], left.pop(place), item))
+        return result
+    return new
+
+
+def _newer(path: Path) -> LowerscopeError:
+    return LowerscopeError(
+        "a newer Lowerscope wrote this session",
+        where=str(path),
+        todo="Open it with that version, or install the newest",
+    )
+
+
+def _refused(path: Path, reason: str) -> LowerscopeError:
+    return LowerscopeError(
+        f"it holds no session: {reason}",
+        where=str(path),
+        todo=f"Choose a {SUFFIX} file that Lowerscope has saved",
+    )
