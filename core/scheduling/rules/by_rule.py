@@ -10,7 +10,9 @@ from tvm import tirx
 from lowerscope.core.schedule_records import ByRule
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.rules.contraction import ContractionRule
+from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
+from lowerscope.core.scheduling.rules.pooling import PoolingRule
 from lowerscope.core.scheduling.rules.sharing import ElementwiseRule, SharingRule
 from lowerscope.core.scheduling.rules.writing import Writing
 
@@ -27,7 +29,13 @@ class Rule(Protocol):
         """
 
 
-RULES: tuple[Rule, ...] = (ContractionRule(), ElementwiseRule(), SharingRule())
+RULES: tuple[Rule, ...] = (
+    DepthwiseRule(),
+    ContractionRule(),
+    PoolingRule(),
+    ElementwiseRule(),
+    SharingRule(),
+)
 """In the order in which they are tried."""
 
 

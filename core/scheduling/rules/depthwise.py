@@ -1,0 +1,34 @@
+"""Depthwise and grouped convolutions: each output channel reads a few input channels alone."""
+
+from __future__ import annotations
+
+from lowerscope.core.scheduling.rules.machine import Machine
+from lowerscope.core.scheduling.rules.windows import window_of, write_rows
+from lowerscope.core.scheduling.rules.writing import Writing
+
+
+class DepthwiseRule:
+    """Sums over windows of products, of which both factors are others for another channel.
+
+    What is read for a channel is of no use to another one, so that the vectors lie along the rows
+    of a channel, and no weights have to be laid out anew.
+    """
+
+    name = "depthwise"
+
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses one of the steps.
+        """
+        found = window_of(writing)
+        if found is None or len(found.reads) != 2 or not found.is_window:
+            return None
+        if not any(found.is_shared(axis) for axis in range(len(found.spatial))):
+            return None
+        return write_rows(writing, found, machine)
