@@ -10,7 +10,7 @@ from tvm import tirx
 from lowerscope.core.schedule_records import ByRule
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.rules.contraction import ContractionRule
-from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule
+from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
 from lowerscope.core.scheduling.rules.sharing import ElementwiseRule, SharingRule
@@ -32,6 +32,7 @@ class Rule(Protocol):
 RULES: tuple[Rule, ...] = (
     DepthwiseRule(),
     ContractionRule(),
+    RowsRule(),
     PoolingRule(),
     ElementwiseRule(),
     SharingRule(),

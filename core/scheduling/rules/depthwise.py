@@ -32,3 +32,24 @@ class DepthwiseRule:
         if not any(found.is_shared(axis) for axis in range(len(found.spatial))):
             return None
         return write_rows(writing, found, machine)
+
+
+class RowsRule:
+    """Sums over windows of which no axis is for the lanes of a tile: a single filter, any batch."""
+
+    name = "rows"
+
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses one of the steps.
+        """
+        found = window_of(writing)
+        if found is None or len(found.reads) != 2 or not found.is_window:
+            return None
+        return write_rows(writing, found, machine)

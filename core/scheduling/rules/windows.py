@@ -112,7 +112,9 @@ def window_of(writing: Writing) -> Window | None:
         for extent, kind in zip(extents, kinds, strict=True)
         if kind == REDUCTION and extent is not None
     ]
-    if len(spatial) + len(reduced) < len(axes) or not _is_at(store.indices, spatial):
+    if not spatial or len(spatial) + len(reduced) < len(axes):
+        return None
+    if not _is_at(store.indices, spatial):
         return None
     if not all(_goes_along(each, store.buffer, len(spatial)) for each in found[at + 1 :]):
         return None
@@ -218,12 +220,13 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
     _store(writing, last, width, rows)
     fused = _share(writing, found, last, min(plane, max(1, len(found.spatial) - 1)), machine)
     depth -= fused
-    writing.do(
-        "decompose_reduction",
-        "the first value is set once, before the window",
-        block=At(block=found.block),
-        loop=At(block=found.block, loop=depth),
-    )
+    if len(writing.loops(found.block)) > depth:
+        writing.do(
+            "decompose_reduction",
+            "the first value is set once, before the window",
+            block=At(block=found.block),
+            loop=At(block=found.block, loop=depth),
+        )
     for block in found.pads:
         _fill(writing, block, plane - fused, lanes)
     return writing
