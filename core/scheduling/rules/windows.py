@@ -272,7 +272,7 @@ def _rows(found: Window, width: int, machine: Machine) -> int:
     if extent is None:
         return 1
     each = -(-width // machine.lanes(found.dtype))
-    size = max(1, int(tvm.DataType(found.dtype).bits) // 8)
+    size = _bytes(found.dtype)
     room = min(
         (machine.registers - _SPARE) // each,
         (_STACK - 1) // (width * size),
@@ -288,7 +288,11 @@ def _plane(writing: Writing, block: str) -> int | None:
     sizes = [known(each) for each in buffer.shape[-2:]]
     if len(sizes) < 2 or any(each is None for each in sizes):
         return None
-    return math.prod(each or 1 for each in sizes) * max(1, tvm.DataType(buffer.dtype).bits // 8)
+    return math.prod(each or 1 for each in sizes) * _bytes(str(buffer.dtype))
+
+
+def _bytes(dtype: str) -> int:
+    return max(1, int(tvm.DataType(dtype).bits) // 8)
 
 
 def _cut_planes(writing: Writing, last: str, found: Window) -> None:
@@ -389,8 +393,8 @@ def _order(writing: Writing, found: Window, width: int, depth: int) -> None:
         if steps > _BODY:
             break
         written.insert(0, loop)
-    for loop in written:
-        writing.do("unroll", "registers have names, and no places that are counted", loop=loop)
+    for each in written:
+        writing.do("unroll", "registers have names, and no places that are counted", loop=each)
 
 
 def _store(writing: Writing, last: str, width: int, rows: int) -> None:
