@@ -9,6 +9,7 @@ from tvm import tirx
 
 from lowerscope.core.schedule_records import ByRule
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.rules.any_size import AnySizeRule
 from lowerscope.core.scheduling.rules.contraction import ContractionRule
 from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
@@ -33,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     DepthwiseRule(),
     ContractionRule(),
     RowsRule(),
+    AnySizeRule(),
     PoolingRule(),
     ElementwiseRule(),
     SharingRule(),

@@ -109,11 +109,13 @@ def share_out(writing: Writing, loops: tuple[At, ...], machine: Machine) -> int:
 
     Returns how many were fused, or are done by threads; 0 for none.
     """
-    count, shares = 0, 1
+    count, shares, known = 0, 1, True
     while count < len(loops) and shares < SHARES * machine.threads:
-        shares *= writing.extent(loops[count]) or 1
+        extent = writing.extent(loops[count])
+        # One that may be anything does not count: it may be one.
+        shares, known = shares * (extent or 1), known and extent is not None
         count += 1
-    if shares < 2:
+    if shares < 2 and known:
         return 0
     shared: At | Made = loops[0]
     if count > 1:

@@ -120,7 +120,7 @@ def main(first: int, count: int, share: float, kinds: list[str]) -> None:
         _examine(case, targets[name], fused, beside_torch, about)
 
     draws = settings(
-        max_examples=50,
+        max_examples=max(1, min(count, 200)),
         database=None,
         deadline=None,
         phases=[Phase.generate],
