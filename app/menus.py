@@ -19,6 +19,7 @@ from lowerscope.app.number_commands import NumberCommands
 from lowerscope.app.pipeline_editing import passes
 from lowerscope.app.reporting import reporting
 from lowerscope.app.run_step_commands import RunStepCommands
+from lowerscope.app.session_commands import keeping_sessions
 from lowerscope.app.timing_commands import TimingCommands
 from lowerscope.app.variant_commands import running_variants
 from lowerscope.app.views.about import show_about
@@ -43,6 +44,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("reload", file, tr("&Reload"), workspace.reload, "Ctrl+R"),
         Command("welcome", file, tr("&Welcome page"), window.show_welcome, "Ctrl+Home"),
         Command("document", file, tr("&Back to the model"), window.show_panes, "Ctrl+End"),
+        *keeping_sessions(window),
         *reporting(window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
         Command("undo", edit, tr("&Undo"), workspace.undo, "Ctrl+Z"),

@@ -13,9 +13,10 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
 from lowerscope.core.schedules import named_apart
+from lowerscope.core.session_files import SUFFIX
 from lowerscope.core.sources.spec import parse_spec, with_absolute_paths
 
-SUFFIXES = (".py", ".pt2")
+SUFFIXES = (".py", ".pt2", SUFFIX)
 
 
 class Opening(QObject):
@@ -38,18 +39,17 @@ class Opening(QObject):
         paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
         return next((path for path in paths if path.endswith(SUFFIXES)), "")
 
-    def choose_file(self) -> bool:
-        """Ask for a file and open it; return whether one was chosen."""
+    def choose_file(self) -> str:
+        """Ask for a file to open; return its path, empty where none was chosen."""
         path, _ = QFileDialog.getOpenFileName(
             self._window,
-            self.tr("Open a model"),
+            self.tr("Open a model or a session"),
             self._folder,
-            self.tr("Models (*.py *.pt2);;All files (*)"),
+            self.tr("Models and sessions (*.py *.pt2 *.lowerscope);;All files (*)"),
         )
         if path:
             self._folder = str(Path(path).parent)
-            self.open_source(path)
-        return bool(path)
+        return path
 
     def open_recent(self, text: str, saved: str) -> None:
         """Open a source once more, with all that it was opened with; `saved` is that recipe."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QByteArray, QSettings
 
 from lowerscope.core.run_records import KEEP
@@ -39,6 +41,28 @@ class Settings:
         value = self._store.value("recent", [])
         parts = [str(each) for each in value] if isinstance(value, list) else []
         return list(zip(parts[::2], parts[1::2], strict=False))
+
+    def last_session(self) -> str:
+        """Return the file of the session that was open last; empty the first time."""
+        return str(self._store.value("last-session", ""))
+
+    def set_last_session(self, path: str) -> None:
+        """Remember the file of the session that is open."""
+        self._store.setValue("last-session", path)
+        # The window may not live to do it.
+        self._store.sync()
+
+    def watching(self) -> bool:
+        """Return whether files that are open are read again when they are saved."""
+        return str(self._store.value("watching", "true")) == "true"
+
+    def set_watching(self, on: bool) -> None:
+        """Remember whether files that are open are read again when they are saved."""
+        self._store.setValue("watching", "true" if on else "false")
+
+    def folder(self) -> Path:
+        """Return the folder of the settings file."""
+        return Path(self._store.fileName()).parent
 
     def scheme(self) -> str:
         """Return ``"system"``, ``"light"`` or ``"dark"``."""

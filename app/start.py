@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
     # What takes time to import is imported where it is needed: the window comes first.
-    recipe = None
-    if arguments:
+    recipe, session = None, ""
+    if len(arguments) == 1 and arguments[0].endswith(".lowerscope"):
+        session = arguments[0]
+    elif arguments:
         from lowerscope.core.errors import LowerscopeError
 
         try:
@@ -31,20 +33,20 @@ def open_window(arguments: Sequence[str]) -> int:
     if missing:
         print(f"lowerscope: {missing}", file=sys.stderr)
         return 2
-    application, window = make_window(recipe)
+    application, window = make_window(recipe, session)
 
     def begin() -> None:
         from lowerscope.app.interrupt import end_on_interrupt
 
         end_on_interrupt(application)
-        window.begin(recipe)
+        window.begin(recipe, session)
 
     window.painted.connect(begin)
     return application.exec()
 
 
-def make_window(recipe: Recipe | None = None) -> tuple[QApplication, MainWindow]:
-    """Make the application and show its window, which `recipe` is going to be opened in.
+def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QApplication, MainWindow]:
+    """Make the application and show its window, which a recipe or a session will be opened in.
 
     The window is complete, and the engine started, after ``window.begin``.
     """
@@ -57,7 +59,7 @@ def make_window(recipe: Recipe | None = None) -> tuple[QApplication, MainWindow]
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
     theme.start(application, Settings().scheme())
-    window = MainWindow(welcome=recipe is None)
+    window = MainWindow(welcome=recipe is None and not session)
     window.show()
     return application, window
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QTimer, Signal
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 from lowerscope.app import theme
 from lowerscope.app.settings import Settings
 from lowerscope.app.views.welcome_page import WelcomePage
+from lowerscope.core.session_files import SUFFIX
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
     from lowerscope.app.pipeline_editing import PipelineEditing
     from lowerscope.app.schedule_commands import ScheduleCommands
+    from lowerscope.app.sessions import Sessions
+    from lowerscope.app.source_watch import SourceWatch
     from lowerscope.app.views.course_window import CourseWindow
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
@@ -32,12 +36,6 @@ if TYPE_CHECKING:
 SIZE = (1440, 900)
 SMALLEST = (1000, 600)
 MENU_HEIGHT = 28
-
-NEED_TORCH = (
-    *("high-level", "te", "library", "next-node", "previous-node", "node-map", "translation"),
-    *("auto", "fx", "export"),
-)
-"""Commands for sources with a PyTorch model."""
 
 
 class MainWindow(QMainWindow):
@@ -61,6 +59,8 @@ class MainWindow(QMainWindow):
     ----------
     settings
         What is remembered from one start to the next.
+    sessions, source_watch
+        The file that what is open is saved in; the files that it is made of.
     welcome
         The page without a document.
     workspace
@@ -86,6 +86,8 @@ class MainWindow(QMainWindow):
     painted = Signal()
 
     workspace: Workspace
+    sessions: Sessions
+    source_watch: SourceWatch
     commands: Commands
     opening: Opening
     extensions: Extensions
@@ -122,8 +124,8 @@ class MainWindow(QMainWindow):
         self.resize(*SIZE)
         self.restoreGeometry(self.settings.geometry())
 
-    def begin(self, recipe: Recipe | None) -> None:
-        """Complete the window, start the engine, and open a recipe if there is one."""
+    def begin(self, recipe: Recipe | None, session: str = "") -> None:
+        """Complete the window, start the engine, and open a recipe or the file of a session."""
         theme.follow_system()
         self._complete()
         self.workspace.start()
@@ -131,6 +133,10 @@ class MainWindow(QMainWindow):
         if recipe is not None:
             self.workspace.open(recipe)
             self.show_panes()
+        elif session:
+            self.open_session(session)
+        else:
+            self.welcome.show_last(self.sessions.last())
 
     def _complete(self) -> None:
         from PySide6.QtGui import QIcon
@@ -145,6 +151,9 @@ class MainWindow(QMainWindow):
         from lowerscope.app.opening import Opening
         from lowerscope.app.pipeline_editing import PipelineEditing
         from lowerscope.app.schedule_commands import ScheduleCommands
+        from lowerscope.app.session_commands import lay_out, layout_of
+        from lowerscope.app.sessions import Sessions
+        from lowerscope.app.source_watch import SourceWatch
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -152,7 +161,11 @@ class MainWindow(QMainWindow):
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.workspace = Workspace(self)
+        self.sessions = Sessions(
+            self.workspace, self.settings, partial(layout_of, self), partial(lay_out, self)
+        )
         self.opening = Opening(self.workspace, self)
+        self.source_watch = SourceWatch(self.workspace, self.settings)
         self.dropping = Dropping(self)
         self.extensions = Extensions(self.workspace, self)
         self.pipeline = PipelineEditing(self.workspace, self)
@@ -176,6 +189,7 @@ class MainWindow(QMainWindow):
         self.welcome.chosen.connect(self.open_source)
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
+        self.welcome.last_wanted.connect(self.open_session)
         self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
         self.tool_bar.target_wanted.connect(self.type_target)
         workspace = self.workspace
@@ -187,12 +201,14 @@ class MainWindow(QMainWindow):
         workspace.selection_changed.connect(self._show_recipe)
         workspace.pins.changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
+        self.sessions.changed.connect(self._show_title)
 
     @property
     def panes(self) -> Panes:
         """The panes; made when they are first needed, since the welcome page needs none."""
         if self._panes is None:
             from lowerscope.app.panes import Panes
+            from lowerscope.app.session_commands import LayoutWatch
 
             self._panes = Panes(self.workspace)
             self._panes.problems.tracer_wanted.connect(self.opening.trace_by)
@@ -214,6 +230,12 @@ class MainWindow(QMainWindow):
             layout = self.settings.layout()
             if not layout.isEmpty():
                 self._panes.restore(layout)
+            LayoutWatch(self, self._panes)
+        return self._panes
+
+    @property
+    def made_panes(self) -> Panes | None:
+        """The panes, if they have been needed."""
         return self._panes
 
     def show_panes(self) -> None:
@@ -224,19 +246,32 @@ class MainWindow(QMainWindow):
     # What the user can do: see app/menus.py. What concerns sources is in app/opening.py.
 
     def open_source(self, spec: str) -> None:
-        """Open ``sample:NAME`` or a file."""
+        """Open ``sample:NAME``, a file with a model, or a session."""
+        if spec.endswith(SUFFIX):
+            self.open_session(spec)
+            return
         self.opening.open_source(spec)
         self.show_panes()
 
+    def open_session(self, path: str) -> None:
+        """Open what was saved, laid out as it was."""
+        if self.sessions.open(path):
+            self.settings.add_recent(path, "")
+            self.show_panes()
+
     def open_recent(self, spec: str) -> None:
         """Open a source once more, with all that it was opened with."""
+        if spec.endswith(SUFFIX):
+            self.open_session(spec)
+            return
         self.opening.open_recent(spec, self.settings.recipe_of(spec))
         self.show_panes()
 
     def choose_file(self) -> None:
         """Ask for a file and open it."""
-        if self.opening.choose_file():
-            self.show_panes()
+        path = self.opening.choose_file()
+        if path:
+            self.open_source(path)
 
     def change(self, **fields: object) -> None:
         """Change fields of the recipe, as one step of undo."""
@@ -337,48 +372,20 @@ class MainWindow(QMainWindow):
     def _show_snapshot(self) -> None:
         recipe, snapshot = self.workspace.recipe, self.workspace.snapshot
         if recipe is not None and snapshot is not None:
-            self.setWindowTitle(f"{snapshot.model.title} – Lowerscope")
+            self._show_title()
             from lowerscope.core.recipe import to_json
 
             self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
-    def _show_recipe(self) -> None:
-        from lowerscope.app.comparing import enable_comparing
-        from lowerscope.app.differing_nodes import enable_finding
-        from lowerscope.app.importers import show_translator
-        from lowerscope.app.input_commands import enable_inputs
-        from lowerscope.app.variant_commands import enable_variants
+    def _show_title(self) -> None:
+        from lowerscope.app.session_commands import title
 
-        workspace, commands = self.workspace, self.commands
-        recipe, snapshot = workspace.wanted, workspace.snapshot
-        has_torch = snapshot is not None and snapshot.model.kind == "torch"
-        for key in ("inputs", "target-other", "document", "extensions", "load-library"):
-            commands.enable(key, snapshot is not None)
-        commands.enable("reload", snapshot is not None or workspace.refused is not None)
-        for key in NEED_TORCH:
-            commands.enable(key, has_torch)
-        selected = has_torch and bool(workspace.selection.of_kind("fx"))
-        for key in ("selection-high-level", "selection-te", "selection-library", "selection-reset"):
-            commands.enable(key, selected)
-        node = self.extensions.selected()
-        commands.enable("write-rule", node is not None and bool(node.strategy))
-        commands.enable("open-rule", node is not None and node.rule_line is not None)
-        commands.enable("reset-overrides", recipe is not None and bool(recipe.overrides))
-        commands.enable("run", recipe is not None and not workspace.running)
-        commands.enable("stop", bool(workspace.activity.text) or workspace.running)
-        commands.enable("undo", workspace.can_undo)
-        commands.enable("redo", workspace.can_redo)
-        enable_comparing(commands, workspace)
-        enable_finding(commands, workspace)
-        enable_variants(commands, workspace)
-        enable_inputs(commands, workspace)
-        show_translator(commands, workspace)
-        self.graphs.enable_figures()
-        if recipe is not None:
-            commands.check(recipe.lowering)
-            commands.check(recipe.tracer)
-            for target in ("llvm", "native"):
-                commands.check(f"target-{target}", recipe.target == target)
+        self.setWindowTitle(title(self))
+
+    def _show_recipe(self) -> None:
+        from lowerscope.app.availability import show_availability
+
+        show_availability(self)
 
     # Qt's own
 
@@ -399,5 +406,6 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         layout = QByteArray() if self._panes is None else self._panes.saveState()
         self.settings.save(self.saveGeometry(), layout)
+        self.sessions.finish()
         self.workspace.stop()
         super().closeEvent(event)

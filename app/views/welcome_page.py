@@ -32,11 +32,14 @@ class WelcomePage(QScrollArea):
         The user wants to open this source as it was opened before.
     open_wanted
         The user wants to look for a file.
+    last_wanted
+        The user wants to go on with this session, which was open last.
     """
 
     chosen = Signal(str)
     chosen_again = Signal(str)
     open_wanted = Signal()
+    last_wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -96,6 +99,11 @@ class WelcomePage(QScrollArea):
             self._recent.addWidget(row)
         self._recent.addStretch(1)
 
+    def show_last(self, session: Path | None) -> None:
+        """Offer to go on with the session that was open last, if there is one."""
+        self._last.setVisible(session is not None)
+        self._last.setProperty("session", "" if session is None else str(session))
+
     def _open_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(12)
@@ -103,7 +111,11 @@ class WelcomePage(QScrollArea):
         button.setProperty("primary", True)
         button.clicked.connect(self.open_wanted)
         row.addWidget(button)
-        hint = self.tr("or drop a .py or .pt2 file anywhere on this window")
+        self._last = QPushButton(self.tr("Reopen where I was"), self._inside)
+        self._last.clicked.connect(self._choose_last)
+        self._last.hide()
+        row.addWidget(self._last)
+        hint = self.tr("or drop a .py, .pt2 or .lowerscope file anywhere on this window")
         row.addWidget(self._label(hint, "quiet"), 1)
         return row
 
@@ -132,6 +144,9 @@ class WelcomePage(QScrollArea):
 
     def _choose(self) -> None:
         self.chosen.emit(self.sender().property("source"))
+
+    def _choose_last(self) -> None:
+        self.last_wanted.emit(self._last.property("session"))
 
     def _choose_again(self) -> None:
         self.chosen_again.emit(self.sender().property("source"))

@@ -179,6 +179,7 @@ def test_a_verdict_goes_with_the_code_that_it_was_about(
 ) -> None:
     path = tmp_path / "net.py"
     window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
+    window.commands.action("watch").trigger()
     run_and_wait(qtbot, window)
     write(path, NET.format(name="Net").replace("self.linear(x)", "self.linear(x) * 0") + EXAMPLES)
     window.commands.action("reload").trigger()

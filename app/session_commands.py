@@ -1,0 +1,123 @@
+"""The commands for sessions, and what of the window is in one."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QEvent, QObject
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from lowerscope.app.actions import Command, Commands
+from lowerscope.app.settings import LAYOUT_VERSION
+from lowerscope.core.session_files import SUFFIX, Layout
+
+if TYPE_CHECKING:
+    from lowerscope.app.panes import Panes
+    from lowerscope.app.window import MainWindow
+
+
+def keeping_sessions(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands, for the menu on files."""
+    menu, tr = window.tr("&File"), window.tr
+    return (
+        Command("save-session", menu, tr("Save session &as…"), partial(save_as, window), "Ctrl+S"),
+        Command("reopen", menu, tr("Reopen &where I was"), partial(reopen, window)),
+        Command(
+            "watch",
+            menu,
+            tr("Read files again when they are &saved"),
+            window.source_watch.switch,
+            checkable=True,
+        ),
+    )
+
+
+def enable_sessions(commands: Commands, window: MainWindow) -> None:
+    """Let those commands be available that there is something for."""
+    commands.enable("save-session", window.workspace.recipe is not None)
+    commands.check("watch", window.source_watch.on)
+
+
+def save_as(window: MainWindow) -> None:
+    """Ask for a file, and save the session there from now on."""
+    snapshot = window.workspace.snapshot
+    if snapshot is None:
+        return
+    tr, sessions = window.tr, window.sessions
+    name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
+    path, _ = QFileDialog.getSaveFileName(
+        window, tr("Save the session"), name, tr("Sessions (*{0})").format(SUFFIX)
+    )
+    if path:
+        sessions.save_as(path)
+
+
+def reopen(window: MainWindow) -> None:
+    """Open what was open last."""
+    path = window.sessions.last()
+    if path is None:
+        window.banner.show_message(window.tr("There is no session to reopen."), "info")
+    else:
+        window.open_session(str(path))
+
+
+def title(window: MainWindow) -> str:
+    """Return the words for the title bar."""
+    snapshot, path = window.workspace.snapshot, window.sessions.path
+    parts = [] if snapshot is None else [snapshot.model.title]
+    if path is not None:
+        words = "{0} [read-only]" if window.sessions.read_only else "{0}"
+        parts.append(window.tr(words).format(Path(path).stem))
+    return " – ".join([*parts, "Lowerscope"])
+
+
+def layout_of(window: MainWindow) -> Layout:
+    """Return how a window is laid out."""
+    panes = window.made_panes
+    return Layout(
+        geometry=_text(window.saveGeometry()),
+        panes="" if panes is None else _text(panes.saveState()),
+        panes_version=LAYOUT_VERSION,
+        timeline=panes is None or panes.timeline_action.isChecked(),
+        selection=window.workspace.selection.chosen,
+    )
+
+
+def lay_out(window: MainWindow, layout: Layout) -> None:
+    """Lay a window out as a session says; what is not known of the layout stays as it is."""
+    if layout.geometry:
+        window.restoreGeometry(_bytes(layout.geometry))
+    if layout.panes and layout.panes_version == LAYOUT_VERSION:
+        window.panes.restore(_bytes(layout.panes))
+        window.panes.timeline_action.setChecked(layout.timeline)
+    if layout.selection:
+        window.workspace.select(layout.selection)
+
+
+class LayoutWatch(QObject):
+    """Tells a session that panes were moved, closed or given another size."""
+
+    def __init__(self, window: MainWindow, panes: Panes) -> None:
+        super().__init__(panes)
+        self._sessions = window.sessions
+        watched: tuple[QWidget, ...] = (window, *panes.docks.values())
+        for widget in watched:
+            widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in _MOVES:
+            self._sessions.note()
+        return super().eventFilter(watched, event)
+
+
+_MOVES = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Hide, QEvent.Type.Show)
+
+
+def _text(value: QByteArray) -> str:
+    return bytes(value.toBase64().data()).decode()
+
+
+def _bytes(text: str) -> QByteArray:
+    return QByteArray.fromBase64(text.encode())

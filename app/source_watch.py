@@ -1,0 +1,102 @@
+"""Files that are open, watched: what is saved in an editor is seen in the window."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
+
+from lowerscope.app.settings import Settings
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.session_files import files_of
+from lowerscope.core.sources.samples import PREFIX
+
+SETTLED_MS = 200
+"""So long nothing may change before a file counts as saved: editors write in several steps."""
+
+
+class SourceWatch(QObject):
+    """Derives everything anew, with the choices kept, when a file of the recipe was saved.
+
+    A file that is being looked at for the first time is taken as it is. What cannot be opened in
+    its new state is said, and the window shows what it had.
+    """
+
+    def __init__(self, workspace: Workspace, settings: Settings) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._settings = settings
+        self._watcher = QFileSystemWatcher(self)
+        self._watcher.fileChanged.connect(self._note)
+        self._watcher.directoryChanged.connect(self._note)
+        self._timer = QTimer(self)
+        self._timer.setInterval(SETTLED_MS)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._look)
+        self._known: dict[str, tuple[int, int]] = {}
+        workspace.snapshot_changed.connect(self._follow)
+        workspace.problems_changed.connect(self._follow)
+
+    @property
+    def on(self) -> bool:
+        """Whether files are watched."""
+        return self._settings.watching()
+
+    def switch(self) -> None:
+        """Watch files from now on, or do so no longer."""
+        self._settings.set_watching(not self.on)
+        self._follow()
+
+    def _follow(self) -> None:
+        recipe = self._workspace.refused or self._workspace.recipe
+        paths = _watched(recipe) if recipe is not None and self.on else ()
+        self._known = {path: self._known.get(path) or _state(path) for path in paths}
+        self._watch()
+
+    def _watch(self) -> None:
+        # An editor that writes a new file in place of the old one ends the watch of the old one:
+        # its folder tells of the new one.
+        wanted = {*filter(os.path.exists, self._known), *map(os.path.dirname, self._known)}
+        now = {*self._watcher.files(), *self._watcher.directories()}
+        if now - wanted:
+            self._watcher.removePaths(sorted(now - wanted))
+        if wanted - now:
+            self._watcher.addPaths(sorted(wanted - now))
+
+    def _note(self, _path: str) -> None:
+        self._timer.start()
+
+    def _look(self) -> None:
+        states = {path: _state(path) for path in self._known}
+        saved = [path for path, state in states.items() if state not in (self._known[path], _GONE)]
+        self._known |= {path: states[path] for path in saved}
+        self._watch()
+        if saved:
+            names = ", ".join(Path(path).name for path in saved)
+            text = self.tr("{0} was saved: it is read again, with all choices kept.")
+            self._workspace.announced.emit(text.format(names), "info")
+            running = self._workspace.running
+            self._workspace.reload()
+            if running:
+                self._workspace.run()
+
+
+_GONE = (0, -1)
+
+
+def _watched(recipe: Recipe) -> tuple[str, ...]:
+    files = files_of(recipe)
+    if recipe.source.trust:
+        # What it could run was trusted as it was.
+        files.pop(recipe.source.spec, None)
+    return tuple(path for name, path in files.items() if not name.startswith(PREFIX))
+
+
+def _state(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return _GONE
+    return status.st_mtime_ns, status.st_size
