@@ -115,6 +115,7 @@ ENTRIES = (
         offer="compute under a loop of what reads it",
         parameters=(BLOCK, _UNDER, _UNIT_LOOPS, _PLACE),
         candidates=_compute_at,
+        guard=block_guards.compute_at,
     ),
     Entry(
         name="reverse_compute_at",

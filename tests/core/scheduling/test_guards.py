@@ -307,6 +307,23 @@ def test_a_block_that_reads_nothing_computed() -> None:
         assert "pad reads nothing that another block computes" in str(failed)
 
 
+def test_a_condition_that_would_be_forgotten() -> None:
+    steps = Steps(matmul)
+    steps.step("split", loop=loop("matmul", 2), factors=(None, 5))
+    steps.step("rfactor", loop=made("s1", 1), factor_axis=2)
+    failed = _refused(steps, "compute_at", block=made("s2"), loop=loop("matmul", 1))
+    assert "which TVM would forget" in str(failed)
+    # An axis that was split ends where it ended before.
+    split, fused = Steps(add_relu), Steps(add_relu)
+    split.step("split", loop=loop("add", 1), factors=(None, 5))
+    fused.step("fuse", loops=(loop("add", 0), loop("add", 1)))
+    fused.step("split", loop=made("s1"), factors=(None, 7))
+    for each in (split, fused):
+        each.step("compute_at", block=block("add"), loop=loop("relu", 0))
+        after = function_of(each.sch)
+        assert Runner(tvm.target.Target("llvm")).difference("f", add_relu, after) is None
+
+
 def test_a_block_that_what_reads_it_comes_before() -> None:
     before, after = schedule(padded_conv), Steps(padded_conv).sch
     after.reverse_compute_at(after.get_sblock("pad"), after.get_loops(after.get_sblock("relu"))[1])
