@@ -12,11 +12,14 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import Preset
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
+from lowerscope.core.schedules import APPLY_RULES
 from lowerscope.core.sources.spec import user_path
 
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
 _DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite")
+_FOLD = ("FoldBatchnormToConv2D", "DecomposeOpsForInference")
+_PACK = ("SplitLayoutRewritePreproc", "FoldConstant", "DeadCodeElimination")
 _RUNTIME = (
     "LowerAllocTensor",
     "KillAfterLastUse",
@@ -31,7 +34,7 @@ def _preset(name: str, title: str, *steps: str) -> Preset:
     return Preset(name=name, title=title, steps=tuple(Step(name=each) for each in steps))
 
 
-# The last two are those of tvm/relax/pipeline.py and tvm/relax/backend/cpu_generic/pipeline.py.
+# Those of TVM are those of tvm/relax/pipeline.py and tvm/relax/backend/cpu_generic/pipeline.py.
 PRESETS = (
     _preset("none", "No passes"),
     _preset("legalise", "Legalise", "LegalizeOps"),
@@ -51,6 +54,20 @@ PRESETS = (
         "TVM's CPU pipeline",
         *_DISPATCH,
         *_FUSE,
+        *_DATAFLOW,
+        "StaticPlanBlockMemory",
+        *_RUNTIME,
+    ),
+    _preset(
+        "optimise-cpu",
+        "Optimise for CPU",
+        *_FOLD,
+        *_DISPATCH,
+        *_FUSE,
+        "DeadCodeElimination",
+        "AttachAttrLayoutFreeBuffers",
+        APPLY_RULES,
+        *_PACK,
         *_DATAFLOW,
         "StaticPlanBlockMemory",
         *_RUNTIME,
