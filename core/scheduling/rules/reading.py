@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,10 @@ from lowerscope.core.scheduling.sizes import known, mentions
 
 SPATIAL, REDUCTION = 0, 2
 """Kinds of axes, as TVM numbers them."""
+
+LAYOUT_FREE = "layout_free_buffers"
+"""The attribute with the numbers of the arguments that are constants: see
+``AttachAttrLayoutFreeBuffers``."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class Contraction:
         that stand in it.
     plain
         For each of the two, the numbers of the axes that are an index by themselves, or -1.
+    elements
+        How many elements each of the two has.
+    free
+        Whether each of the two is an argument that may be laid out anew when the model is built:
+        a constant.
     dtype
         Of what is summed.
     before, after
@@ -44,6 +54,8 @@ class Contraction:
     reduced: tuple[int, ...]
     reads: tuple[tuple[frozenset[int], ...], ...]
     plain: tuple[tuple[int, ...], ...]
+    elements: tuple[int, ...]
+    free: tuple[bool, ...]
     dtype: str
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -51,6 +63,19 @@ class Contraction:
     def is_read_by(self, read: int, axis: int) -> bool:
         """Return whether a buffer is another element for another value of an axis."""
         return any(axis in each for each in self.reads[read])
+
+    def times_read(self, read: int, axis: int) -> int:
+        """Return in how many indices of a buffer an axis stands."""
+        return sum(axis in each for each in self.reads[read])
+
+    @property
+    def work(self) -> int:
+        """How many products are summed."""
+        return math.prod((*self.spatial, *self.reduced))
+
+    def uses(self, read: int) -> float:
+        """Return how often an element of a buffer is multiplied, on average."""
+        return self.work / self.elements[read]
 
 
 def blocks_of(writing: Writing) -> list[Place]:
@@ -88,6 +113,9 @@ def contraction_of(writing: Writing) -> Contraction | None:
     regions = [each for each in block.reads if not each.source.same_as(store.buffer)]
     if len(regions) != 2:
         return None
+    elements = [size for each in regions if (size := _elements(each.source)) is not None]
+    if len(elements) < len(regions):
+        return None
     sizes = [extent for extent in extents if extent is not None]
     names = [each.name for each in found]
     return Contraction(
@@ -96,10 +124,24 @@ def contraction_of(writing: Writing) -> Contraction | None:
         reduced=tuple(sizes[len(spatial) :]),
         reads=tuple(_axes_in(each, axes) for each in regions),
         plain=tuple(_plain(each, axes) for each in regions),
+        elements=tuple(elements),
+        free=tuple(_is_free(writing, each.source) for each in regions),
         dtype=str(store.buffer.dtype),
         before=tuple(names[:at]),
         after=tuple(names[at + 1 :]),
     )
+
+
+def _elements(buffer: Any) -> int | None:
+    extents = [known(each) for each in buffer.shape]
+    sizes = [extent for extent in extents if extent is not None]
+    return math.prod(sizes) if len(sizes) == len(extents) else None
+
+
+def _is_free(writing: Writing, buffer: Any) -> bool:
+    function = function_of(writing.sch)
+    free = function.attrs.get(LAYOUT_FREE, ()) if function.attrs else ()
+    return any(function.params[int(each)].same_as(buffer) for each in free)
 
 
 def _is_sum_of_product(store: Any) -> bool:

@@ -1,0 +1,99 @@
+"""What is read for a tile: no copies, and what registers are filled with in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
+
+from lowerscope.core.schedules import At
+from lowerscope.core.scheduling.references import Place
+from lowerscope.core.scheduling.rules.machine import Machine
+from lowerscope.core.scheduling.rules.reading import Contraction, blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.sharing import share_out
+from lowerscope.core.scheduling.rules.tiling import Tile
+from lowerscope.core.scheduling.rules.writing import Writing
+
+PREPROC = "meta_schedule.layout_rewrite_preproc"
+"""The mark of a block that ``SplitLayoutRewritePreproc`` makes a function of its own."""
+
+
+def leave_out_copies(writing: Writing) -> None:
+    """Inline the blocks before the sums that do nothing but copy, such as a padding of none."""
+    found = blocks_of(writing)
+    for place in found[:-1]:
+        if all(is_spatial(each.stmt) for each in found[: found.index(place) + 1]):
+            if not _is_copy(place):
+                continue
+            why = "it copies what can be read where it is"
+            writing.do("compute_inline", why, block=At(block=place.name))
+
+
+def _is_copy(place: Place) -> bool:
+    block: Any = place.stmt
+    store = block.body
+    if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, TensorLoad):
+        return False
+    own = [axis.var for axis in block.iter_vars]
+    return _same(store.indices, own) and _same(store.value.indices, own)
+
+
+def _same(indices: Sequence[Any], axes: Sequence[Any]) -> bool:
+    return len(indices) == len(axes) and all(
+        index.same_as(axis) for index, axis in zip(indices, axes, strict=True)
+    )
+
+
+def registers(count: int) -> str:
+    """Return a number of vector registers in words."""
+    return "one vector register" if count == 1 else f"{count} vector registers"
+
+
+def pack(writing: Writing, found: Contraction, tile: Tile, machine: Machine) -> None:
+    """Lay out anew what registers are filled with, in the order in which they are filled."""
+    read = tile.packed
+    made = writing.do(
+        "cache_read",
+        "what registers are filled with is read from a copy of its own layout",
+        block=At(block=found.block),
+        read_buffer_index=read,
+        storage_scope="global",
+    )
+    axes = [f"i{each}" for each in range(len(found.plain[read]))]
+    left = axes[found.plain[read].index(tile.vector)]
+    outer = [f"{left} // {tile.width}", *(each for each in axes if each != left)]
+    writing.do(
+        "transform_layout",
+        f"{tile.width} of them side by side are {registers(tile.vectors)},"
+        " and the next product finds its own behind them",
+        block=At(block=found.block),
+        buffer=str(writing.block(At(block=found.block)).reads[read].source.name),
+        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
+    )
+    if found.free[read]:
+        writing.do(
+            "annotate",
+            "of constants, that is done once, when the model is built",
+            block_or_loop=made[0],
+            ann_key=PREPROC,
+            ann_val=True,
+        )
+    elif machine.threads > 1:
+        block = str(writing.block(made[0]).name_hint)
+        share_out(writing, writing.loops(block)[:-1], machine)
+
+
+def lay_out_sums(writing: Writing, found: Contraction, tile: Tile) -> None:
+    """Lay out the sums as registers are: the lanes side by side."""
+    axes = [f"i{each}" for each in range(len(found.spatial))]
+    left = axes[tile.vector]
+    outer = [f"{each} // {tile.width}" if each == left else each for each in axes]
+    writing.do(
+        "transform_layout",
+        "so are the sums, or each of them would be stored by itself",
+        block=At(block=found.block),
+        buffer=str(writing.block(At(block=found.block)).writes[0].source.name),
+        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
+    )
