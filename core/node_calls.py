@@ -91,13 +91,14 @@ class Owners:
     def _is_read_outside(self, binding: str, together: set[str]) -> bool:
         return any(
             self._is_read_outside(each, together)
-            if self._is_name_in(each)
+            if self._is_passed_by(each)
             else each not in together
             for each in self._readers.get(binding, ("",))
         )
 
-    def _is_name_in(self, reader: str) -> bool:
-        return bool(reader) and self._is_name(reader)
+    def _is_passed_by(self, reader: str) -> bool:
+        """Return whether what reads a reader reads what that reads: it is a name, or folded."""
+        return bool(reader) and (self._is_name(reader) or not self._became.get(reader))
 
 
 def _made_anew(transformed: TransformedModel) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from tvm import relax, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.context_options import context_options
+from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.recipe import BIND_PARAMS
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES
@@ -88,6 +89,7 @@ def catalogue() -> Catalogue:
 def _passes() -> Iterator[Pass]:
     yield Pass(_SCHEDULES, _apply_schedules, given="schedule")
     yield Pass(_RULES, _apply_rules, given="rules")
+    yield Pass(_FOLDING, _fold_batch_norm)
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
@@ -129,6 +131,27 @@ def _apply_rules(rules: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
         return rules(module)
 
     return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_RULES)
+
+
+_FOLDING = PassType(
+    name=FOLD_BATCH_NORM,
+    dialect="relax",
+    summary="Fold batch norms into weights and bias of the convolutions before them.",
+    doc="Fold batch norms into weights and bias of the convolutions before them.\n\n"
+    "In inference, a batch norm multiplies each channel by a constant and adds another. Where "
+    "weights, bias and statistics are constants, that is done to the weights here, once, with or "
+    "without a bias in between. The convolution has other values then than torch's, and is not "
+    "compared; the norm's result is.\n\n"
+    "It is a step of Lowerscope's own: FoldBatchnormToConv2D of TVM takes no convolution that has "
+    "a bias, and FoldConstant then compiles some hundred small operations for a ResNet.",
+)
+
+
+def _fold_batch_norm() -> Any:
+    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+        return fold_batch_norm(module)
+
+    return tvm.transform.module_pass(apply, opt_level=0, name=FOLD_BATCH_NORM)
 
 
 def _makes_a_pass(value: Any) -> bool:

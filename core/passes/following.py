@@ -10,7 +10,7 @@ from lowerscope.core.passes.recording import PassRun
 from lowerscope.core.relax_bindings import Bindings, relax_functions
 from lowerscope.core.step_records import Fate
 
-_FOLDS = frozenset(("FoldConstant",))
+_FOLDS = frozenset(("FoldConstant", "FoldBatchNorm"))
 
 
 @dataclass(frozen=True)

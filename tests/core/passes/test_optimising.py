@@ -1,0 +1,143 @@
+"""The pipeline that optimises for the CPU: norms and weights are folded, and links survive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tvm import relax
+
+from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.run_records import RunRecord
+from lowerscope.core.stages import Stages
+
+NET = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv0 = nn.Conv2d(3, 16, 3, padding=1)
+        self.norm0 = nn.BatchNorm2d(16)
+        self.conv1 = nn.Conv2d(16, 32, 3, stride=2, padding=1, bias=False)
+        self.norm1 = nn.BatchNorm2d(32)
+        self.relu = nn.ReLU()
+        self.linear = nn.Linear(32, 10)
+        for norm in (self.norm0, self.norm1):
+            nn.init.uniform_(norm.running_mean)
+            nn.init.uniform_(norm.running_var, 0.5, 2.0)
+            nn.init.uniform_(norm.weight, 0.5, 2.0)
+            nn.init.uniform_(norm.bias)
+
+    def forward(self, x):
+        x = self.relu(self.norm0(self.conv0(x)))
+        x = self.relu(self.norm1(self.conv1(x)))
+        return self.linear(x.mean((2, 3)))
+
+
+def example_inputs():
+    return (torch.randn(1, 3, 13, 13),)
+"""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    path = tmp_path_factory.mktemp("optimising") / "net.py"
+    path.write_text(NET, encoding="utf-8")
+    return Source(spec=str(path))
+
+
+@pytest.fixture(scope="module")
+def recipe(source: Source) -> Recipe:
+    return Recipe(source=source, steps=find_pipeline("optimise-cpu").steps)
+
+
+@pytest.fixture(scope="module")
+def stages(recipe: Recipe) -> Stages:
+    return Pipeline().stages(recipe)
+
+
+@pytest.fixture(scope="module")
+def record(recipe: Recipe) -> RunRecord:
+    return Pipeline().run(recipe, Silent())
+
+
+def called(stages: Stages, step: str) -> list[str]:
+    """Return the functions that ``main`` calls after a step of the name, the last one of it."""
+    runs = [run for run in stages.transformed.runs if run.name == step and run.depth == 0]
+    assert runs[-1].after is not None
+    names: list[str] = []
+
+    def note(each: object) -> None:
+        if isinstance(each, relax.Call) and getattr(each.op, "name", "") == "relax.call_tir":
+            names.append(str(each.args[0].name_hint))
+        elif isinstance(each, relax.Call):
+            names.append(str(getattr(each.op, "name", "")))
+
+    relax.analysis.post_order_visit(runs[-1].after["main"], note)
+    return names
+
+
+def test_norms_and_activations_disappear_in_their_convolutions(stages: Stages) -> None:
+    stages.transformed.check()
+    assert not any("batch_norm" in each for each in called(stages, "FoldBatchNorm"))
+    names = called(stages, "DeadCodeElimination")
+    convolutions = [each for each in names if "conv2d" in each]
+    assert len(convolutions) == 2
+    assert all("relu" in each for each in convolutions)
+    # Weights are laid out in constants: no call does that when the model is run.
+    assert any(each.endswith("_prepacked") for each in convolutions)
+    assert not any("prepack" in each and "prepacked" not in each for each in names)
+
+
+def test_links_lead_from_convolution_and_norm_to_the_function(stages: Stages) -> None:
+    became, fates = stages.transformed.bindings, stages.transformed.fates
+    lowered = stages.lowered
+    assert lowered is not None
+
+    def of(node: str) -> set[str]:
+        names = lowered.nodes[node].bindings
+        return {each for name in names for each in became[f"relax:main/{name}"]}
+
+    for number in ("0", "1"):
+        assert of(f"conv{number}") & of(f"norm{number}")
+    texts = {
+        fates[f"relax:main/{name}"].text
+        for name in lowered.nodes["norm1"].bindings
+        if not became[f"relax:main/{name}"]
+    }
+    assert texts == {"folded by FoldBatchNorm"}
+
+
+def test_nodes_are_compared_at_the_outputs_of_their_groups(record: RunRecord) -> None:
+    assert record.verdict == "match"
+    nodes = {each.id: each for each in record.nodes}
+    assert nodes["fx:relu"].status == nodes["fx:relu_1"].status == "matches"
+    assert "FoldBatchNorm" in nodes["fx:conv1"].reason
+    assert "fused" in nodes["fx:norm1"].reason
+
+
+def test_norms_are_folded_as_they_are_before_any_other_step(source: Source) -> None:
+    steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
+    record = Pipeline().run(Recipe(source=source, steps=steps), Silent())
+    assert record.verdict == "match"
+    nodes = {each.id: each for each in record.nodes}
+    assert nodes["fx:norm0"].status == nodes["fx:norm1"].status == "matches"
+    assert nodes["fx:conv0"].reason == "folded by FoldBatchNorm"
+    assert nodes["fx:conv1"].reason == "not comparable: changed by FoldBatchNorm"
+
+
+def test_a_norm_whose_convolution_is_read_elsewhere_stays(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    text = NET.replace("self.norm1(self.conv1(x))", "self.norm1(y := self.conv1(x)) + y")
+    assert text != NET
+    path.write_text(text, encoding="utf-8")
+    steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
+    recipe = Recipe(source=Source(spec=str(path)), steps=steps)
+    assert called(Pipeline().stages(recipe), "FoldBatchNorm").count("relax.nn.batch_norm") == 1
+    assert Pipeline().run(recipe, Silent()).verdict == "match"
