@@ -30,11 +30,12 @@ from lowerscope.core.recipe import (
 )
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, named_apart
+from lowerscope.core.session_files import SUFFIX, Hashes, load_session
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
 from lowerscope.core.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
-SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2 or SESSION.lowerscope"
 
 SEVERAL = {
     "lowering": "high-level",
@@ -258,6 +259,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     LowerscopeError
         If an option cannot be read.
     """
+    if options.source.endswith(SUFFIX):
+        return _of_session(options)
     spec, entry = parse_spec(options.source)
     if not 0 <= options.threads <= MOST_THREADS:
         raise LowerscopeError(
@@ -313,6 +316,21 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe
+
+
+def _of_session(options: argparse.Namespace) -> Recipe:
+    """Return the recipe of a session's file, which has all choices in it."""
+    parser = OneLineParser(add_help=False)
+    add_recipe_options(parser)
+    unchanged = vars(parser.parse_args([]))
+    given = [name for name, value in unchanged.items() if getattr(options, name) != value]
+    if given:
+        raise LowerscopeError(
+            "a session has its own choices, and takes no options that make others",
+            where=f"{options.source}: --{given[0].replace('_', '-')}",
+            todo="Leave the options out, or change the session in the window",
+        )
+    return load_session(user_path(options.source).absolute(), Hashes()).recipe
 
 
 def parse_override(text: str) -> Override:

@@ -13,6 +13,7 @@ import pytest
 
 from lowerscope.core import recipe as recipes
 from lowerscope.core import session_files
+from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Drawing, Extension, InputSpec, Override, Recipe, Source, Step
 from lowerscope.core.schedules import At, Primitive, Schedule
@@ -193,3 +194,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
         save_session(path, msgspec.structs.replace(recipe, seed=9), LAYOUT, {}, Hashes())
     assert path.read_bytes() == before
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+
+
+def test_the_command_line_takes_a_session(tmp_path: Path) -> None:
+    path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
+    save_session(path, recipe, LAYOUT, {}, Hashes())
+    assert recipe_of_command(("run", str(path))) == recipe
+    with pytest.raises(LowerscopeError, match="a session has its own choices"):
+        recipe_of_command(("run", str(path), "--lowering", "te"))
