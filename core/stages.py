@@ -295,7 +295,8 @@ class Stages(Keys):
                     schedule=scheduled.apply,
                     rules=scheduled.apply_rules,
                 )
-            return replace(made, notes=scheduled.notes())
+            programs = tuple(scheduled.programs)
+            return replace(made, notes=scheduled.notes(), programs=programs)
 
         return self.keep("schedules", self.transform_key, make)
 

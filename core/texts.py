@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import tvm
@@ -119,13 +119,17 @@ def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:
     return stages.module if moment is None else stages.module_at(moment)
 
 
-def builder_of(stages: Stages, module: tvm.IRModule) -> BuilderText:
+def builder_of(
+    stages: Stages, module: tvm.IRModule, reserved: Collection[str] = ()
+) -> BuilderText:
     """Return the builder program of `module`, where constants have the names of parameters.
 
     Parameters
     ----------
     module
         That of the stages, before the passes or after them.
+    reserved
+        Names that nothing in the program may have.
 
     Raises
     ------
@@ -137,4 +141,6 @@ def builder_of(stages: Stages, module: tvm.IRModule) -> BuilderText:
     for each in constants_by_name(stages):
         if each.from_model:
             names[elements_of(each.data)] = identifier(each.name, ())
-    return builder_text(module, lambda constant: names.get(elements_of(constant.value), ""))
+    return builder_text(
+        module, lambda constant: names.get(elements_of(constant.value), ""), reserved
+    )

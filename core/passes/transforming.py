@@ -43,6 +43,9 @@ class TransformedModel:
         What it was made of, after the first of the steps.
     notes
         What the user should know of it.
+    programs
+        Of each step that scheduled functions, in order: the lines of Python that scheduled each
+        function, by its name.
     """
 
     module: tvm.IRModule
@@ -50,6 +53,7 @@ class TransformedModel:
     problem: Problem | None = None
     start: TransformedModel | None = None
     notes: tuple[Note, ...] = ()
+    programs: tuple[Mapping[str, tuple[str, ...]], ...] = ()
 
     @property
     def bindings(self) -> Matches:

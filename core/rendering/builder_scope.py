@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import tvm
@@ -22,11 +23,15 @@ class BuilderScope:
     ----------
     around
         The scope around this one; its names stay seen, and taken.
+    reserved
+        Of the outermost: names that are taken, besides `RESERVED`.
     """
 
-    def __init__(self, around: BuilderScope | None = None) -> None:
+    def __init__(
+        self, around: BuilderScope | None = None, reserved: Collection[str] = ()
+    ) -> None:
         self.identifiers: Identifiers = (
-            around.identifiers.inner() if around else Identifiers(RESERVED)
+            around.identifiers.inner() if around else Identifiers((*RESERVED, *reserved))
         )
         self._names: dict[Any, str] = dict(around._names) if around else {}
         self._values: dict[str, Any] = (

@@ -5,7 +5,7 @@ The program is real: run with its constants, it makes a module that is structura
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +42,21 @@ class BuilderText:
     constants
         What its function ``build(constants)`` takes, by name: the arrays to save in
         `CONSTANTS_FILE` beside it, with ``np.savez``.
+    imports, definitions
+        Its parts, for a program of more than that: the lines that it imports what it needs by, and
+        the TensorIR functions with ``build``.
     """
 
     record: TextRecord
     constants: Mapping[str, np.ndarray]
+    imports: tuple[str, ...] = ()
+    definitions: str = ""
 
 
 def builder_text(
-    module: IRModule, constant_name: Callable[[Any], str] = lambda constant: ""
+    module: IRModule,
+    constant_name: Callable[[Any], str] = lambda constant: "",
+    reserved: Collection[str] = (),
 ) -> BuilderText:
     """Return the program that makes `module` with ``relax.BlockBuilder``.
 
@@ -60,19 +67,23 @@ def builder_text(
     constant_name
         Returns the name that a Relax constant should have in the program and in the file of
         constants, such as a parameter's; an empty string for none.
+    reserved
+        More names that nothing in the program may have.
 
     Raises
     ------
     LowerscopeError
         If the module has something that a builder program cannot make; it is named.
     """
-    return _Program(module, constant_name).text()
+    return _Program(module, constant_name, reserved).text()
 
 
 class _Program:
-    def __init__(self, module: IRModule, constant_name: Callable[[Any], str]) -> None:
+    def __init__(
+        self, module: IRModule, constant_name: Callable[[Any], str], reserved: Collection[str]
+    ) -> None:
         self._module = module
-        self._scope = BuilderScope()
+        self._scope = BuilderScope(reserved=reserved)
         self._constants = ConstantText(self._scope, constant_name)
         self._lines = ProgramLines()
         functions = {variable.name_hint: each for variable, each in module.functions_items()}
@@ -108,19 +119,28 @@ class _Program:
                 )
                 lines.add("")
             self._return()
+        imports = self._imports()
+        definitions = lines.record("python").text
         self._tail()
-        return BuilderText(
-            record=lines.record("python", self._head()), constants=self._constants.arrays
-        )
-
-    def _head(self) -> list[str]:
-        lines = self._lines
-        names = "relax, tirx" if lines.uses("tirx") else "relax"
-        return [
+        head = [
             '"""A module, made with a block builder."""',
             "",
             "from __future__ import annotations",
             "",
+            *imports,
+            "",
+            "",
+        ]
+        return BuilderText(
+            record=lines.record("python", head),
+            constants=self._constants.arrays,
+            imports=tuple(imports),
+            definitions=definitions,
+        )
+
+    def _imports(self) -> list[str]:
+        names = "relax, tirx" if self._lines.uses("tirx") else "relax"
+        return [
             "from pathlib import Path",
             *self._tensorir.standard_imports,
             "",
@@ -128,8 +148,6 @@ class _Program:
             "import tvm",
             f"from tvm import {names}",
             *self._tensorir.tvm_imports,
-            "",
-            "",
         ]
 
     def _add_tensorir(self) -> None:

@@ -52,6 +52,8 @@ class OpenedModel:
         The sample's name, or the entry's, or the file's.
     path
         The file, absolute.
+    entry
+        What in a Python file was taken, by its name there; empty for an exported program.
     description
         First line of the file's docstring.
     model
@@ -76,6 +78,7 @@ class OpenedModel:
 
     title: str
     path: Path
+    entry: str
     description: str
     model: torch.nn.Module | None
     module: tvm.IRModule | None
@@ -279,6 +282,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
     return OpenedModel(
         title=_title(source, name),
         path=path,
+        entry=name,
         description=(file.__doc__ or "").strip().partition("\n")[0].strip(),
         model=None if is_ir_module(built) else built,
         module=built if is_ir_module(built) else None,
@@ -310,6 +314,7 @@ def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
     return OpenedModel(
         title=path.name,
         path=path,
+        entry="",
         description="",
         model=model,
         module=None,

@@ -97,6 +97,23 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
     if not arrays:
         return
     state = model.state_dict(keep_vars=True)
+    names = names_for(model, arrays, where)
+    for key, array in arrays.items():
+        target = state[names[key]]
+        if tuple(target.shape) != array.shape:
+            raise LowerscopeError(
+                f"{key} has the shape {array.shape}, but {names[key]} has {tuple(target.shape)}",
+                where=where,
+            )
+    with torch.no_grad():
+        for key, array in arrays.items():
+            native = array.astype(array.dtype.newbyteorder("="))
+            state[names[key]].copy_(torch.from_numpy(native))
+
+
+def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, str]:
+    """Return the parameter of `model` that each of `arrays` is for: see `load_into`."""
+    state = model.state_dict(keep_vars=True)
     names = {key: key for key in arrays}
     if not set(arrays) <= set(state) and all(_NUMBERED.fullmatch(key) for key in arrays):
         names = _numbered_names(model, list(arrays), where)
@@ -115,17 +132,7 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
             where=where,
             todo="Give every parameter of the model",
         )
-    for key, array in arrays.items():
-        target = state[names[key]]
-        if tuple(target.shape) != array.shape:
-            raise LowerscopeError(
-                f"{key} has the shape {array.shape}, but {names[key]} has {tuple(target.shape)}",
-                where=where,
-            )
-    with torch.no_grad():
-        for key, array in arrays.items():
-            native = array.astype(array.dtype.newbyteorder("="))
-            state[names[key]].copy_(torch.from_numpy(native))
+    return names
 
 
 def _numbered_names(model: torch.nn.Module, keys: list[str], where: str) -> dict[str, str]:

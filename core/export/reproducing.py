@@ -1,0 +1,447 @@
+"""``reproduce.py``: a program that needs torch and TVM alone, and does what a recipe says.
+
+It builds the model from its source, makes the Relax module with a block builder from the model's
+own parameters, applies the passes and the schedules, builds, runs, and asserts that what comes out
+is what torch computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+import tvm
+from tvm import relax
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.calling import external_functions
+from lowerscope.core.export import library_program, source_program, steps_program
+from lowerscope.core.export.report import source_name
+from lowerscope.core.export.source_program import BITS, Stored, bits, digest_of, model_tensors
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.rendering.builder_text import CONSTANTS_FILE, BuilderText
+from lowerscope.core.rendering.identifiers import Identifiers
+from lowerscope.core.stages import Stages
+from lowerscope.core.texts import builder_of
+from lowerscope.core.tolerances import DTYPES
+
+PROGRAM = "reproduce.py"
+ARRAYS = "reproduce.npz"
+MODULE = "reproduce.json"
+
+_STANDARD = (
+    "base64 copy dataclasses hashlib importlib.util json linecache operator pickle random sys types"
+)
+"""What the program may use of Python's own library."""
+
+_OWN = (
+    "STORED",
+    "TOLERANCES",
+    "RANDOM",
+    "BITS",
+    "bits",
+    "lower",
+    "parameters_of",
+    "to_tvm",
+    "leaves",
+    "outputs_of",
+    "check",
+    "main",
+    "expected_of",
+    "virtual_machine",
+    *_STANDARD.split(),
+    "importlib",
+    "torch",
+)
+RESERVED = (*_OWN, *source_program.NAMES, *steps_program.NAMES, *library_program.NAMES)
+"""Names that the program defines besides those of the lowering."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The program, with what has to lie beside it.
+
+    Attributes
+    ----------
+    program
+        Its text.
+    arrays
+        For `ARRAYS`; empty where no such file is needed.
+    module
+        For `MODULE`: the module before the passes where no program can make it; empty for none.
+    files
+        To be copied.
+    """
+
+    program: str
+    arrays: Mapping[str, np.ndarray]
+    module: str
+    files: tuple[Path, ...]
+
+
+def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
+    """Return the program that reproduces what a recipe makes.
+
+    Raises
+    ------
+    LowerscopeError
+        If a step fails, or something in it cannot be written down; it is named.
+    """
+    stages.transformed.check()
+    _check_functions(stages)
+    stored = Stored(ARRAYS)
+    opening, files = source_program.source_program(stages, recipe, stored)
+    lowering, imports, module = _lowering(stages, stored)
+    taken = Identifiers((*RESERVED, *re.findall(r"^(?:def )?(\w+)", lowering, re.MULTILINE)))
+    steps = steps_program.steps_program(stages, recipe, taken)
+    lowered = stages.lowered
+    library = {} if lowered is None else lowered.library
+    parts = [opening, lowering, _parameters(stages, stored), steps]
+    if library:
+        parts.append(library_program.library_program(library, "source"))
+    more = _extension_files(stages)
+    parts += [_running(stages, recipe, library=bool(library), more=more)]
+    if stored.arrays:
+        parts.insert(0, f'STORED = dict(np.load(HERE / "{ARRAYS}"))\n')
+    body = "\n\n".join(parts)
+    head = _head(stages, recipe, body, imports)
+    return Reproduction(f"{head}\n\n{body}", stored.arrays, module, tuple(files))
+
+
+def _check_functions(stages: Stages) -> None:
+    """Refuse functions that a file of rules registers: it imports Lowerscope."""
+    called = external_functions(stages.completed)
+    for extension, loaded in stages.extensions:
+        both = sorted(set(loaded.functions) & set(called))
+        if extension.kind == "rules" and both:
+            raise LowerscopeError(
+                f"{', '.join(both)} is registered by a file of rules, which needs Lowerscope",
+                where=str(loaded.path),
+                todo="Register the function in a file of its own, and give that with --library",
+            )
+
+
+def _extension_files(stages: Stages) -> tuple[Path, ...]:
+    return tuple(
+        loaded.path for extension, loaded in stages.extensions if extension.kind == "library"
+    )
+
+
+def _lowering(stages: Stages, stored: Stored) -> tuple[str, tuple[str, ...], str]:
+    """Return the program of ``lower(model)``, what it imports, and the module if it is a file."""
+    lines = ["def lower(model):", '    """Make the Relax module."""']
+    if stages.lowered is None and stages.loaded.module is not None:
+        try:
+            built = builder_of(stages, stages.module, RESERVED)
+        except LowerscopeError:
+            # It is what the file has, or has been wrapped: that is a module of one call.
+            return "\n".join([*lines, "    return model", ""]), (), ""
+        if any(isinstance(f, relax.Function) for f in stages.module.functions.values()):
+            same = f"    if isinstance(model, tvm.IRModule) and {_HAS_RELAX}:"
+            lines += [same, "        return model"]
+        return _built(built, lines, stages, stored), built.imports, ""
+    try:
+        built = builder_of(stages, stages.module, RESERVED)
+    except LowerscopeError:
+        lines += [
+            f'    text = (HERE / "{MODULE}").read_text(encoding="utf-8")',
+            "    return tvm.ir.load_json(text)",
+            "",
+        ]
+        return "\n".join(lines), (), str(tvm.ir.save_json(stages.module))
+    return _built(built, lines, stages, stored), built.imports, ""
+
+
+_HAS_RELAX = 'any(type(each).__name__ == "Function" for each in model.functions.values())'
+
+
+def _built(built: BuilderText, lines: list[str], stages: Stages, stored: Stored) -> str:
+    """Return the program of a module that a block builder makes of the model's own tensors."""
+    known = _by_content(stages)
+    texts = []
+    for name, array in built.constants.items():
+        own = known.get(_content(array))
+        if own:
+            texts.append(f'"{name}": bits(tensors["{own}"]),')
+        else:
+            key = f"constant {name}"
+            stored.arrays[key] = array
+            texts.append(f'"{name}": STORED["{key}"],')
+    if any("tensors[" in text for text in texts):
+        lines.append(_TENSORS)
+    lines += ["    constants = {", *(f"        {text}" for text in texts), "    }"]
+    lines += ["    return build(constants)", ""]
+    definitions = built.definitions.replace(f"the arrays of {CONSTANTS_FILE}", "arrays by name")
+    return "\n".join([*([BITS, ""] if texts else []), definitions, *lines])
+
+
+_TENSORS = "    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}"
+
+
+def _by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
+    """Return the names of the model's tensors by what is in them."""
+    model = stages.loaded.model
+    if model is None:
+        return {}
+    found: dict[tuple[str, tuple[int, ...], str], str] = {}
+    for name, tensor in model_tensors(model).items():
+        if tensor.layout is torch.strided and not tensor.is_quantized:
+            found.setdefault(_content(bits(tensor)), name)
+    return found
+
+
+def _content(array: np.ndarray) -> tuple[str, tuple[int, ...], str]:
+    data = np.ascontiguousarray(array)
+    return str(array.dtype), array.shape, hashlib.sha256(data.data).hexdigest()
+
+
+def _parameters(stages: Stages, stored: Stored) -> str:
+    """Return ``parameters_of``: the arguments of ``main`` that the model has values for."""
+    lines = ["def parameters_of(model, inputs):"]
+    lines.append('    """The values of arguments of main that are no inputs, by name."""')
+    names = [each.name for each in stages.loaded.inputs]
+    if stages.lowered is None:
+        known = [f'"{name}": inputs[{names.index(name)}]' for name in stages.parameters]
+        return "\n".join([*lines, f"    return {{{', '.join(known)}}}", ""])
+    if not stages.parameters:
+        return "\n".join([*lines, "    return {}", ""])
+    assert stages.loaded.model is not None
+    tensors = _by_content(stages)
+    lines += [_TENSORS, "    return {"]
+    for name, value in stages.parameters.items():
+        tensor = torch.utils.dlpack.from_dlpack(value)
+        own = tensors.get(_content(bits(tensor)))
+        text = f'tensors["{own}"]' if own else stored.add(f"parameter {name}", tensor)
+        lines.append(f'        "{name}": {text},')
+    return "\n".join([*lines, "    }", ""])
+
+
+_RUNTIME = '''\
+def to_tvm(tensor):
+    """Copy a tensor to TVM."""
+    made = tvm.runtime.empty(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+    if tensor.numel():
+        torch.utils.dlpack.from_dlpack(made).copy_(tensor.detach())
+    return made
+
+
+def leaves(value):
+    """The tensors and numbers of a nest, in order."""
+    if isinstance(value, torch.Tensor):
+        yield value.clone()
+    elif isinstance(value, tvm.runtime.Tensor):
+        yield torch.utils.dlpack.from_dlpack(value).clone()
+    elif isinstance(value, (bool, int, float)):
+        yield torch.tensor(value)
+    elif isinstance(value, np.ndarray | np.generic):
+        yield torch.from_numpy(np.array(value))
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from leaves(each)
+    elif dataclasses.is_dataclass(value):
+        for each in dataclasses.fields(value):
+            yield from leaves(getattr(value, each.name))
+    elif value is not None:
+        for each in value:
+            yield from leaves(each)
+
+
+def virtual_machine(executable):
+    """A virtual machine on the CPU."""
+    code = executable.mod.imports
+    if len(code) == 1 and code[0].kind == "c" and not code[0].inspect_source().strip(" ;\\n"):
+        # There is nothing to compile: every function is outside of the module.
+        return relax.VirtualMachine(executable.mod, tvm.cpu())
+    return relax.VirtualMachine(executable, tvm.cpu())
+
+
+def check(name, actual, expected):
+    """Assert that two tensors are equal, within the tolerance of their dtype."""
+    assert actual.shape == expected.shape, f"{name}: {actual.shape}, not {expected.shape}"
+    assert actual.dtype == expected.dtype, f"{name}: {actual.dtype}, not {expected.dtype}"
+    rtol, atol = TOLERANCES.get(str(actual.dtype).removeprefix("torch."), (0, 0))
+    wide = torch.complex128 if actual.is_complex() else torch.float64
+    exact = not (actual.is_complex() or actual.is_floating_point())
+    ours, theirs = (each if exact else each.to(wide) for each in (actual, expected))
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=rtol, atol=atol, err_msg=name)
+    return float(np.abs(ours.to(wide).numpy() - theirs.to(wide).numpy()).max(initial=0))
+'''
+
+
+def _running(stages: Stages, recipe: Recipe, *, library: bool, more: tuple[Path, ...]) -> str:
+    lines = ["def main():", '    """Do all of it."""']
+    if recipe.threads:
+        lines += [
+            f"    torch.set_num_threads({recipe.threads})",
+            f'    tvm.get_global_func("runtime.config_threadpool")(1, {recipe.threads})',
+        ]
+    lines += [
+        "    source = open_source()",
+        "    model = open_model(source)",
+        "    inputs = make_inputs(source, model)",
+        "    expected = expected_of(model, inputs, source)",
+        "    lowered = lower(model)",
+        "    parameters = parameters_of(model, inputs)",
+        "    module = transform(lowered, {n: to_tvm(each) for n, each in parameters.items()})",
+        "    executable = tvm.compile(module, TARGET)",
+    ]
+    lines += [f'    load_file(Path({str(path)!r}), "{digest_of(path)}")' for path in more]
+    if library:
+        lines += [
+            "    for name, function in LIBRARY.items():",
+            "        tvm.register_global_func(name, function, override=True)",
+        ]
+    values = "inputs" if stages.lowered is None else "[*inputs, *parameters.values()]"
+    lines += [
+        f"    values = {values}",
+        '    before = [each.name for each in lowered["main"].params]',
+        '    after = [each.name for each in module["main"].params]',
+        "    if after != before:",
+        "        known = dict(zip(before, values, strict=True))",
+        "        values = [known[name] for name in after]",
+        '    run = virtual_machine(executable)["main"]',
+        "    actual = list(leaves(run(*(to_tvm(each) for each in values))))",
+        "    assert len(actual) == len(expected)",
+    ]
+    random = () if stages.lowered is None else stages.lowered.random
+    drawn = {place: ", ".join(names) for place, names in enumerate(random) if names}
+    lines += [
+        "    largest = 0.0",
+        "    for place, (ours, theirs) in enumerate(zip(actual, expected)):",
+    ]
+    if drawn:
+        lines += [
+            "        if place in RANDOM:",
+            '            print(f"output {place} is random: {RANDOM[place]}")',
+            "            continue",
+        ]
+    title, side = source_name(recipe), _side(stages)
+    if side == "NumPy":
+        lines += [
+            "        if theirs.dtype == torch.float64 and ours.is_floating_point():",
+            "            # NumPy computes with more digits than it was asked for.",
+            "            theirs = theirs.to(ours.dtype)",
+        ]
+    lines += [
+        '        largest = max(largest, check(f"output {place}", ours, theirs))',
+        f'    print(f"{title} matches {side}: largest difference {{largest:.2g}}")',
+        "",
+        "",
+        'if __name__ == "__main__":',
+        "    main()",
+        "",
+    ]
+    constants = [f"TOLERANCES = {_tolerances(recipe)}", f"RANDOM = {drawn}" * bool(drawn)]
+    text = "\n".join(filter(None, constants)) + "\n"
+    return "\n\n".join([text, _RUNTIME, _expected(stages), "\n".join(lines)])
+
+
+def _side(stages: Stages) -> str:
+    if stages.loaded.model is not None:
+        return "torch"
+    return "NumPy" if stages.loaded.reference is not None else "the module before its steps"
+
+
+def _tolerances(recipe: Recipe) -> str:
+    found = {
+        dtype: (each.rtol, each.atol)
+        for dtype in DTYPES
+        for each in [getattr(recipe.tolerances, dtype)]
+    }
+    parts = {"complex128": "float64", "complex64": "float32", "complex32": "float16"}
+    found |= {dtype: found[part] for dtype, part in parts.items()}
+    inside = "".join(f'\n    "{dtype}": {pair},' for dtype, pair in found.items())
+    return f"{{{inside}\n}}"
+
+
+def _expected(stages: Stages) -> str:
+    loaded = stages.loaded
+    lines = ["def expected_of(model, inputs, source):"]
+    if loaded.model is not None:
+        lines += [
+            '    """What torch computes, from copies of the model and of its inputs."""',
+            "    model, inputs = copy.deepcopy(model), [each.clone() for each in inputs]",
+            "    torch.manual_seed(SEED)",
+            "    with torch.inference_mode():",
+            "        return list(leaves(call_model(model, inputs, source)))",
+            "",
+        ]
+        return "\n".join(lines)
+    if loaded.reference is not None:
+        lines += [
+            '    """What NumPy computes, by the function reference of the file."""',
+            "    reference = source.reference",
+            "    if isinstance(reference, dict):",
+            f'        reference = reference["{loaded.entry}"]',
+            "    return list(leaves(reference(*(each.numpy() for each in inputs))))",
+            "",
+        ]
+        return "\n".join(lines)
+    lines += [
+        '    """What the module computes before its steps."""',
+        '    run = virtual_machine(tvm.compile(lower(model), "llvm"))["main"]',
+        "    return list(leaves(run(*(to_tvm(each) for each in inputs))))",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _head(stages: Stages, recipe: Recipe, body: str, imports: tuple[str, ...]) -> str:
+    name = source_name(recipe)
+    versions = f"torch {version('torch')} and apache-tvm {version('apache-tvm')}"
+    standard = [
+        f"import {each}"
+        for each in _STANDARD.split()
+        if re.search(rf"(?<![\w.]){re.escape(each)}\.", body)
+    ]
+    froms = [line for line in imports if line.startswith("from ") and " tvm" not in line]
+    tvms = [line for line in imports if line.startswith("from tvm.")]
+    used = [each for each in ("relax", "s_tir", "tirx") if re.search(rf"\b{each}\.", body)]
+    modules = dict.fromkeys(re.findall(r"\b(tvm\.(?:\w+\.)*transform|tvm\.relax\.backend)\.", body))
+    tensorise = 'import tvm.s_tir.tensor_intrin' if "sch.tensorize(" in body else ""
+    lines = [
+        f'"""{name}, lowered, built and run; what comes out has to be what {_side(stages)} computes.',
+        "",
+        f"Written by Lowerscope {version('lowerscope')}. It needs torch and TVM, and nothing else;",
+        f"it was written with {versions}.",
+        "",
+        *_settings(recipe),
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        *standard,
+        *dict.fromkeys(["from pathlib import Path", *froms]),
+        "",
+        "import numpy as np",
+        "import torch",
+        "import tvm",
+        *(f"import {each}" for each in modules if each != "tvm.transform"),
+        *filter(None, [tensorise]),
+        *([f"from tvm import {', '.join(used)}"] if used else []),
+        *tvms,
+        *(["from torch.utils.dlpack import from_dlpack"] if "LIBRARY" in body else []),
+        "",
+        "HERE = Path(__file__).resolve().parent",
+        f"SEED = {recipe.seed}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(recipe: Recipe) -> list[str]:
+    steps = ", ".join(step.name for step in recipe.steps if step.on) or "none"
+    own = ", ".join(f"{each.pattern}={each.strategy}" for each in recipe.overrides)
+    facts = {
+        "Lowering": recipe.lowering + (f", but {own}" if own else ""),
+        "Steps": steps,
+        "Target": recipe.target,
+    }
+    lines = [f"{name}: {text}" for name, text in facts.items()]
+    return [each for line in lines for each in textwrap.wrap(line.replace("\\", "/"), 96)]

@@ -1,0 +1,150 @@
+"""The lines of a program that apply a recipe's steps: passes by TVM's names, schedules as Python."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.export.source_program import digest_of
+from lowerscope.core.passes.catalogue import MODULES, Pass, find
+from lowerscope.core.passes.context_options import split
+from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.recipe import Recipe, Step
+from lowerscope.core.rendering.identifiers import Identifiers
+from lowerscope.core.schedules import SCHEDULING
+from lowerscope.core.stages import Stages
+
+NAMES = ("TARGET", "transform", "scheduled", "OWN", "sch", "s_tir")
+"""Names that the program defines."""
+
+SCHEDULED = '''\
+def scheduled(module, schedules):
+    """Schedule functions of a module, each by the function that stands for its name."""
+    result = module.clone()
+    for variable in module.get_global_vars():
+        name = str(variable.name_hint)
+        if name in schedules:
+            sch = s_tir.Schedule(tvm.IRModule({name: module[variable]}))
+            sch.work_on(name)
+            schedules[name](sch)
+            result.update_func(variable, sch.mod[name])
+    return result
+'''
+
+
+def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
+    """Return the program with ``transform(module, parameters)``.
+
+    Parameters
+    ----------
+    taken
+        The names that the whole program has; those of the schedules are added.
+    """
+    programs = iter(stages.transformed.programs)
+    parts: list[str] = []
+    lines = [
+        "def transform(module, parameters):",
+        '    """Apply the steps after lowering, in order."""',
+    ]
+    own: dict[Path, str] = {}
+    needs_scheduling = False
+    applied = [step for step in recipe.steps if step.on]
+    if applied:
+        lines.append("    with TARGET:")
+    for step in applied:
+        if step.name in SCHEDULING:
+            named = {}
+            for function, code in next(programs, {}).items():
+                named[function] = taken.take(f"schedule_{function}")
+                parts.append(_schedule(named[function], function, code))
+            needs_scheduling = needs_scheduling or bool(named)
+            lines += _scheduling(step, named)
+            continue
+        lines += (f"        {line}" for line in _pass(step, stages, own))
+    lines += ["    return module", ""]
+    if needs_scheduling:
+        parts.insert(0, SCHEDULED)
+    opened = "".join(
+        f'{name} = load_file(Path({str(path)!r}), "{digest_of(path)}")\n'
+        for path, name in own.items()
+    )
+    if opened:
+        parts.insert(0, opened)
+    return "\n\n".join([_target(recipe), *parts, "\n".join(lines)])
+
+
+def _target(recipe: Recipe) -> str:
+    text = repr(recipe.target)
+    if recipe.target == "native":
+        cores = min(recipe.threads or MACHINE, MACHINE)
+        cpu = 'tvm.get_global_func("target.llvm_get_system_cpu")()'
+        text = f'{{"kind": "llvm", "mcpu": {cpu}, "num-cores": {cores}}}'
+    elif recipe.target.lstrip().startswith("{"):
+        text = f"json.loads({recipe.target!r})"
+    return f"TARGET = tvm.target.Target({text})\n"
+
+
+def _schedule(name: str, function: str, code: Sequence[str]) -> str:
+    lines = code or ("pass",)
+    return "\n".join(
+        [f"def {name}(sch):", f'    """Schedule {function}."""', *(f"    {x}" for x in lines), ""]
+    )
+
+
+def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
+    yield f"        # {step.name}"
+    if not named:
+        return
+    yield "        module = scheduled("
+    yield "            module,"
+    yield "            {"
+    for function, name in named.items():
+        yield f'                "{function}": {name},'
+    yield "            },"
+    yield "        )"
+
+
+def _pass(step: Step, stages: Stages, own: dict[Path, str]) -> Iterator[str]:
+    found = find(step.name, stages.passes, step.name)
+    arguments, config = split(found.options, arguments_of(found.options, step.options, step.name))
+    texts = [f"{name}={_text(value, step, name)}" for name, value in arguments.items()]
+    if found.given:
+        texts.append(f"{found.given}=parameters")
+    given = f", config={config!r}" if config else ""
+    yield f"with tvm.transform.PassContext(opt_level=3{given}):"
+    yield f"    module = {_made(found, texts, own)}(module)"
+
+
+def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
+    """Return an expression for a pass."""
+    title = found.type.name.rpartition(".")[2]
+    if found.type.line is not None:
+        path = Path(found.type.line.file)
+        file = own.setdefault(path, f"OWN_{len(own)}")
+        return f"{file}.{title}" if _is_made(found) else f"{file}.{title}({', '.join(arguments)})"
+    for dialect, path in MODULES:
+        if dialect == found.type.dialect and hasattr(importlib.import_module(path), title):
+            return f"{path}.{title}({', '.join(arguments)})"
+    raise AssertionError(f"{found.type.name} is in none of TVM's modules")
+
+
+def _is_made(found: Pass) -> bool:
+    """Whether the user's file has the pass itself, and not what makes it."""
+    return found.make.__module__ == "lowerscope.core.passes.user_passes"
+
+
+def _text(value: Any, step: Step, name: str) -> str:
+    if isinstance(value, tvm.target.Target):
+        return f"tvm.target.Target({step.options[name]!r})"
+    if isinstance(value, tirx.IntImm):
+        return f'tirx.const({int(value)}, "{value.dtype}")'
+    if isinstance(value, dict):
+        pairs = (f"{key!r}: {_text(each, step, name)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return repr(value)
