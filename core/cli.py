@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowerscope.core.cli_compare import add_compare_options, compare, recipes_of
+from lowerscope.core.cli_export import add_export_options
 from lowerscope.core.cli_guarded import add_fault_options
 from lowerscope.core.cli_passes import (
     add_passes_options,
@@ -39,9 +40,10 @@ from lowerscope.core.recipe_options import (
 )
 from lowerscope.core.schedule_records import CHECK_THREAD
 from lowerscope.core.sources.samples import samples
-from lowerscope.core.sources.spec import check_readable, source_path, user_path
+from lowerscope.core.sources.spec import check_readable, source_path
 
 if TYPE_CHECKING:
+    from lowerscope.core.export.pictures import Painter
     from lowerscope.core.pipeline import Pipeline
 
 COMMANDS = ("samples", "show", "run", "compare", "export", "rule", "passes", "schedule", "course")
@@ -91,10 +93,17 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     return _recipe_from(options)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run one of `COMMANDS` and return the exit code."""
+def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
+    """Run one of `COMMANDS` and return the exit code.
+
+    Parameters
+    ----------
+    painter
+        Makes what paints graphs.
+    """
     try:
         options = _parser().parse_args(arguments)
+        options.painter = painter
         if options.command == "samples":
             return _samples()
         if options.command == "course":
@@ -219,13 +228,9 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("compare", help="run variants of a source, and compare them")
     )
 
-    export = commands.add_parser(
-        "export", help="write the module as script and as program, and the FX graph"
+    add_export_options(
+        commands.add_parser("export", help="write what there is of a source as files")
     )
-    export.add_argument("source", help=SOURCE_HELP)
-    export.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
-    export.add_argument("--force", action="store_true", help="overwrite files that are there")
-    add_recipe_options(export)
 
     rule = commands.add_parser("rule", help="write a lowering rule for a node, to start from")
     rule.add_argument("source", help=SOURCE_HELP)
@@ -351,12 +356,10 @@ def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
 
 
 def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.export.folder import export
+    from lowerscope.core.cli_export import export
 
-    written = export(pipeline, recipe, user_path(options.output), force=options.force)
-    for reason in written.left_out:
-        print(f"lowerscope: note: not written: {reason}", file=sys.stderr)
-    return MATCH, "\n".join(str(path) for path in written.paths)
+    done, text = export(pipeline, recipe, options)
+    return MATCH if done else ERROR, text
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:

@@ -34,9 +34,8 @@ def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
         If the file cannot be written.
     """
     path = user_path(file).absolute()
-    text = msgspec.json.format(msgspec.json.encode(_File(tuple(schedules))), indent=2).decode()
     try:
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(schedules_text(schedules), encoding="utf-8")
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be written ({error.strerror})",
@@ -44,6 +43,12 @@ def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
             todo="Choose another file",
         ) from None
     return path
+
+
+def schedules_text(schedules: Sequence[Schedule]) -> str:
+    """Return the text of such a file."""
+    text = msgspec.json.format(msgspec.json.encode(_File(tuple(schedules))), indent=2).decode()
+    return text + "\n"
 
 
 def load_schedules(file: str) -> tuple[Schedule, ...]:

@@ -135,6 +135,21 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     primitives: tuple[Primitive, ...] = ()
 
 
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule that was applied to a function of the model.
+
+    Attributes
+    ----------
+    schedule
+        For this function alone.
+    lines
+        The program that does the same, by ``sch``.
+    """
+
+    schedule: Schedule
+    lines: tuple[str, ...]
+
+
 APPLY_SCHEDULES = "ApplySchedules"
 """The step of a recipe that applies its schedules to the functions that are there at its place."""
 

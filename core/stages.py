@@ -295,8 +295,8 @@ class Stages(Keys):
                     schedule=scheduled.apply,
                     rules=scheduled.apply_rules,
                 )
-            programs = tuple(scheduled.programs)
-            return replace(made, notes=scheduled.notes(), programs=programs)
+            applied = tuple(scheduled.applied)
+            return replace(made, notes=scheduled.notes(), schedules=applied)
 
         return self.keep("schedules", self.transform_key, make)
 

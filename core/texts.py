@@ -119,9 +119,7 @@ def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:
     return stages.module if moment is None else stages.module_at(moment)
 
 
-def builder_of(
-    stages: Stages, module: tvm.IRModule, reserved: Collection[str] = ()
-) -> BuilderText:
+def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] = ()) -> BuilderText:
     """Return the builder program of `module`, where constants have the names of parameters.
 
     Parameters

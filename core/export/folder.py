@@ -1,48 +1,111 @@
-"""Export of a recipe's module and FX graph into a folder."""
+"""Export of what a recipe leads to into a folder."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.running import to_numpy
+from lowerscope.core.export.catalogue import EXPORTS, GRAPHS, Wanted, parse_wanted
+from lowerscope.core.export.compiled import compiled_files
+from lowerscope.core.export.files import (
+    File,
+    arrays_file,
+    check_absent,
+    copied_file,
+    text_file,
+    write_files,
+)
+from lowerscope.core.export.module_files import (
+    builder_files,
+    function_files,
+    parameter_files,
+    patch_files,
+    plain_files,
+    script_files,
+    step_files,
+)
+from lowerscope.core.export.pictures import Painter, picture_files
+from lowerscope.core.export.report import report_html
+from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
+from lowerscope.core.export.schedule_files import schedule_files
 from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.rendering.builder_text import CONSTANTS_FILE, BuilderText
 from lowerscope.core.rendering.fx_table import print_table
-from lowerscope.core.rendering.script import module_text
+from lowerscope.core.run_records import RunRecord
 from lowerscope.core.showing import fx_nodes_of
 from lowerscope.core.stages import Stages
-from lowerscope.core.texts import builder_of
+from lowerscope.core.variant_names import variant_names
+from lowerscope.core.variant_records import Variant
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export has written, and for each file that it could not write, why."""
+    """What an export has written.
+
+    Attributes
+    ----------
+    paths
+        The files.
+    left_out
+        What could not be written, and why.
+    complete
+        Whether nothing that was asked for by name is among these.
+    """
 
     paths: tuple[Path, ...]
     left_out: tuple[str, ...]
+    complete: bool = True
 
 
-def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> Exported:
-    """Write ``module.py``, ``builder.py`` and, for a source with a torch side, ``fx.txt``.
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """How graphs are painted: see `pictures.picture_files`."""
 
-    ``module.py`` is the module after the passes, with its metadata, so that
-    ``tvm.script.from_source`` reads it back structurally equal. ``builder.py`` is the program that
-    makes the same module with a block builder, of the arrays in ``constants.npz`` beside it.
-    Where parameters are arguments of its ``main``, ``parameters.npz`` has their values by name;
-    those of bfloat16, which NumPy does not have, as float32.
+    kinds: tuple[str, ...] = ("svg",)
+    level: str = "fit"
+    painter: Painter | None = None
+
+
+@dataclass(frozen=True)
+class _Exporting:
+    """What the files are made of."""
+
+    pipeline: Pipeline
+    recipe: Recipe
+    stages: Stages
+    pictures: Pictures
+    progress: Progress
+    record: RunRecord | None = None
+
+
+def export(
+    pipeline: Pipeline,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    force: bool,
+    wanted: Sequence[Wanted] | None = None,
+    pictures: Pictures | None = None,
+    progress: Progress | None = None,
+    record: RunRecord | None = None,
+) -> Exported:
+    """Write what is wanted; what a source does not have is left out, and the rest written.
+
+    Nothing is written before all of it is made.
 
     Parameters
     ----------
     force
         Overwrite files that are there.
+    wanted
+        By default what `catalogue.DEFAULT` says.
+    record
+        Of a run for the report; without one, it is run.
 
     Returns
     -------
@@ -52,78 +115,79 @@ def export(pipeline: Pipeline, recipe: Recipe, folder: Path, *, force: bool) -> 
     Raises
     ------
     LowerscopeError
-        If a file is there and `force` is not given, or the folder cannot be written.
+        If a file is there and `force` is not given (code `EXISTS`), or the folder cannot be
+        written; if the recipe's steps fail.
     """
-    module, table = folder / "module.py", folder / "fx.txt"
-    stages = pipeline.stages(recipe)
-    has_torch = stages.loaded.model is not None
-    arguments = {variable.name for variable in stages.completed["main"].params}
-    values = {name: value for name, value in stages.parameters.items() if name in arguments}
-    archive = folder / "parameters.npz"
-    built, left_out = _builder(stages)
-    program, constants = folder / "builder.py", folder / CONSTANTS_FILE
-    paths = (
-        module,
-        *((program, constants) if built is not None else ()),
-        *((table,) if has_torch else ()),
-        *((archive,) if values else ()),
-    )
-    for path in paths:
-        if not force and _is_there(path):
-            raise LowerscopeError(
-                "the file is there already",
-                where=str(path),
-                todo="Choose another folder, or add --force to overwrite it",
-            )
-    script = module_text(stages.completed, show_meta=True).text
-    # TVM writes these constants as texts, which it does not read back.
-    texts = {module: _INFINITE.sub(r'R.const(float("\1")', script)}
-    if built is not None:
-        texts[program] = built.record.text
-    if has_torch:
-        texts[table] = print_table(fx_nodes_of(pipeline, recipe)) + "\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
-        if built is not None:
-            _save(constants, built.constants)
-        if values:
-            _save(archive, {name: to_numpy(each) for name, each in values.items()})
-    except OSError as error:
-        raise _cannot_write(error, folder) from error
-    return Exported(paths, left_out)
+    told, wanted = progress or Silent(), wanted or parse_wanted(())
+    stages = pipeline.stages(recipe, told)
+    _ = stages.completed
+    given = _Exporting(pipeline, recipe, stages, pictures or Pictures(), told, record)
+    files: dict[str, File] = {}
+    left_out: list[str] = []
+    complete = True
+    titles = {each.name: each.title for each in EXPORTS}
+    for number, each in enumerate(wanted):
+        told.report(f"Exporting: {titles[each.name]}", number / len(wanted))
+        try:
+            files |= {file.name: file for file in _MAKERS[each.name](given, each.which)}
+        except LowerscopeError as error:
+            if each.asked or not _is_absent(each.name, given):
+                left_out.append(f"{each.name}: {error.problem.what}. {error.problem.todo}".rstrip())
+            complete = complete and not each.asked
+    if not force:
+        check_absent(folder, list(files))
+    told.report("Writing")
+    return Exported(write_files(folder, tuple(files.values())), tuple(left_out), complete)
 
 
-def _builder(stages: Stages) -> tuple[BuilderText | None, tuple[str, ...]]:
-    """Return the builder program of the module after the passes, or why there is none."""
-    try:
-        return builder_of(stages, stages.completed), ()
-    except LowerscopeError as error:
-        return None, (f"builder.py: {error.problem.what}",)
+def _is_absent(name: str, given: _Exporting) -> bool:
+    """Return whether the source does not have what an export shows, so that nobody misses it."""
+    if name in ("fx", "fx-graph"):
+        return given.stages.loaded.model is None
+    if name == "schedule":
+        return not given.recipe.schedules
+    return name == "parameters"
 
 
-def _save(path: Path, arrays: Mapping[str, Any]) -> None:
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+def _fx(given: _Exporting, which: str) -> Iterator[File]:
+    yield text_file("fx.txt", print_table(fx_nodes_of(given.pipeline, given.recipe)) + "\n")
 
 
-_INFINITE = re.compile(r'R\.const\("(-?inf|nan)"')
+def _reproduce(given: _Exporting, which: str) -> Iterator[File]:
+    made = reproduction(given.stages, given.recipe)
+    yield text_file(PROGRAM, made.program)
+    if made.arrays:
+        yield arrays_file(ARRAYS, made.arrays)
+    if made.module:
+        yield text_file(MODULE, made.module)
+    for path in made.files:
+        yield copied_file(path.name, path)
 
 
-def _is_there(path: Path) -> bool:
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise _cannot_write(error, path) from error
-    return True
+def _graph(given: _Exporting, which: str, name: str) -> Iterator[File]:
+    chosen = given.pictures
+    return picture_files(given.stages, name, chosen.kinds, chosen.level, chosen.painter)
 
 
-def _cannot_write(error: OSError, path: Path) -> LowerscopeError:
-    return LowerscopeError(
-        f"it cannot be written: {error.strerror or error}",
-        where=str(error.filename or path),
-        todo="Choose a folder that you may write to",
-    )
+def _report(given: _Exporting, which: str) -> Iterator[File]:
+    record = given.record or given.pipeline.run(given.recipe, given.progress)
+    (name,) = variant_names((given.recipe,))
+    variant = Variant(name=name, recipe=given.recipe, record=record)
+    yield text_file("report.html", report_html((variant,), datetime.now().astimezone()))
+
+
+_MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
+    "module": lambda given, which: script_files(given.stages.completed),
+    "script": lambda given, which: plain_files(given.stages),
+    "builder": lambda given, which: builder_files(given.stages),
+    "fx": _fx,
+    "parameters": lambda given, which: parameter_files(given.stages),
+    "step": lambda given, which: step_files(given.stages, which),
+    "patch": lambda given, which: patch_files(given.stages, given.recipe, which),
+    "function": lambda given, which: function_files(given.stages, which),
+    "schedule": lambda given, which: schedule_files(given.stages, given.recipe, which),
+    "reproduce": _reproduce,
+    "library": lambda given, which: compiled_files(given.stages),
+    **{name: partial(_graph, name=name) for name in GRAPHS},
+    "report": _report,
+}

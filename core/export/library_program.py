@@ -125,9 +125,7 @@ def _call(function: LibraryFunction, own: str) -> str:
         module = module_text(call.module)
         state, *rest = args
         passed = f"({', '.join(rest)}{',' * (len(rest) == 1)})"
-        options = ", ".join(
-            f"{key!r}: {_text(value)}" for key, value in function.kwargs.items()
-        )
+        options = ", ".join(f"{key!r}: {_text(value)}" for key, value in function.kwargs.items())
         more = f", {{{options}}}" if options else ""
         return f"torch.func.functional_call({module}, {state}, {passed}{more})"
     if isinstance(call, MethodCall):

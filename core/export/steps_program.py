@@ -1,4 +1,4 @@
-"""The lines of a program that apply a recipe's steps: passes by TVM's names, schedules as Python."""
+"""The lines of a program that apply a recipe's steps: TVM's passes, and schedules as Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     taken
         The names that the whole program has; those of the schedules are added.
     """
-    programs = iter(stages.transformed.programs)
+    schedules = iter(stages.transformed.schedules)
     parts: list[str] = []
     lines = [
         "def transform(module, parameters):",
@@ -60,9 +60,10 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     for step in applied:
         if step.name in SCHEDULING:
             named = {}
-            for function, code in next(programs, {}).items():
+            for each in next(schedules, ()):
+                function = each.schedule.function
                 named[function] = taken.take(f"schedule_{function}")
-                parts.append(_schedule(named[function], function, code))
+                parts.append(_schedule(named[function], function, each.lines))
             needs_scheduling = needs_scheduling or bool(named)
             lines += _scheduling(step, named)
             continue
@@ -125,8 +126,7 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
     """Return an expression for a pass."""
     title = found.type.name.rpartition(".")[2]
     if found.type.line is not None:
-        path = Path(found.type.line.file)
-        file = own.setdefault(path, f"OWN_{len(own)}")
+        file = own.setdefault(Path(found.type.line.file), f"OWN_{len(own)}")
         return f"{file}.{title}" if _is_made(found) else f"{file}.{title}({', '.join(arguments)})"
     for dialect, path in MODULES:
         if dialect == found.type.dialect and hasattr(importlib.import_module(path), title):

@@ -24,6 +24,7 @@ from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
 from lowerscope.core.records import Note
 from lowerscope.core.relax_bindings import Bindings
+from lowerscope.core.schedules import Applied
 from lowerscope.core.step_records import Fate
 
 
@@ -43,9 +44,8 @@ class TransformedModel:
         What it was made of, after the first of the steps.
     notes
         What the user should know of it.
-    programs
-        Of each step that scheduled functions, in order: the lines of Python that scheduled each
-        function, by its name.
+    schedules
+        Of each step that scheduled functions, in order: what it did so by.
     """
 
     module: tvm.IRModule
@@ -53,7 +53,7 @@ class TransformedModel:
     problem: Problem | None = None
     start: TransformedModel | None = None
     notes: tuple[Note, ...] = ()
-    programs: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    schedules: tuple[tuple[Applied, ...], ...] = ()
 
     @property
     def bindings(self) -> Matches:

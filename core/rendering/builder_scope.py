@@ -27,9 +27,7 @@ class BuilderScope:
         Of the outermost: names that are taken, besides `RESERVED`.
     """
 
-    def __init__(
-        self, around: BuilderScope | None = None, reserved: Collection[str] = ()
-    ) -> None:
+    def __init__(self, around: BuilderScope | None = None, reserved: Collection[str] = ()) -> None:
         self.identifiers: Identifiers = (
             around.identifiers.inner() if around else Identifiers((*RESERVED, *reserved))
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import msgspec
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Note
-from lowerscope.core.schedules import Schedule, fits, schedule_for
+from lowerscope.core.schedules import Applied, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 
@@ -26,9 +27,8 @@ class WholeModel:
 
     Attributes
     ----------
-    programs
-        Of each module that was given, in order: the lines of Python that scheduled its functions,
-        by their names.
+    applied
+        Of each module that was given, in order: what its functions were scheduled by.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class WholeModel:
         self._replays = replays
         self._target = target
         self._check = check
-        self.programs: list[Mapping[str, tuple[str, ...]]] = []
+        self.applied: list[tuple[Applied, ...]] = []
         self._fitting: set[Schedule] = set()
         self._done: set[tuple[str, Schedule]] = set()
         self._notes: list[Note] = []
@@ -56,7 +56,7 @@ class WholeModel:
         """
         functions = Functions(module)
         structures = functions.structures
-        changed: dict[str, Replayed] = {}
+        changed: dict[str, tuple[Replayed, Schedule]] = {}
         for name, structure in structures.items():
             schedule = schedule_for(self._schedules, name, structure)
             if schedule is None or not schedule.primitives or (name, schedule) in self._done:
@@ -72,7 +72,7 @@ class WholeModel:
                 continue
             self._notes += _left_out(states[-1])
             if states[-1].sch is not states[0].sch:
-                changed[name] = states[-1]
+                changed[name] = states[-1], schedule
         for schedule in self._schedules:
             if any(fits(schedule, *each) for each in structures.items()):
                 self._fitting.add(schedule)
@@ -80,13 +80,13 @@ class WholeModel:
             self._reasons[schedule] = (
                 "its structure changed" if there else "the module has none of its structure"
             )
-        return self._with(module, changed)
+        return self._with(functions, changed)
 
     def apply_rules(self, module: tvm.IRModule) -> tvm.IRModule:
         """Return a module whose functions are scheduled by rules, but for those with a schedule."""
         functions = Functions(module)
         by_hand = {name for name, _ in self._done}
-        changed: dict[str, Replayed] = {}
+        changed: dict[str, tuple[Replayed, Schedule]] = {}
         for name, structure in functions.structures.items():
             self._check()
             if name in by_hand or schedule_for(self._schedules, name, structure) is not None:
@@ -95,14 +95,27 @@ class WholeModel:
             steps = self._replays.by_rule(function, self._target).primitives
             if steps:
                 states = self._replays.replay(name, function, self._target, steps, self._check)
-                changed[name] = states[-1]
-        return self._with(module, changed)
+                changed[name] = states[-1], Schedule(function=name, primitives=steps)
+        return self._with(functions, changed)
 
-    def _with(self, module: tvm.IRModule, changed: Mapping[str, Replayed]) -> tvm.IRModule:
-        self.programs.append({name: state.code.lines for name, state in changed.items()})
+    def _with(
+        self, functions: Functions, changed: Mapping[str, tuple[Replayed, Schedule]]
+    ) -> tvm.IRModule:
+        module = functions.module
+        self.applied.append(
+            tuple(
+                Applied(
+                    schedule=msgspec.structs.replace(
+                        schedule, function=name, structure=functions.structures[name]
+                    ),
+                    lines=state.code.lines,
+                )
+                for name, (state, schedule) in changed.items()
+            )
+        )
         if not changed:
             return module
-        return with_functions(module, {name: each.function for name, each in changed.items()})
+        return with_functions(module, {name: each.function for name, (each, _) in changed.items()})
 
     def notes(self) -> tuple[Note, ...]:
         """Return what was left out: primitives, and schedules that fit no function."""

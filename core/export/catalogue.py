@@ -1,0 +1,193 @@
+"""What can be exported, by name: for the command line, the dialog and the menus.
+
+This module imports neither torch nor TVM, so that the window can offer the list at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+
+
+class ExportType(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that can be exported.
+
+    Attributes
+    ----------
+    name
+        On the command line.
+    group
+        What it stands under in the dialog.
+    title
+        What it is, in words.
+    files
+        Its files, as they are called.
+    of
+        What may be named behind a colon to have one of several, ``function:dense``; empty for none.
+    hint
+        What it takes, or what is to be known of it.
+    """
+
+    name: str
+    group: str
+    title: str
+    files: str
+    of: str = ""
+    hint: str = ""
+
+
+EXPORTS = (
+    ExportType(
+        name="module",
+        group="Module",
+        title="Module as script, with its constants",
+        files="module.py",
+        hint="Read back by tvm.script.from_source. Constants of more than 10 MB lie beside it in "
+        "module.npz: it is imported then.",
+    ),
+    ExportType(name="script", group="Module", title="Module as script, to read", files="script.py"),
+    ExportType(
+        name="builder",
+        group="Module",
+        title="Block builder program of the module",
+        files="builder.py, constants.npz",
+    ),
+    ExportType(name="fx", group="Module", title="Table of FX nodes", files="fx.txt"),
+    ExportType(
+        name="parameters",
+        group="Module",
+        title="Parameters that are arguments of main",
+        files="parameters.npz",
+    ),
+    ExportType(
+        name="step",
+        group="Steps",
+        title="Module after each step",
+        files="steps/2-FuseOps.py",
+        of="the number of a step; 0 is before the first",
+    ),
+    ExportType(
+        name="patch",
+        group="Steps",
+        title="What each step changed, as a patch",
+        files="patches/2-FuseOps.patch",
+        of="the number of a step",
+    ),
+    ExportType(
+        name="function",
+        group="Steps",
+        title="Each function by itself",
+        files="functions/dense.py",
+        of="the name of a function",
+    ),
+    ExportType(
+        name="schedule",
+        group="Schedules",
+        title="Schedules as Python and as JSON",
+        files="schedules.json, schedules/dense.py",
+        of="the name of a function",
+        hint="Those that are applied to the model, by hand or by rules, and those that are kept.",
+    ),
+    ExportType(
+        name="reproduce",
+        group="Programs",
+        title="A program that does all of it",
+        files="reproduce.py",
+        hint="It needs torch and TVM alone: it makes the model from its source, lowers, applies "
+        "passes and schedules, builds, runs, and asserts that torch computes the same.",
+    ),
+    ExportType(
+        name="library",
+        group="Programs",
+        title="Compiled library, with a loader",
+        files="library/model.so, library/load.py",
+        hint="It takes a C compiler.",
+    ),
+    ExportType(name="fx-graph", group="Graphs", title="FX graph as a picture", files="fx.svg"),
+    ExportType(
+        name="relax-graph", group="Graphs", title="Relax graph as a picture", files="relax.svg"
+    ),
+    ExportType(
+        name="report",
+        group="Report",
+        title="Report on a run",
+        files="report.html",
+        hint="It runs the model.",
+    ),
+)
+"""In the order of the dialog."""
+
+DEFAULT = ("module", "builder", "fx", "parameters")
+"""What is written where nothing is named; what a source does not have is left out of it."""
+
+ALL = "all"
+"""Stands for everything that the source has."""
+
+PICTURES = ("svg", "pdf", "png", "dot")
+"""The formats of graphs."""
+
+GRAPHS = {"fx-graph": "fx", "relax-graph": "relax"}
+"""The exports that are pictures, with the graph that they show."""
+
+EXISTS = "export-exists"
+"""The code of the problem that files are there already; they are its choices."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One export that is asked for.
+
+    Attributes
+    ----------
+    name
+        Of its `ExportType`.
+    which
+        The one of several: see `ExportType.of`; empty for all.
+    asked
+        Whether it was named, so that it is told why where it cannot be had.
+    """
+
+    name: str
+    which: str = ""
+    asked: bool = True
+
+
+def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
+    """Read ``module,function:dense`` and the like; the default where there is nothing.
+
+    Raises
+    ------
+    LowerscopeError
+        If something of it cannot be exported by that name.
+    """
+    names = [each.strip() for text in texts for each in text.split(",") if each.strip()]
+    if not names:
+        return tuple(Wanted(name=each, asked=False) for each in DEFAULT)
+    known = {each.name: each for each in EXPORTS}
+    found: dict[Wanted, None] = {}
+    for text in names:
+        name, colon, which = text.partition(":")
+        if name == ALL and not colon:
+            found |= dict.fromkeys(Wanted(name=each, asked=False) for each in known)
+            continue
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise LowerscopeError(
+                f"there is nothing called {name} to export",
+                where=f"--what {text}",
+                todo=f"Did you mean {near[0]}?"
+                if near
+                else f"There are {', '.join(known)} and {ALL}",
+            )
+        if colon and not (known[name].of and which):
+            of = known[name].of
+            raise LowerscopeError(
+                f"{name} is one thing" if not of else f"{name}: is followed by nothing",
+                where=f"--what {text}",
+                todo=f"Write {name}" + (f", or {name}: and {of}" if of else ""),
+            )
+        found[Wanted(name=name, which=which)] = None
+    return tuple(found)

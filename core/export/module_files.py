@@ -1,0 +1,202 @@
+"""The module of a recipe as files: scripts with and without constants, steps, and differences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import tvm
+from tvm import relax
+
+from lowerscope.core.difference_records import Side
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.running import to_numpy
+from lowerscope.core.export.files import File, arrays_file, file_name, text_file
+from lowerscope.core.lowering.parameters import constants_of
+from lowerscope.core.module_difference import module_difference
+from lowerscope.core.passes.recording import pass_labels
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.relax_bindings import relax_functions
+from lowerscope.core.rendering.builder_text import CONSTANTS_FILE
+from lowerscope.core.rendering.functions import prim_funcs_of
+from lowerscope.core.rendering.metadata import constant_bytes
+from lowerscope.core.rendering.script import function_text, module_text
+from lowerscope.core.rendering.unified_text import unified_text
+from lowerscope.core.stages import Stages
+from lowerscope.core.step_records import Moment
+from lowerscope.core.texts import builder_of
+
+MOST_INSIDE = 10_000_000
+"""Bytes of constants above which they lie beside the script."""
+
+_INFINITE = re.compile(r'R\.const\("(-?inf|nan)"')
+_IMPORT = re.compile(r"^# (from .* import .*)$", re.MULTILINE)
+_OWN_DTYPES = frozenset("?bBhHiIlLqQefdFD")
+
+
+def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
+    """Yield the script of a module that can be read back, with its constants.
+
+    Up to `MOST_INSIDE` bytes of constants stand in its metadata, and ``tvm.script.from_source``
+    reads it. Of more, they lie in an ``.npz`` beside it, and the script is a Python file to import.
+    """
+    if constant_bytes(module) <= MOST_INSIDE:
+        yield text_file(f"{name}.py", _readable(module_text(module, show_meta=True).text))
+        return
+    text = _readable(module_text(module).text)
+    constants = tuple(
+        dict.fromkeys(
+            constant
+            for function in _in_order(text, module)
+            for constant in constants_of(function)
+            if constant.value.shape
+        )
+    )
+    arrays = {}
+    lines = []
+    for number, constant in enumerate(constants):
+        array = constant.value.numpy()
+        dtype = str(constant.value.dtype)
+        view = ""
+        if array.dtype.char not in _OWN_DTYPES:
+            array, view = array.view(f"u{array.dtype.itemsize}"), f'.view("{dtype}")'
+        arrays[f"constant{number}"] = array
+        lines.append(f'        relax.const(ARRAYS["constant{number}"]{view}, "{dtype}"),')
+    head = [
+        f'"""A module. Its constants lie beside it in {name}.npz: `from {name} import Module`."""',
+        "",
+        "from pathlib import Path",
+        "",
+        "import numpy as np",
+        "import tvm",
+        "from tvm import relax",
+        *_IMPORT.findall(text),
+        "",
+        f'ARRAYS = np.load(Path(__file__).with_name("{name}.npz"))',
+        "metadata = {",
+        '    "ir.GenericConst": [',
+        *lines,
+        "    ]",
+        "}",
+        "",
+        "",
+    ]
+    body = _IMPORT.sub("", text).partition("# Metadata")[0].strip()
+    given = {"metadata": {"ir.GenericConst": list(constants)}}
+    if not _reads_back(body, given, module):
+        # In another order than they are printed in: TVM's own metadata knows better.
+        yield text_file(f"{name}.py", _readable(module_text(module, show_meta=True).text))
+        return
+    yield text_file(f"{name}.py", "\n".join([*head, body, ""]))
+    yield arrays_file(f"{name}.npz", arrays)
+
+
+def _reads_back(text: str, given: Mapping[str, object], module: tvm.IRModule) -> bool:
+    try:
+        found = tvm.script.from_source(text, extra_vars=given)
+    except (tvm.error.DiagnosticError, IndexError, RuntimeError, TypeError, ValueError):
+        return False
+    return bool(tvm.ir.structural_equal(found, module))
+
+
+def _in_order(text: str, module: tvm.IRModule) -> Iterator[relax.Function]:
+    """Yield the Relax functions of a module in the order of its script."""
+    functions = dict(relax_functions(module))
+    for name in re.findall(r"^    def (\w+)\(", text, re.MULTILINE):
+        if name in functions:
+            yield functions[name]
+
+
+def _readable(text: str) -> str:
+    # TVM writes these constants as texts, which it does not read back.
+    return _INFINITE.sub(r'R.const(float("\1")', text)
+
+
+def plain_files(stages: Stages) -> Iterator[File]:
+    """Yield the script of the module without its constants, to be read."""
+    yield text_file("script.py", module_text(stages.completed).text)
+
+
+def builder_files(stages: Stages) -> Iterator[File]:
+    """Yield the block builder program of the module, with its constants."""
+    built = builder_of(stages, stages.completed)
+    yield text_file("builder.py", built.record.text)
+    yield arrays_file(CONSTANTS_FILE, built.constants)
+
+
+def parameter_files(stages: Stages) -> Iterator[File]:
+    """Yield the parameters that are arguments of ``main``, if there are any.
+
+    Those of bfloat16, which NumPy does not have, are float32.
+    """
+    arguments = {variable.name for variable in stages.completed["main"].params}
+    values = {name: value for name, value in stages.parameters.items() if name in arguments}
+    if not values:
+        raise LowerscopeError(
+            "no parameter is an argument of main",
+            where="parameters",
+            todo="Lower the model with --params-as-inputs",
+        )
+    yield arrays_file("parameters.npz", {name: to_numpy(each) for name, each in values.items()})
+
+
+def step_files(stages: Stages, which: str) -> Iterator[File]:
+    """Yield the module after each step that changed it, or after one."""
+    for number, label, name in _steps(stages, which, first=True):
+        module = stages.module_at(Moment(clock="passes", index=number))
+        yield from script_files(module, f"steps/{label}-{file_name(name)}")
+
+
+def patch_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]:
+    """Yield what each step changed, or what one did, as ``diff -u`` writes it."""
+    for number, label, name in _steps(stages, which, first=False):
+        sides = tuple(
+            Side(recipe=recipe, moment=Moment(clock="passes", index=index))
+            for index in (_before(stages, number), number)
+        )
+        record = module_difference(stages, stages, (sides[0], sides[1]))
+        yield text_file(f"patches/{label}-{file_name(name)}.patch", unified_text(record) + "\n")
+
+
+def _before(stages: Stages, number: int) -> int:
+    """Return the last pass before another one that is a step itself; 0 for none."""
+    runs = stages.transformed.runs
+    return max((n for n, run in enumerate(runs[: number - 1], 1) if run.depth == 0), default=0)
+
+
+def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, str, str]]:
+    """Yield number, label and name of the steps that are wanted."""
+    runs = stages.transformed.runs
+    known = {
+        label: (number, run)
+        for number, (run, label) in enumerate(zip(runs, pass_labels(runs), strict=True), start=1)
+    }
+    if which:
+        if which == "0" and first:
+            yield 0, "0", "lowered"
+            return
+        if which not in known:
+            outer = [label for label in known if "." not in label]
+            raise LowerscopeError(
+                f"there is no step {which}",
+                where=f"step:{which}",
+                todo=f"There are {', '.join(outer)}" if outer else "The pipeline has no steps",
+            )
+        number, run = known[which]
+        stages.transformed.module_after(number)
+        yield number, which, run.name
+        return
+    if first:
+        yield 0, "0", "lowered"
+    for label, (number, run) in known.items():
+        changed = run.after is not None and not run.after.same_as(run.before)
+        if run.depth == 0 and changed:
+            yield number, label, run.name
+
+
+def function_files(stages: Stages, which: str) -> Iterator[File]:
+    """Yield the script of each function, or of one."""
+    module = stages.completed
+    names = [which] if which else [*(n for n, _ in relax_functions(module)), *prim_funcs_of(module)]
+    for name in names:
+        yield text_file(f"functions/{file_name(name)}.py", function_text(module, name).text + "\n")
