@@ -6,7 +6,10 @@ import sys
 from collections.abc import Sequence
 
 COMMANDS = frozenset(
-    ("samples", "show", "run", "compare", "export", "rule", "passes", "course", "schedule")
+    (
+        *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
+        "course",
+    )
 )
 """Those of `lowerscope.core.cli`, which the window does not import: it takes its time."""
 

@@ -35,6 +35,7 @@ def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> 
     Cancelled
         If the user has stopped it.
     """
+    stages.check_runs_here("a set of inputs is run")
     loaded, lowered = stages.loaded, stages.lowered
     samples = open_set(path, loaded.inputs, loaded.classes)
     with stages.running():

@@ -29,6 +29,7 @@ from lowerscope.core.cli_passes import (
 from lowerscope.core.cli_report import add_report_option
 from lowerscope.core.cli_schedule import add_schedule_options, schedule
 from lowerscope.core.cli_sets import add_set_option
+from lowerscope.core.cli_targets import add_targets_options, targets
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
@@ -46,7 +47,10 @@ if TYPE_CHECKING:
     from lowerscope.core.export.pictures import Painter
     from lowerscope.core.pipeline import Pipeline
 
-COMMANDS = ("samples", "show", "run", "compare", "export", "rule", "passes", "schedule", "course")
+COMMANDS = (
+    *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
+    "course",
+)
 
 WHOLE = {
     "fx": "FX graph",
@@ -108,6 +112,8 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
             return _samples()
         if options.command == "course":
             return _course(options)
+        if options.command == "targets":
+            return _targets(options)
         listing = options.command == "passes" and options.catalogue
         recipe = recipe_of_catalogue(options) if listing else _recipe(options)
         # What the user's file prints must not get among the records.
@@ -183,6 +189,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     commands.add_parser("samples", help="list the bundled samples")
 
+    add_targets_options(
+        commands.add_parser("targets", help="list targets, and what each of them changes")
+    )
+
     show = commands.add_parser("show", help="print a stage")
     show.add_argument("source", help=SOURCE_HELP)
     show.add_argument("--stage", choices=STAGES, help="what to print")
@@ -256,6 +266,11 @@ def _samples() -> int:
     width = max(len(sample.name) for sample in listed)
     for sample in listed:
         print(f"{sample.name:<{width}}  {sample.description}")
+    return MATCH
+
+
+def _targets(options: argparse.Namespace) -> int:
+    print(targets(options))
     return MATCH
 
 

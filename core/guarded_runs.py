@@ -35,6 +35,7 @@ def guarded_run(stages: Stages, progress: Progress) -> GuardedRun:
     LowerscopeError
         If a function is missing, or the build fails.
     """
+    stages.check_runs_here("memory is guarded")
     lowered, module = stages.lowered, stages.completed
     with stages.running():
         check_registered(module, () if lowered is None else lowered.library)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.keys import VERSIONS
 from lowerscope.core.memo import key_of
@@ -56,7 +57,14 @@ class Numbers:
         return _work(self._workbench.kept(recipe, progress), function)
 
     def peaks(self, recipe: Recipe, again: bool, progress: Progress) -> Peaks:
-        """Return what this machine can do at best, measured if it never was, or `again`."""
+        """Return what this machine can do at best, measured if it never was, or `again`.
+
+        Raises
+        ------
+        LowerscopeError
+            If the recipe is for another machine.
+        """
+        self._stages(recipe, progress).check_runs_here("peaks are measured")
         threads = use_threads(recipe.threads)
         key = peaks_key(recipe.target, threads)
         kept = None if again else kept_peaks(key)
@@ -72,8 +80,9 @@ class Numbers:
         LowerscopeError
             If there is no such function, or it cannot be compiled or run alone.
         """
-        peaks = self.peaks(recipe, False, progress)
         stages = self._stages(recipe, progress)
+        stages.check_runs_here("a function alone is measured")
+        peaks = self.peaks(recipe, False, progress)
         states = stages.states(function)
         scheduled = at_sizes(state_at(states, index).function, _given(stages, function))
         timing = time_alone(scheduled, stages.target, recipe.seed, progress)
@@ -107,10 +116,11 @@ class Numbers:
         Raises
         ------
         LowerscopeError
-            If there is no such function.
+            If there is no such function, or the target is for another machine.
         """
         threads = use_threads(recipe.threads)
         stages = self._stages(recipe, progress)
+        check_runs_here(stages.target)
         states = stages.states(function)
         given = _given(stages, function)
         try:

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from lowerscope.core.measuring import Measuring
+from lowerscope.core.remote_records import Remote
 from lowerscope.core.schedules import APPLY_SCHEDULES, SCHEDULING, Schedule
 from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
-VERSION = 2
-"""Of a recipe's file; 1 had one tolerance for all dtypes."""
+VERSION = 3
+"""Of a recipe's file; 1 had one tolerance for all dtypes, and 2 no other machine."""
 
 SEEDS = 2**32
 """Number of seeds that torch, NumPy and Python all take."""
@@ -232,6 +233,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
     threads
         Of TVM and of torch; 0 for all that the machine has.
+    remote
+        The machine that runs what is built; ``None`` for this one. Torch runs here.
     """
 
     source: Source
@@ -251,6 +254,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     measuring: Measuring = Measuring()
     target: str = "llvm"
     threads: int = 0
+    remote: Remote | None = None
 
 
 BIND_PARAMS = "BindParams"
@@ -321,11 +325,17 @@ def from_json(text: str | bytes) -> Recipe:
         If the text is not a recipe, with the field that is wrong.
     """
     written = msgspec.json.decode(text, type=_Written)
-    if written.version >= VERSION or not written.tolerances:
+    if written.version >= VERSION:
         return msgspec.json.decode(text, type=Recipe)
     recipe = msgspec.json.decode(text)
-    recipe |= {"version": VERSION, "tolerances": tolerances_of_one(written.tolerances)}
+    recipe["version"] = VERSION
+    if written.version < _TOLERANCES_BY_DTYPE and written.tolerances:
+        recipe["tolerances"] = tolerances_of_one(written.tolerances)
     return msgspec.convert(recipe, Recipe)
+
+
+_TOLERANCES_BY_DTYPE = 2
+"""The version from which there is a tolerance for each dtype."""
 
 
 class _Written(msgspec.Struct):

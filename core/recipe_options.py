@@ -262,12 +262,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     if options.source.endswith(SUFFIX):
         return _of_session(options)
     spec, entry = parse_spec(options.source)
-    if not 0 <= options.threads <= MOST_THREADS:
-        raise LowerscopeError(
-            f"{options.threads} is not a number of threads",
-            where="--threads",
-            todo=f"Write 0 for all that the machine has, or a number from 1 to {MOST_THREADS}",
-        )
+    check_threads(options.threads)
     if not 0 <= options.seed < SEEDS:
         raise LowerscopeError(
             f"{options.seed} is not a seed",
@@ -331,6 +326,22 @@ def _of_session(options: argparse.Namespace) -> Recipe:
             todo="Leave the options out, or change the session in the window",
         )
     return load_session(user_path(options.source).absolute(), Hashes()).recipe
+
+
+def check_threads(count: int) -> None:
+    """Raise if there cannot be so many threads.
+
+    Raises
+    ------
+    LowerscopeError
+        With what can be given.
+    """
+    if not 0 <= count <= MOST_THREADS:
+        raise LowerscopeError(
+            f"{count} is not a number of threads",
+            where="--threads",
+            todo=f"Write 0 for all that the machine has, or a number from 1 to {MOST_THREADS}",
+        )
 
 
 def parse_override(text: str) -> Override:

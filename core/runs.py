@@ -15,6 +15,7 @@ from lowerscope.core.execution.comparing import Verdict, judge
 from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution
+from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.followed_runs import (
     NamedCalls,
     calls_told,
@@ -95,6 +96,7 @@ def run_all(
         If a function is missing, the build or a run fails, or a size is out of range: that before
         anything is built.
     """
+    check_runs_here(stages.target)
     sizes = runs_of(recipe)
     lowered, module = stages.lowered, stages.completed
     with stages.running():

@@ -17,6 +17,7 @@ from lowerscope.core.dimensions import traced_sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, register_library
 from lowerscope.core.execution.running import to_tvm
+from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.extensions import LoadedExtension, load_extension, visiting
 from lowerscope.core.kept_sizes import SMALL, copied_bytes, weight_bytes
 from lowerscope.core.keys import Keys
@@ -351,6 +352,28 @@ class Stages(Keys):
             return {bound.id: (bound.id,) for bound in binding_ids(module)}
         matches = match_bindings(self.completed, module)
         return inverse(compose(self.transformed.bindings, matches))
+
+    def check_runs_here(self, what: str) -> None:
+        """Refuse what is done on this machine alone where the recipe is for another one.
+
+        Parameters
+        ----------
+        what
+            In words: ``a set of inputs is run``.
+
+        Raises
+        ------
+        LowerscopeError
+            If the target is for another machine, or the recipe has a remote one.
+        """
+        remote = self._recipe.remote
+        if remote is not None:
+            raise LowerscopeError(
+                f"{what} on this machine only, and the recipe has {remote.title}",
+                where=remote.title,
+                todo="Leave --tracker and --key out, or choose This machine in the target's menu",
+            )
+        check_runs_here(self.target)
 
     @cached_property
     def recorded(self) -> RecordedBuild:

@@ -1,0 +1,126 @@
+"""The targets that can be chosen, what each changes, and whether it can run here."""
+
+from __future__ import annotations
+
+import tvm
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.execution.targets import (
+    NATIVE,
+    architecture_in,
+    architecture_of,
+    cpu_of,
+    features_of,
+    host_triple,
+    make_target,
+    triple_of,
+)
+from lowerscope.core.scheduling.rules.machine import machine_of
+from lowerscope.core.target_records import TargetRecord
+
+FEATURES = {
+    "avx": "AVX",
+    "avx2": "AVX2",
+    "fma": "FMA",
+    "avx512f": "AVX-512",
+    "avx512bw": "AVX-512 BW",
+    "avx512vnni": "AVX-512 VNNI",
+    "avxvnni": "AVX-VNNI",
+    "avx512bf16": "AVX-512 BF16",
+    "avx512fp16": "AVX-512 FP16",
+    "amx-int8": "AMX int8",
+    "amx-bf16": "AMX bf16",
+    "neon": "NEON",
+    "dotprod": "dot product",
+    "fullfp16": "FP16",
+    "bf16": "BF16",
+    "i8mm": "int8 matrices",
+    "sve": "SVE",
+    "sve2": "SVE2",
+    "sme": "SME",
+    "v": "RVV",
+}
+"""What LLVM calls the features that change how a model is computed, and what others call them."""
+
+CATALOGUE = {
+    "llvm": "any processor of this kind",
+    NATIVE: "this machine, with all that its processor has",
+    '{"kind": "llvm", "mcpu": "x86-64-v3"}': "x86 of the last ten years",
+    '{"kind": "llvm", "mcpu": "skylake-avx512"}': "x86 servers with AVX-512",
+    '{"kind": "llvm", "mcpu": "sapphirerapids"}': "x86 servers with VNNI, BF16 and AMX",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}': "Raspberry Pi 4",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}': "Raspberry Pi 5",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"}': "ARM servers",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-v1"}': (
+        "ARM servers with SVE"
+    ),
+}
+"""Targets to choose from, and what they are for; any other can be typed."""
+
+_SYSTEMS = ("linux", "darwin", "macos", "windows", "android")
+
+
+def catalogue(threads: int) -> tuple[TargetRecord, ...]:
+    """Return the targets of `CATALOGUE`, with what each changes."""
+    return tuple(target_record(text, threads) for text in CATALOGUE)
+
+
+def target_record(text: str, threads: int) -> TargetRecord:
+    """Return what a target changes.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such target: see `make_target`.
+    """
+    target = make_target(text, threads)
+    machine = machine_of(target)
+    has = features_of(target)
+    return TargetRecord(
+        text=text,
+        title=CATALOGUE.get(text, ""),
+        architecture=architecture_of(target),
+        cpu=cpu_of(target) or "generic",
+        vector_bits=machine.vector_bytes * 8,
+        lanes=machine.lanes("float32"),
+        registers=machine.registers,
+        threads=int(target.attrs.get("num-cores", 0)) or threads or MACHINE,
+        features=tuple(name for key, name in FEATURES.items() if key in has),
+        hindrance=hindrance(target),
+    )
+
+
+def hindrance(target: tvm.target.Target) -> str:
+    """Return why this machine cannot run what is built for a target; empty where it can."""
+    here, there = host_triple(), triple_of(target)
+    ours, theirs = architecture_in(here), architecture_in(there)
+    if ours != theirs:
+        return f"it is for {theirs}, and this machine is {ours}"
+    if _system(here) != _system(there):
+        return f"it is for {_system(there)}, and this machine has {_system(here)}"
+    missing = (features_of(target) & FEATURES.keys()) - features_of(make_target(NATIVE, 0))
+    named = [FEATURES[each] for each in FEATURES if each in missing]
+    return f"this machine has no {', no '.join(named)}" if named else ""
+
+
+def check_runs_here(target: tvm.target.Target) -> None:
+    """Refuse to run what is built for another machine.
+
+    Raises
+    ------
+    LowerscopeError
+        With the reason, and the way to a machine that can.
+    """
+    reason = hindrance(target)
+    if reason:
+        raise LowerscopeError(
+            f"what is built for this target cannot run here: {reason}",
+            where="run",
+            todo="Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
+            "machine…; or choose the target native",
+        )
+
+
+def _system(triple: str) -> str:
+    return next((each for each in _SYSTEMS if each in triple), "no system")

@@ -1,0 +1,1 @@
+"""Other machines, by TVM's RPC: trackers, sessions, and what runs there."""

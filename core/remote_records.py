@@ -1,0 +1,138 @@
+"""Other machines: where they are asked for, and what they say of themselves.
+
+A tracker of TVM's (``python -m tvm.exec.rpc_tracker``) knows servers (``python -m
+tvm.exec.rpc_server``) by a key. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+
+TRACKER_PORT = 9190
+"""Of a tracker that was started without saying which."""
+
+TIMEOUT = 60.0
+"""Seconds that one answer of another machine may take, unless the user says otherwise."""
+
+SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
+"""What starts a server; see `str.format`."""
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines of a kind: the servers that a tracker knows by a key.
+
+    Attributes
+    ----------
+    tracker
+        ``host:port``.
+    key
+        As the servers were given it.
+    timeout
+        Seconds that one answer may take.
+    """
+
+    tracker: str
+    key: str
+    timeout: float = TIMEOUT
+
+    @property
+    def title(self) -> str:
+        """What it is called beside a target: ``remote: rasp4``."""
+        return f"remote: {self.key}"
+
+
+class ServerKey(msgspec.Struct, frozen=True, kw_only=True):
+    """How many servers of a key a tracker knows, how many of them are free, and who waits."""
+
+    key: str
+    servers: int
+    free: int
+    waiting: int
+
+
+class RemoteMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says of its machine.
+
+    Attributes
+    ----------
+    address
+        ``host:port`` of the server.
+    threads
+        That TVM uses there; ``None`` where it does not say.
+    triple, cpu
+        As LLVM calls them; empty where the server is a runtime without a compiler.
+    target
+        A target for it, as JSON; empty where it does not say what it is.
+    """
+
+    address: str
+    threads: int | None = None
+    triple: str = ""
+    cpu: str = ""
+    target: str = ""
+
+
+class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tracker has, and the machine behind the key that was asked for.
+
+    Attributes
+    ----------
+    keys
+        All of the tracker's.
+    machine
+        ``None`` where all servers of the key are at work for others.
+    """
+
+    tracker: str
+    keys: tuple[ServerKey, ...]
+    machine: RemoteMachine | None = None
+
+
+def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None:
+    """Return the remote that is given by its tracker and its key; ``None`` for neither.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is one without the other, or the tracker is no ``host:port``.
+    """
+    tracker, key = tracker.strip(), key.strip()
+    if not tracker and not key:
+        return None
+    if not tracker or not key:
+        raise LowerscopeError(
+            "a key needs a tracker" if key else "a tracker needs the key of its servers",
+            where="--key" if key else "--tracker",
+            todo="Give both: --tracker HOST:PORT --key KEY",
+        )
+    host, port = tracker_address(tracker)
+    if not 0 < timeout < float("inf"):
+        raise LowerscopeError(
+            f"{timeout:g} is not a number of seconds",
+            where="--remote-timeout",
+            todo=f"Write how long one answer may take, such as {TIMEOUT:g}",
+        )
+    return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
+
+
+def tracker_address(text: str) -> tuple[str, int]:
+    """Return host and port of ``host:port``; the port may be left out.
+
+    Raises
+    ------
+    LowerscopeError
+        If it is something else.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if not colon:
+        host, port = port, str(TRACKER_PORT)
+    number = int(port) if port.isascii() and port.isdigit() else 0
+    if not host or any(each.isspace() for each in host) or not 0 < number < 2**16:
+        raise LowerscopeError(
+            f"{text!r} is not the address of a tracker",
+            where="--tracker",
+            todo=f"Write HOST:PORT, such as 192.168.1.5:{TRACKER_PORT}",
+        )
+    return host, number

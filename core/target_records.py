@@ -1,0 +1,58 @@
+"""Targets as they are shown: what each of them lets a compiler use.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A target, and what it changes.
+
+    Attributes
+    ----------
+    text
+        As a recipe names it.
+    title
+        In words; empty for one that was typed.
+    architecture, cpu
+        As LLVM calls them.
+    vector_bits, lanes, registers
+        Width of a vector register, how many float32 that is, and how many registers there are.
+    threads
+        How many cores the rules share work out to.
+    features
+        What the processor has beyond the least of its architecture, in the usual words.
+    hindrance
+        Why what is built for it cannot run on this machine; empty where it can.
+    """
+
+    text: str
+    title: str = ""
+    architecture: str
+    cpu: str
+    vector_bits: int
+    lanes: int
+    registers: int
+    threads: int
+    features: tuple[str, ...] = ()
+    hindrance: str = ""
+
+
+def vector_text(record: TargetRecord) -> str:
+    """Return the width of vectors in words: ``512 bits, 16 float32, 32 registers``."""
+    return f"{record.vector_bits} bits, {record.lanes} float32, {record.registers} registers"
+
+
+def target_line(record: TargetRecord) -> str:
+    """Return all that is known of a target on one line."""
+    parts = [
+        f"{record.architecture} {record.cpu}",
+        f"vectors of {vector_text(record)}",
+        f"{record.threads} {'thread' if record.threads == 1 else 'threads'}",
+        ", ".join(record.features) or "no more features",
+        record.hindrance or "runs here",
+    ]
+    return "; ".join(parts)
