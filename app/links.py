@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step
+from lowerscope.core.remote_records import TIMEOUT
 from lowerscope.core.tolerances import tolerance_texts
 
 
@@ -65,6 +66,10 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
     ):
         if value != default:
             yield from (option, str(value))
+    if recipe.remote is not None:
+        yield from ("--tracker", recipe.remote.tracker, "--key", recipe.remote.key)
+        if recipe.remote.timeout != TIMEOUT:
+            yield from ("--remote-timeout", f"{recipe.remote.timeout:g}")
     if source.trust:
         yield "--trust"
     if recipe.measuring.torch_compile:

@@ -168,8 +168,10 @@ class Keys:
 
     @cached_property
     def run_key(self) -> str:
-        """Of what is run: the module with its library files, and the values of the inputs."""
-        return key_of("run", self.shown_key, self.load_key)
+        """Of what is run, and where: the module with its library files, and the inputs' values."""
+        remote = self._recipe.remote
+        where = () if remote is None else (remote.tracker, remote.key)
+        return key_of("run", self.shown_key, self.load_key, *where)
 
     def _extension_key(self, extension: Extension) -> str:
         files = self._files.all_of(extension_files(extension))

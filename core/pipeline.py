@@ -28,6 +28,7 @@ from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord, View
+from lowerscope.core.remote.running import run_remotely
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
@@ -367,11 +368,15 @@ class Pipeline:
     ) -> RunRecord:
         """Build, run on the CPU, compare with torch, and time both: see `core.runs`.
 
-        Of `before`, an earlier run of the same module, all but a `part` is kept.
+        Of `before`, an earlier run of the same module, all but a `part` is kept. It is run where
+        the recipe says: see `core.remote.running`.
         """
         use_threads(recipe.threads)
         stages = self.stages(recipe, progress)
         known = before if before is not None and before.key == stages.run_key else None
+        if recipe.remote is not None:
+            self.values_of_run.kept = None
+            return run_remotely(stages, recipe, recipe.remote, progress, known, part, quick=quick)
         if known is not None and part == "times":
             return measure_again(stages, recipe, known, progress)
         known = known if part == "verdict" else None

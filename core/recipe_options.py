@@ -28,6 +28,7 @@ from lowerscope.core.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
+from lowerscope.core.remote_records import TIMEOUT, remote_of
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, named_apart
 from lowerscope.core.session_files import SUFFIX, Hashes, load_session
@@ -229,6 +230,22 @@ def add_recipe_options(
         "--threads", type=int, default=0, help="of TVM and of torch (default: all that there are)"
     )
     parser.add_argument(
+        "--tracker",
+        default="",
+        metavar="HOST:PORT",
+        help="run on another machine: the address of TVM's RPC tracker; choose its --target",
+    )
+    parser.add_argument(
+        "--key", default="", metavar="KEY", help="with --tracker: the key of its servers"
+    )
+    parser.add_argument(
+        "--remote-timeout",
+        type=float,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help=f"that one answer of the other machine may take (default {TIMEOUT:g})",
+    )
+    parser.add_argument(
         "--repeats",
         type=int,
         default=0,
@@ -289,6 +306,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         tolerances=parse_tolerances(options.tolerances),
         target=options.target,
         threads=options.threads,
+        remote=remote_of(options.tracker, options.key, options.remote_timeout),
         measuring=check_measuring(
             Measuring(
                 warm_up=options.warm_up,

@@ -19,6 +19,9 @@ NodeStatus = Literal["matches", "differs", "not comparable", "no reference"]
 KEEP = 1 << 30
 """Bytes of a run's values that are kept, unless the user says otherwise."""
 
+NOT_THERE = "Values and times of single nodes are there for runs on this machine only."
+"""What is said of a run on another one."""
+
 RunPart = Literal["all", "verdict", "times"]
 """What of a run is made anew."""
 
@@ -279,6 +282,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     is the id of the first node, in the order of the graph, whose value differs; empty for none, and
     where the outputs do not differ; ``first_made`` is how its code was made. ``memory`` is what a
     run of ``main`` allocates.
+
+    ``ran_on`` is the other machine that ran it, ``rasp4, 192.168.1.7:9090``; empty for this one.
+    There are no ``nodes`` and ``calls`` then: values of single calls stay where they are made.
     """
 
     verdict: str
@@ -307,6 +313,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     kept_budget: int = 0
     kept_calls: int = 0
     times: RunTimes | None = None
+    ran_on: str = ""
 
 
 def first_difference(nodes: Sequence[NodeRun]) -> str:

@@ -85,24 +85,12 @@ def measure_by_turns(
     tuple[RunTimes, ...]
         Of each executable, with the reference and, where that is wanted, ``torch.compile``.
     """
-    runs, loaded = runs_of(recipe), stages[0].loaded
-    threads = torch.get_num_threads()
-    others = []
-    if reference is not None:
-        known = threads if reference.side == "torch" else None
-        others.append(_torch_side(reference, known))
-    compiled = CompiledTorch(None)
-    if measuring.torch_compile and loaded.model is not None and sizes == runs[0]:
-        progress.report("Compiling with torch.compile")
-        values = tuple(each.value for each in inputs_at(sizes, stages[0], recipe))
-        compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
-        if compiled.reference is not None:
-            others.append(_torch_side(compiled.reference, threads))
+    others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
     progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
     # What a function prints or counts, it does once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)
     ours = [Side("TVM", each.call, threads_of_tvm()) for each in executions]
-    budget = BUDGET * len(ours) / len(runs)
+    budget = BUDGET * len(ours) / len(runs_of(recipe))
     found = measure([*ours, *others], measuring, progress.check, REPEATS if pure else 0, budget)
     beside = found.sides[len(ours) :]
     return tuple(
@@ -114,6 +102,49 @@ def measure_by_turns(
         )
         for each in found.sides[: len(ours)]
     )
+
+
+def measure_reference(
+    stages: Stages,
+    recipe: Recipe,
+    sizes: Sizes,
+    reference: Reference | None,
+    measuring: Measuring,
+    progress: Progress,
+) -> RunTimes:
+    """Time the reference and, where that is wanted, ``torch.compile``, with nothing beside them."""
+    others, compiled = _reference_sides(stages, recipe, sizes, reference, measuring, progress)
+    if not others:
+        return RunTimes(sides=(), warm_up=measuring.warm_up)
+    progress.report(MEASURING)
+    found = measure(others, measuring, progress.check, REPEATS, BUDGET / len(runs_of(recipe)))
+    return msgspec.structs.replace(
+        found, compile_ms=compiled.milliseconds, compile_problem=compiled.problem
+    )
+
+
+def _reference_sides(
+    stages: Stages,
+    recipe: Recipe,
+    sizes: Sizes,
+    reference: Reference | None,
+    measuring: Measuring,
+    progress: Progress,
+) -> tuple[list[Side], CompiledTorch]:
+    """Return what an executable is timed beside, and how ``torch.compile`` did."""
+    loaded, threads = stages.loaded, torch.get_num_threads()
+    others = []
+    if reference is not None:
+        known = threads if reference.side == "torch" else None
+        others.append(_torch_side(reference, known))
+    compiled = CompiledTorch(None)
+    if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:
+        progress.report("Compiling with torch.compile")
+        values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+        compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
+        if compiled.reference is not None:
+            others.append(_torch_side(compiled.reference, threads))
+    return others, compiled
 
 
 def _torch_side(reference: Reference, threads: int | None) -> Side:

@@ -53,7 +53,7 @@ _WORST = ("differ", "not-comparable", "no-reference", "match")
 
 
 @dataclass(frozen=True)
-class _Run:
+class SizedRun:
     """One run, at one size of each named dimension; ``side`` is what it is compared with."""
 
     sizes: Sizes
@@ -107,7 +107,7 @@ def run_all(
     with stages.running(), calls_told(named, progress):
         runs = [
             _run_at(each, stages, recipe, named, known, progress, quick=quick)
-            for each, known in zip(sizes, _times_of(before, len(sizes)), strict=True)
+            for each, known in zip(sizes, times_of(before, len(sizes)), strict=True)
         ]
         # Last, and apart: what was measured has not been watched.
         inputs = inputs_at(sizes[0], stages, recipe)
@@ -118,7 +118,7 @@ def run_all(
             repeats = 1 if quick else WATCHED
             watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
-    record = _record(runs, stages, built)
+    record = record_of(runs, stages, built)
     # What a run only passes by, such as a state that nothing reads, is no difference of it.
     first = first_difference(watched.nodes) if record.verdict == "differ" else ""
     kept = None if watched.kept is None else watched.kept.values
@@ -166,7 +166,7 @@ def measure_again(
     return msgspec.structs.replace(with_times(before, times), quick=False)
 
 
-def _times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:
+def times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:
     """Return the times that a record has of each run."""
     if record is None or (record.sizes and len(record.sizes) != count):
         return [None] * count
@@ -182,7 +182,7 @@ def _run_at(
     progress: Progress,
     *,
     quick: bool,
-) -> _Run:
+) -> SizedRun:
     loaded, lowered = stages.loaded, stages.lowered
     at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
@@ -209,10 +209,10 @@ def _run_at(
     times = before or measure_run(
         stages, recipe, sizes, execution, reference, progress, quick=quick
     )
-    return _Run(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
+    return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
 
 
-def _record(runs: Sequence[_Run], stages: Stages, built: BuiltModel) -> RunRecord:
+def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> RunRecord:
     """Return the record over all runs: the worst verdict, with the outputs of the first such."""
     worst = min(runs, key=lambda run: _WORST.index(run.verdict.verdict))
     verdict = worst.verdict
@@ -239,7 +239,7 @@ def _record(runs: Sequence[_Run], stages: Stages, built: BuiltModel) -> RunRecor
     )
 
 
-def _size_record(run: _Run) -> SizeRecord:
+def _size_record(run: SizedRun) -> SizeRecord:
     return SizeRecord(
         sizes=dict(run.sizes),
         verdict=run.verdict.verdict,

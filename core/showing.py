@@ -22,7 +22,7 @@ from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
-from lowerscope.core.run_records import Prediction, RunRecord, SizeRecord, best_of
+from lowerscope.core.run_records import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
@@ -204,6 +204,8 @@ def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bo
 def describe_run(record: RunRecord) -> str:
     """Return a run's outcome in a few lines."""
     lines = [_verdict_line(record)]
+    if record.ran_on:
+        lines.append(f"Ran on {record.ran_on}; torch here. {NOT_THERE}")
     for output in record.outputs:
         shape = "×".join(str(extent) for extent in output.shape) or "scalar"
         judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""

@@ -38,6 +38,8 @@ class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
         Number of calls.
     threads
         How many it may use; ``None`` where that is not known.
+    machine
+        The key of the other machine that it ran on; empty for this one.
     """
 
     side: str
@@ -48,6 +50,7 @@ class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
     slowest: float
     repeats: int
     threads: int | None
+    machine: str = ""
 
 
 class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,9 +111,10 @@ def told_apart(one: SideTimes, other: SideTimes) -> bool:
 def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
     """Return how many times as fast as the other side ours is, or ``None`` if that cannot be told.
 
-    It cannot where they are not `told_apart`, or were allowed another number of threads.
+    It cannot where they are not `told_apart`, were allowed another number of threads, or ran on
+    another machine.
     """
-    if not told_apart(ours, other):
+    if ours.machine != other.machine or not told_apart(ours, other):
         return None
     if ours.threads is not None and other.threads is not None and ours.threads != other.threads:
         return None

@@ -39,7 +39,8 @@ def method_text(times: RunTimes) -> str:
     ours = times.sides[0]
     calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
     spread = "quarters" if ours.repeats >= FEW else "extremes"
-    by_turns = ", by turns" if len(times.sides) > 1 else ""
+    together = len({each.machine for each in times.sides}) == 1
+    by_turns = ", by turns" if len(times.sides) > 1 and together else ""
     found = f"median and {spread} of {calls} after {times.warm_up}{by_turns}"
     return f"{found}; {_threads_text(times)}"
 
@@ -55,6 +56,8 @@ def _side_text(side: SideTimes) -> str:
 
 
 def _claim(ours: SideTimes, other: SideTimes) -> str:
+    if ours.machine != other.machine:
+        return f"{ours.side} ran on {ours.machine} and {other.side} here, so neither is the faster"
     ratio = times_as_fast(ours, other)
     if ratio is None:
         return f"no difference between {ours.side} and {other.side} can be told"

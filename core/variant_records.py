@@ -95,11 +95,16 @@ def other_sides(variants: Sequence[Variant]) -> tuple[SideTimes, ...]:
 
 
 def ratio_of(record: RunRecord) -> tuple[float | None, bool]:
-    """Return TVM's time in that of its reference, and whether the two can be told apart."""
+    """Return TVM's time in that of its reference, and whether the two can be told apart.
+
+    There is none where they ran on different machines.
+    """
     if not record.torch_ms:
         return None, False
     sides = () if record.times is None else record.times.sides
     reference = next((each for each in sides if each.side == record.reference), None)
+    if reference is not None and reference.machine != sides[0].machine:
+        return None, False
     told = reference is not None and told_apart(sides[0], reference)
     return record.tvm_ms / record.torch_ms, told
 

@@ -14,6 +14,7 @@ from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.measuring import LEAST, Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.run_records import RunRecord, with_times
 from lowerscope.core.run_sides import inputs_at, measure_by_turns, reference_of
 from lowerscope.core.showing import check_model_schedules
@@ -90,15 +91,31 @@ def measure_variants(
 ) -> tuple[tuple[RunTimes, ...], ...]:
     """Return the times of recipes of one source by turns: of each at each of its sizes.
 
+    On another machine they do not take turns: each runs there for itself.
+
     Raises
     ------
     LowerscopeError
         If a build or a run fails.
     """
-    if not recipes:
-        return ()
+    found: dict[int, tuple[RunTimes, ...]] = {}
+    for remote in dict.fromkeys(each.remote for each in recipes):
+        places = [place for place, each in enumerate(recipes) if each.remote == remote]
+        together = [recipes[place] for place in places]
+        use_threads(together[0].threads)
+        if remote is None:
+            times = _measured_here(pipeline, together, progress)
+        else:
+            stages = [pipeline.stages(each, progress) for each in together]
+            times = measure_remotely(stages, together, remote, progress)
+        found |= zip(places, times, strict=True)
+    return tuple(found[place] for place in range(len(recipes)))
+
+
+def _measured_here(
+    pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
+) -> tuple[tuple[RunTimes, ...], ...]:
     first = recipes[0]
-    use_threads(first.threads)
     found = []
     for sizes in runs_of(first):
         # Anew for each size: they register the library functions of their executable once.

@@ -75,6 +75,9 @@ def short_claim(times: RunTimes) -> str:
 
 
 def _claim(ours: SideTimes, other: SideTimes) -> str:
+    if ours.machine != other.machine:
+        text = tr("{0} ran on {1} and {2} here, so neither is the faster")
+        return text.format(ours.side, ours.machine, other.side)
     ratio = times_as_fast(ours, other)
     if ratio is None:
         text = tr("no difference between {0} and {1} that could be told")

@@ -93,15 +93,31 @@ def target_record(text: str, threads: int) -> TargetRecord:
 
 def hindrance(target: tvm.target.Target) -> str:
     """Return why this machine cannot run what is built for a target; empty where it can."""
-    here, there = host_triple(), triple_of(target)
-    ours, theirs = architecture_in(here), architecture_in(there)
+    here = make_target(NATIVE, 0)
+    return lacks(target, here, host_triple(), "this machine")
+
+
+def lacks(
+    target: tvm.target.Target, processor: tvm.target.Target, triple: str, machine: str
+) -> str:
+    """Return why a machine cannot run what is built for a target; empty where it can.
+
+    Parameters
+    ----------
+    processor, triple
+        What the machine is.
+    machine
+        In words: ``this machine``.
+    """
+    needed = triple_of(target)
+    ours, theirs = architecture_in(triple), architecture_in(needed)
     if ours != theirs:
-        return f"it is for {theirs}, and this machine is {ours}"
-    if _system(here) != _system(there):
-        return f"it is for {_system(there)}, and this machine has {_system(here)}"
-    missing = (features_of(target) & FEATURES.keys()) - features_of(make_target(NATIVE, 0))
+        return f"it is for {theirs}, and {machine} is {ours}"
+    if _system(triple) != _system(needed):
+        return f"it is for {_system(needed)}, and {machine} has {_system(triple)}"
+    missing = (features_of(target) & FEATURES.keys()) - features_of(processor)
     named = [FEATURES[each] for each in FEATURES if each in missing]
-    return f"this machine has no {', no '.join(named)}" if named else ""
+    return f"{machine} has no {', no '.join(named)}" if named else ""
 
 
 def check_runs_here(target: tvm.target.Target) -> None:

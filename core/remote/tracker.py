@@ -1,0 +1,196 @@
+"""A tracker of TVM's, asked with time limits: its own client waits for minutes, or for ever."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from types import TracebackType
+from typing import Any
+
+from tvm.rpc import base
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.progress import Progress
+from lowerscope.core.remote_records import SERVER_HELP, Remote, ServerKey, tracker_address
+
+CONNECT = 5.0
+"""Seconds that a tracker may take to answer."""
+
+WAIT = 15.0
+"""Seconds to wait for a server that is at work for somebody else."""
+
+_POLL = 0.1
+"""Seconds until it is looked again whether the answer is still wanted."""
+
+_ALREADY = 2.5
+"""Seconds to wait for a server that is not there: it comes back so late from its last client."""
+
+
+class Tracker:
+    """A connection to a tracker.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none, or what answers is something else.
+    """
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+        try:
+            self._socket = socket.create_connection(tracker_address(remote.tracker), CONNECT)
+        except OSError as error:
+            raise LowerscopeError(
+                f"no tracker answers: {_reason(error)}",
+                where=f"tracker {remote.tracker}",
+                todo="Start one there with python -m tvm.exec.rpc_tracker, or give another "
+                "--tracker",
+            ) from error
+        try:
+            self._socket.settimeout(CONNECT)
+            self._socket.sendall(struct.pack("<i", base.RPC_TRACKER_MAGIC))
+            (magic,) = struct.unpack("<i", base.recvall(self._socket, 4))
+        except OSError as error:
+            self.close()
+            raise self._not_a_tracker() from error
+        if magic != base.RPC_TRACKER_MAGIC:
+            self.close()
+            raise self._not_a_tracker()
+
+    def __enter__(self) -> Tracker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection; a server that was asked for goes back."""
+        self._socket.close()
+
+    def keys(self) -> tuple[ServerKey, ...]:
+        """Return what the tracker has."""
+        summary = self._ask([base.TrackerCode.SUMMARY])[1]
+        # ``server:KEY`` each, where KEY may have a colon.
+        servers = [each["key"].partition(":")[2] for each in summary["server_info"]]
+        queues = summary["queue_info"]
+        names = dict.fromkeys((*sorted(servers), *sorted(queues)))
+        empty = {"free": 0, "pending": 0}
+        found = (
+            ServerKey(
+                key=name,
+                servers=servers.count(name),
+                free=int(queues.get(name, empty)["free"]),
+                waiting=int(queues.get(name, empty)["pending"]),
+            )
+            for name in names
+        )
+        return tuple(each for each in found if each.servers or each.waiting)
+
+    def server(self, progress: Progress, wait: float = WAIT) -> tuple[str, int, str]:
+        """Return host, port and match key of a server that is now ours to connect to.
+
+        Parameters
+        ----------
+        wait
+            Seconds to wait for one that is at work for others.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is none with the key, or none was free in time.
+        Cancelled
+            If the user has stopped it.
+        """
+        key = self._remote.key
+        until = time.monotonic() + wait
+        self.check_known(progress)
+        self._send([base.TrackerCode.REQUEST, key, "", 1])
+        told = False
+        while not select.select([self._socket], [], [], _POLL)[0]:
+            progress.check()
+            if time.monotonic() > until:
+                raise LowerscopeError(
+                    f"all servers with the key {key} were at work for others for {wait:g} s",
+                    where=f"tracker {self._remote.tracker}",
+                    todo="Try again later, or start one more: "
+                    + SERVER_HELP.format(tracker=self._remote.tracker, key=key),
+                )
+            if not told:
+                progress.report(f"Waiting for a server with the key {key}")
+                told = True
+        code, value = self._receive()
+        if code != base.TrackerCode.SUCCESS:
+            raise self._not_a_tracker()
+        host, port, match = value
+        return str(host), int(port), str(match)
+
+    def check_known(self, progress: Progress) -> None:
+        """Raise unless there is a server with the key; one may just be between two clients.
+
+        Raises
+        ------
+        LowerscopeError
+            With the keys that there are.
+        Cancelled
+            If the user has stopped it.
+        """
+        until = time.monotonic() + _ALREADY
+        while True:
+            known = self.keys()
+            if any(each.key == self._remote.key and each.servers for each in known):
+                return
+            if time.monotonic() > until:
+                break
+            progress.check()
+            time.sleep(_POLL)
+        names = ", ".join(each.key for each in known if each.servers)
+        raise LowerscopeError(
+            f"no server has the key {self._remote.key}"
+            + (f"; there are servers with the keys {names}" if names else "; it has no server"),
+            where=f"tracker {self._remote.tracker}",
+            todo="Start one: "
+            + SERVER_HELP.format(tracker=self._remote.tracker, key=self._remote.key),
+        )
+
+    def _ask(self, question: list[Any]) -> Any:
+        self._send(question)
+        return self._receive()
+
+    def _send(self, question: list[Any]) -> None:
+        try:
+            base.sendjson(self._socket, question)
+        except OSError as error:
+            raise self._lost(error) from error
+
+    def _receive(self) -> Any:
+        try:
+            return base.recvjson(self._socket)
+        except (OSError, ValueError) as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> LowerscopeError:
+        return LowerscopeError(
+            f"the tracker was lost: {_reason(error)}",
+            where=f"tracker {self._remote.tracker}",
+            todo="Look whether it still runs, and try again",
+        )
+
+    def _not_a_tracker(self) -> LowerscopeError:
+        return LowerscopeError(
+            "what answers there is no tracker of TVM's",
+            where=f"tracker {self._remote.tracker}",
+            todo="Give the address of a tracker, not of a server: --tracker HOST:PORT",
+        )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"it took longer than {CONNECT:g} s"
+    return str(getattr(error, "strerror", None) or error)
