@@ -11,7 +11,7 @@ from lowerscope.core.execution.target_catalogue import lacks
 from lowerscope.core.execution.targets import make_target, target_json
 from lowerscope.core.progress import Progress
 from lowerscope.core.remote.session import Session, session
-from lowerscope.core.remote.tracker import Tracker
+from lowerscope.core.remote.tracker import BUSY, SOON, Tracker
 from lowerscope.core.remote_records import Remote, RemoteMachine, RemoteState
 
 
@@ -23,13 +23,16 @@ def remote_state(remote: Remote, progress: Progress) -> RemoteState:
     LowerscopeError
         If there is no tracker, no server with the key, or the server speaks another version.
     """
+    machine = None
+    try:
+        with session(remote, progress, SOON) as opened:
+            machine = machine_of_server(opened)
+    except LowerscopeError as error:
+        # What is at work for others is there.
+        if error.problem.code != BUSY:
+            raise
     with Tracker(remote) as tracker:
-        keys = tracker.keys()
-    own = next((each for each in keys if each.key == remote.key), None)
-    if own is not None and own.servers and not own.free:
-        return RemoteState(tracker=remote.tracker, keys=keys)
-    with session(remote, progress) as opened:
-        return RemoteState(tracker=remote.tracker, keys=keys, machine=machine_of_server(opened))
+        return RemoteState(tracker=remote.tracker, keys=tracker.keys(), machine=machine)
 
 
 def machine_of_server(opened: Session) -> RemoteMachine:

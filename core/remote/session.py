@@ -17,7 +17,7 @@ from tvm import rpc
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.progress import Progress
-from lowerscope.core.remote.tracker import Tracker
+from lowerscope.core.remote.tracker import WAIT, Tracker
 from lowerscope.core.remote_records import Remote
 from lowerscope.core.schedule_records import CHECK_THREAD
 
@@ -33,6 +33,9 @@ _END = 1.0
 LOST = "lost-server"
 """The code of the problem that a server was lost."""
 
+FAILED = "failed-there"
+"""The code of the problem that a server has answered with an error."""
+
 T = TypeVar("T")
 
 
@@ -47,12 +50,12 @@ class Session:
         ``host:port`` of the server.
     """
 
-    def __init__(self, remote: Remote, progress: Progress) -> None:
+    def __init__(self, remote: Remote, progress: Progress, wait: float) -> None:
         self.remote = remote
         self._progress = progress
         self._others = {each.fd for each in _connections()}
         with Tracker(remote) as tracker:
-            host, port, match = tracker.server(progress)
+            host, port, match = tracker.server(progress, wait)
             self.address = f"{host}:{port}"
             seconds = round(_ANSWERS * remote.timeout)
             self.rpc: Any = self.call(
@@ -180,6 +183,7 @@ class Session:
                 f"it failed there while {doing}: {last_line(error)}",
                 where=self.where,
                 todo="Its own log may say more",
+                code=FAILED,
                 details=text,
             )
         return LowerscopeError(
@@ -196,8 +200,13 @@ _ON_THE_SERVER = "Error caught from RPC call"
 
 
 @contextlib.contextmanager
-def session(remote: Remote, progress: Progress) -> Iterator[Session]:
+def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[Session]:
     """Connect to a server of a key; at the end it is free for others.
+
+    Parameters
+    ----------
+    wait
+        Seconds to wait for one that is at work for others.
 
     Raises
     ------
@@ -207,7 +216,7 @@ def session(remote: Remote, progress: Progress) -> Iterator[Session]:
         If the user has stopped it.
     """
     progress.report(f"Connecting to {remote.title}")
-    opened = Session(remote, progress)
+    opened = Session(remote, progress, wait)
     try:
         yield opened
     finally:

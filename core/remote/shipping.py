@@ -15,7 +15,7 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.remote.session import LOST, Session
+from lowerscope.core.remote.session import FAILED, Session
 
 _EXECUTABLE = "ffi.Module.load_from_file.relax.VMExecutable"
 _LLVM = "ffi.Module.load_from_file.ll"
@@ -47,15 +47,16 @@ def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callabl
     try:
         return _as_library(session, export)
     except LowerscopeError as error:
-        # The server has a linker or it has not, and says so in words of its own.
-        if error.problem.code == LOST or "compiler" not in error.problem.details:
+        if error.problem.code != FAILED:
             raise
-    if session.function(_LLVM) is None:
-        raise LowerscopeError(
-            "the server has neither a C compiler, to link what is built, nor a TVM with LLVM",
-            where=session.where,
-            todo="Install g++ there, or the whole of apache-tvm",
-        )
+        # It has no linker, and says so in words of its own.
+        if session.function(_LLVM) is None:
+            raise LowerscopeError(
+                f"the server cannot link what is built: {error.problem.what}",
+                where=session.where,
+                todo="Install g++ and tar there, or the whole of apache-tvm",
+                details=error.problem.details,
+            ) from error
     return as_llvm()
 
 
@@ -71,22 +72,17 @@ def _as_library(session: Session, export: Callable[[str], object]) -> Any:
                 todo="Choose another target; the log has TVM's whole message",
                 details=str(error),
             ) from error
-        session.call("sending the model", lambda: session.rpc.upload(str(file)))
+        _upload(session, file)
     return session.call("linking the model", lambda: session.rpc.load_module("lowerscope.tar"))
 
 
 def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
     load = session.function(_EXECUTABLE)
-    if load is None:
-        raise LowerscopeError(
-            "the server has no C compiler to link what is built, and no virtual machine",
-            where=session.where,
-            todo="Install g++ there",
-        )
+    assert load is not None, "a TVM with LLVM has the virtual machine"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "lowerscope.vm"
         executable.mod.write_to_file(str(file), "relax.VMExecutable")
-        session.call("sending the model", lambda: session.rpc.upload(str(file)))
+        _upload(session, file)
 
     def loaded() -> Any:
         path = session.rpc.get_function("tvm.rpc.server.workpath")("lowerscope.vm")
@@ -103,5 +99,10 @@ def _upload_llvm(session: Session, module: Any, name: str = "lowerscope.ll") -> 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         module.write_to_file(str(file), "ll")
-        session.call("sending the model", lambda: session.rpc.upload(str(file)))
+        _upload(session, file)
     return session.call("compiling the model there", lambda: session.rpc.load_module(name))
+
+
+def _upload(session: Session, file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    session.call("sending the model", lambda: session.rpc.upload(data, file.name))

@@ -21,11 +21,15 @@ CONNECT = 5.0
 WAIT = 15.0
 """Seconds to wait for a server that is at work for somebody else."""
 
+BUSY = "busy-servers"
+"""The code of the problem that none was free in time."""
+
 _POLL = 0.1
 """Seconds until it is looked again whether the answer is still wanted."""
 
-_ALREADY = 2.5
-"""Seconds to wait for a server that is not there: it comes back so late from its last client."""
+SOON = 2.5
+"""Seconds to wait for a server that is not there, or was never seen free: it comes back so late
+from its last client."""
 
 
 class Tracker:
@@ -93,7 +97,7 @@ class Tracker:
         )
         return tuple(each for each in found if each.servers or each.waiting)
 
-    def server(self, progress: Progress, wait: float = WAIT) -> tuple[str, int, str]:
+    def server(self, progress: Progress, wait: float) -> tuple[str, int, str]:
         """Return host, port and match key of a server that is now ours to connect to.
 
         Parameters
@@ -121,6 +125,7 @@ class Tracker:
                     where=f"tracker {self._remote.tracker}",
                     todo="Try again later, or start one more: "
                     + SERVER_HELP.format(tracker=self._remote.tracker, key=key),
+                    code=BUSY,
                 )
             if not told:
                 progress.report(f"Waiting for a server with the key {key}")
@@ -141,7 +146,7 @@ class Tracker:
         Cancelled
             If the user has stopped it.
         """
-        until = time.monotonic() + _ALREADY
+        until = time.monotonic() + SOON
         while True:
             known = self.keys()
             if any(each.key == self._remote.key and each.servers for each in known):

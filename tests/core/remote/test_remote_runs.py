@@ -1,0 +1,184 @@
+"""Runs on another machine, which is this one: a real tracker and real servers of TVM's."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lowerscope.core import cli
+from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source, Step, from_json, to_json
+from lowerscope.core.remote.machine import remote_state
+from lowerscope.core.remote_records import Remote, remote_of
+from lowerscope.core.schedules import APPLY_RULES
+from tests.remote_servers import KEY, Farm, free_port, relay
+
+MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
+
+SLOW = """
+import torch
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        for _ in range(4):
+            x = x @ x * 1e-3
+        return x
+example_inputs = (torch.ones(700, 700),)
+"""
+
+
+class Stopping(Silent):
+    """Progress of something that is stopped a little after it has said a word."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self._until: float | None = None
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        if self._word in text:
+            self._until = time.monotonic() + 0.3
+
+    def check(self) -> None:
+        if self._until is not None and time.monotonic() > self._until:
+            raise Cancelled
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def remote(farm: Farm, timeout: float = 60.0) -> Remote:
+    return Remote(tracker=farm.tracker, key=KEY, timeout=timeout)
+
+
+def refused(pipeline: Pipeline, recipe: Recipe) -> str:
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.run(recipe, Silent())
+    line = caught.value.problem.line()
+    assert "\n" not in line
+    return line
+
+
+def test_a_run_there_matches_torch_here(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sample:fashion_mlp", *farm.words, "--repeats", "5", "--threads", "1"]
+    assert cli.main(["run", *words, "--schedule", "rules", "--target", "native"]) == 0
+    out = capsys.readouterr().out
+    assert "Matches torch" in out
+    assert f"Ran on {KEY}, 127.0.0.1:" in out
+    assert f"TVM ran on {KEY} and torch here, so neither is the faster" in out
+    assert "1 thread" in out
+    words = [*words, "--schedule", "none", "--schedule", "rules"]
+    assert cli.main(["compare", *words, "--json"]) == 0
+    records = [each["record"] for each in json.loads(capsys.readouterr().out)["variants"]]
+    assert [each["verdict"] for each in records] == ["match", "match"]
+    ours, torch = records[0]["times"]["sides"]
+    assert (ours["machine"], torch["machine"], ours["repeats"]) == (KEY, "", 5)
+
+
+def test_parameters_that_are_inputs_and_several_sizes_are_sent(
+    farm: Farm, pipeline: Pipeline
+) -> None:
+    recipe = from_json(
+        to_json(
+            msgspec.structs.replace(
+                MLP,
+                remote=remote(farm),
+                params_as_inputs=True,
+                steps=(Step(name="LegalizeOps"), Step(name=APPLY_RULES)),
+            )
+        )
+    )
+    record = pipeline.run(recipe, Silent(), quick=True)
+    assert record.verdict == "match"
+    again = pipeline.run(recipe, Silent(), "times", record)
+    assert again.max_abs_error == record.max_abs_error
+    assert again.tvm_ms != record.tvm_ms
+    named = cli.recipe_of_command(
+        ["run", "sample:fashion_mlp", "--input", "x=n,784", "--sizes", "n=1,3", *farm.words]
+    )
+    sized = pipeline.run(named, Silent(), quick=True)
+    assert [each.verdict for each in sized.sizes] == ["match", "match"]
+
+
+def test_a_server_without_a_compiler_is_sent_llvm(
+    tmp_path: Path, pipeline: Pipeline, farm: Farm
+) -> None:
+    port = farm.add(key="bare", environment={"PATH": str(tmp_path), "CXX": ""})
+    bare = Remote(tracker=farm.tracker, key="bare")
+    record = pipeline.run(msgspec.structs.replace(MLP, remote=bare), Silent(), quick=True)
+    assert record.verdict == "match"
+    farm.kill(port)
+
+
+def test_what_cannot_run_there_is_refused_in_one_line(farm: Farm, pipeline: Pipeline) -> None:
+    there = msgspec.structs.replace(MLP, remote=remote(farm))
+    line = refused(pipeline, msgspec.structs.replace(there, lowering="library"))
+    assert "Python function of this machine" in line
+    assert "High-level or TE" in line
+    arm = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu"}'
+    line = refused(pipeline, msgspec.structs.replace(there, target=arm))
+    assert "it is for aarch64, and the server is x86_64" in line
+    state = remote_state(remote(farm), Silent())
+    assert state.machine is not None
+    assert state.machine.target in line
+    assert [(each.key, each.servers) for each in state.keys] == [(KEY, 1)]
+    with pytest.raises(LowerscopeError, match="on this machine only, and the recipe has remote"):
+        pipeline.agreement(there, "anywhere", Silent())
+
+
+def test_who_is_not_there_is_named(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", "sample:matmul_relu"]
+    nobody, server = f"127.0.0.1:{free_port()}", f"127.0.0.1:{next(iter(farm.servers))}"
+    for words, told in (
+        (["--tracker", nobody, "--key", KEY], "no tracker answers"),
+        (["--tracker", server, "--key", KEY], "no tracker of TVM's"),
+        (["--tracker", farm.tracker, "--key", "other"], f"there are servers with the keys {KEY}"),
+        (["--tracker", farm.tracker], "a tracker needs the key of its servers"),
+        (["--key", KEY], "a key needs a tracker"),
+        (["--tracker", "host:port", "--key", KEY], "is not the address of a tracker"),
+        ([*farm.words, "--remote-timeout", "0"], "not a number of seconds"),
+    ):
+        assert cli.main([*run, *words]) == 2
+        line = capsys.readouterr().err.strip()
+        assert told in line
+        assert "\n" not in line
+    assert remote_of("", "") is None
+
+
+def test_a_server_that_is_lost_hangs_or_is_of_another_version_is_told(
+    farm: Farm, tmp_path: Path, pipeline: Pipeline
+) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text(SLOW)
+    slow = Recipe(source=Source(spec=str(file)), remote=remote(farm))
+    with pytest.raises(Cancelled):
+        pipeline.run(slow, Stopping("Running on"))
+    line = refused(pipeline, msgspec.structs.replace(slow, remote=remote(farm, 0.5)))
+    assert "it took longer than 0.5 s" in line
+    assert "--remote-timeout" in line
+    lost = farm.add()
+
+    def kill_who_serves() -> None:
+        until = time.monotonic() + 60
+        while lost not in farm.serving() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.2)
+        farm.kill(lost)
+
+    for port in list(farm.servers):
+        if port != lost:
+            farm.kill(port)
+    threading.Thread(target=kill_who_serves, daemon=True).start()
+    line = refused(pipeline, slow)
+    assert f"server 127.0.0.1:{lost}: the server was lost while" in line
+    beside = farm.add("--custom-addr", "127.0.0.2")
+    with relay("127.0.0.2", beside, lambda data: data.replace(b"0.8.0", b"0.1.0")):
+        line = refused(pipeline, slow)
+    assert "the server has another version of TVM" in line
