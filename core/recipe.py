@@ -325,13 +325,12 @@ def from_json(text: str | bytes) -> Recipe:
         If the text is not a recipe, with the field that is wrong.
     """
     written = msgspec.json.decode(text, type=_Written)
-    if written.version >= VERSION:
-        return msgspec.json.decode(text, type=Recipe)
-    recipe = msgspec.json.decode(text)
-    recipe["version"] = VERSION
-    if written.version < _TOLERANCES_BY_DTYPE and written.tolerances:
-        recipe["tolerances"] = tolerances_of_one(written.tolerances)
-    return msgspec.convert(recipe, Recipe)
+    if written.version >= _TOLERANCES_BY_DTYPE or not written.tolerances:
+        recipe = msgspec.json.decode(text, type=Recipe)
+        return msgspec.structs.replace(recipe, version=max(VERSION, written.version))
+    fields = msgspec.json.decode(text)
+    fields |= {"version": VERSION, "tolerances": tolerances_of_one(written.tolerances)}
+    return msgspec.convert(fields, Recipe)
 
 
 _TOLERANCES_BY_DTYPE = 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
     module = session.call("loading the model", loaded)
     for place, imported in enumerate(executable.mod.imports):
         library = _upload_llvm(session, imported, f"lowerscope{place}.ll")
-        session.call("loading the model", lambda each=library: module.import_module(each))
+        session.call("loading the model", partial(module.import_module, library))
     return module
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.recipe import InputSpec, Override, Recipe, Source, Step, from_json, to_json
+from lowerscope.core.remote_records import Remote
 from lowerscope.core.tolerances import Tolerance, Tolerances
 
 FULL = Recipe(
@@ -74,3 +75,16 @@ def test_a_file_with_one_tolerance_for_all_dtypes_is_read() -> None:
         from_json(
             '{"source": {"spec": "a"}, "version": 1, "tolerances": {"rtol": 1}, "lowering": 1}'
         )
+
+
+def test_a_file_from_before_there_were_other_machines_is_read() -> None:
+    old = '{"source": {"spec": "a"}, "version": 2, "threads": 3, "tolerances": {"float32": [1, 2]}}'
+    read = from_json(old)
+    assert (read.version, read.threads, read.remote) == (
+        Recipe(source=read.source).version,
+        3,
+        None,
+    )
+    assert read.tolerances.float32 == Tolerance(1, 2)
+    there = msgspec.structs.replace(read, remote=Remote(tracker="host:9190", key="rasp4"))
+    assert from_json(to_json(there)) == there
