@@ -37,11 +37,8 @@ GOALS: dict[str, tuple[float, float]] = {
 SECONDS = 10.0
 """What scheduling by rules and building may take."""
 
-OPTIMISED = (
-    *("FoldBatchnormToConv2D", "LegalizeOps", "AnnotateTIROpPattern", "FoldConstant"),
-    *("FuseOps", "FuseTIR", "DeadCodeElimination", "ApplyRules"),
-)
-"""The pipeline that ends with the rules."""
+OPTIMISED = "optimise-cpu"
+"""The pipeline that schedules by rules."""
 
 WATCHED = 20
 """Runs that are watched for the times of functions."""
@@ -186,11 +183,11 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
     base = Recipe(source=Source(spec=f"sample:{model}"), target="native")
     ways = {
         "unscheduled": msgspec.structs.replace(base, steps=find_pipeline("legalise").steps),
-        "rules": msgspec.structs.replace(base, steps=tuple(map(_step, OPTIMISED))),
+        "rules": msgspec.structs.replace(base, steps=find_pipeline(OPTIMISED).steps),
     }
     pipeline = Pipeline()
     threads = use_threads(base.threads)
-    peaks = pipeline.numbers.peaks(base, False, SILENT)
+    peaks = pipeline.numbers.peaks(base, True, SILENT)
     by_rules, _ = GOALS[model]
     plain = _Way(pipeline, "unscheduled", ways["unscheduled"], None)
     ruled = _Way(pipeline, "rules", ways["rules"], by_rules, most_seconds=SECONDS)
@@ -198,12 +195,6 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
     # Apart: few calls of what is unscheduled would be few of all.
     figures = _by_turns(model, [plain], threads, peaks, compiled=False)
     return figures + _by_turns(model, scheduled, threads, peaks, compiled=True)
-
-
-def _step(name: str) -> Any:
-    from lowerscope.core.recipe import Step
-
-    return Step(name=name)
 
 
 class _Way:
