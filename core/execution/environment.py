@@ -14,6 +14,10 @@ SETTINGS = {
     # torch's threads spin for milliseconds where they wait for each other. When another process
     # takes a processor, this made ResNet-18 take 900 ms instead of 25; so they sleep earlier.
     "GOMP_SPINCOUNT": "20000",
+    # TVM's threads look for more to do for 150 ms after each call, and take a processor meanwhile
+    # from whatever comes next: a convolution of torch took 16 ms instead of 0.15 beside them. With
+    # this it is 1.5 ms, which is longer than a model pauses between two parallel loops.
+    "TVM_THREAD_POOL_SPIN_COUNT": "3000",
 }
 
 

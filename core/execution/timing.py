@@ -19,6 +19,10 @@ TURN = 10
 TURN_SECONDS = 0.02
 """What the calls of one turn should take at most, together; one call there is in any case."""
 
+SETTLE = 0.003
+"""Seconds before each turn: the threads of the other side spin for a while before they sleep, and
+take processors meanwhile."""
+
 LONG = 0.05
 """Seconds; of a shorter call, the first in each turn does not count. It finds the caches as the
 other side has left them, and its threads asleep: torch took twice as long for a small model."""
@@ -81,6 +85,7 @@ def measure(
     try:
         while (left := repeats - len(seconds[0])) > 0:
             for side, more, found in zip(sides, ahead, seconds, strict=True):
+                time.sleep(SETTLE)
                 found += _calls(side, more + min(turn, left), check)[more:]
     finally:
         if collects:
