@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.windows import window_of, write_rows
+from lowerscope.core.scheduling.rules.rows import write_rows
+from lowerscope.core.scheduling.rules.windows import window_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 

@@ -1,0 +1,288 @@
+"""Reductions over a window, row by row: the steps of depthwise convolutions and of poolings."""
+
+from __future__ import annotations
+
+import math
+
+import tvm
+
+from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.rules.machine import Machine
+from lowerscope.core.scheduling.rules.sharing import share_out
+from lowerscope.core.scheduling.rules.windows import Window
+from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.scheduling.sizes import known
+
+_WORTH_THREADS = 1 << 15
+"""So many steps of a reduction take as long as it takes to wake other threads, about."""
+
+_STACK = 1024
+"""From so many bytes on, TVM takes what is local from a pool, and LLVM keeps it in memory."""
+
+_MOST_VECTORS = 4
+"""Registers that a row may take: the tile has several rows, and each has its own."""
+
+_SPARE = 4
+"""Registers that are left for what is read."""
+
+_BODY = 512
+"""So many steps are written out one after the other, before the code is too long for its cache."""
+
+_PLANE = 1 << 14
+"""Bytes of a padded plane that stays in the first cache beside what is read and written."""
+
+_PLANES = 1 << 13, 32
+"""Bytes and number of planes that are padded one after the other: what is stored and read again at
+once, in vectors that are not the stored ones, would wait for the store."""
+
+
+def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
+    """Write the steps: vectors along the rows of what is written, several rows at once.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses one of the steps.
+    """
+    last = gather(writing, found)
+    for block in found.before:
+        writing.do(
+            "compute_inline", "what is only copied is read where it is", block=At(block=block)
+        )
+    lanes = machine.lanes(found.dtype)
+    width = row_width(found.spatial[-1], lanes)
+    if found.is_strided and width > lanes // 2 and (found.spatial[-1] or 0) > lanes:
+        # LLVM takes long rows apart by shuffles, which is better than value by value.
+        width = 0
+    rows = _rows(found, width, machine) if width else 1
+    _cut_planes(writing, last, found)
+    depth = _cut(writing, last, found, width, rows)
+    writing.do(
+        "compute_at",
+        "a few rows are reduced just before they are finished"
+        if width
+        else "each element is reduced just before it is finished",
+        block=At(block=found.block),
+        loop=At(block=last, loop=depth - 1),
+    )
+    writing.do(
+        "set_scope",
+        "what is reduced stays in registers until then",
+        block=At(block=found.block),
+        buffer_index=0,
+        storage_scope="local",
+    )
+    plane = _pad_at(writing, found, last, depth)
+    _order(writing, found, width, depth)
+    _store(writing, last, width, rows)
+    fused = _share(writing, found, last, min(plane, max(1, len(found.spatial) - 1)), machine)
+    depth -= fused
+    if len(writing.loops(found.block)) > depth:
+        writing.do(
+            "decompose_reduction",
+            "the first value is set once, before the window",
+            block=At(block=found.block),
+            loop=At(block=found.block, loop=depth),
+        )
+    for block in found.pads:
+        _fill(writing, block, plane - fused, lanes)
+    return writing
+
+
+def gather(writing: Writing, found: Window) -> str:
+    """Have one block behind the reduction, and return its name."""
+    if not found.after:
+        writing.do(
+            "cache_write",
+            "what is reduced is kept apart until it is complete",
+            block=At(block=found.block),
+            write_buffer_index=0,
+            storage_scope="local",
+        )
+        return writing.blocks()[-1]
+    for block in found.after[:-1]:
+        writing.do(
+            "compute_inline", "what is done with a sum is done at once", block=At(block=block)
+        )
+    return found.after[-1]
+
+
+def row_width(extent: int | None, lanes: int) -> int:
+    """Return how many values of a row are computed together; 0 where no number is a good one.
+
+    Of the divisors, the one that leaves the fewest lanes empty: LLVM makes one register of a
+    vector of 14 values, and four of one of 56.
+    """
+    if extent is None or lanes < 2:
+        return 0
+    divisors = [
+        each
+        for each in range(2, min(extent, lanes * _MOST_VECTORS) + 1)
+        if extent % each == 0 and (each >= lanes // 2 or each == extent)
+    ]
+    return max(divisors, key=lambda each: (each / (-(-each // lanes) * lanes), each), default=0)
+
+
+def _rows(found: Window, width: int, machine: Machine) -> int:
+    """Return how many rows are computed together: what is read for one is read for the others."""
+    extent = found.spatial[-2] if len(found.spatial) > 1 else None
+    if extent is None:
+        return 1
+    each = -(-width // machine.lanes(found.dtype))
+    size = _bytes(found.dtype)
+    room = min(
+        (machine.registers - _SPARE) // each,
+        (_STACK - 1) // (width * size),
+        max(1, _BODY // (each * math.prod(found.reduced[-2:]))),
+        7,
+    )
+    return next(count for count in range(max(1, room), 0, -1) if extent % count == 0)
+
+
+def _plane(writing: Writing, block: str) -> int | None:
+    """Return the bytes of a plane that a block pads."""
+    buffer = writing.block(At(block=block)).writes[0].source
+    sizes = [known(each) for each in buffer.shape[-2:]]
+    if len(sizes) < 2 or any(each is None for each in sizes):
+        return None
+    return math.prod(each or 1 for each in sizes) * _bytes(str(buffer.dtype))
+
+
+def _bytes(dtype: str) -> int:
+    return max(1, int(tvm.DataType(dtype).bits) // 8)
+
+
+def _cut_planes(writing: Writing, last: str, found: Window) -> None:
+    """Cut the loop over planes, so that several are padded one after the other."""
+    sizes = [_plane(writing, block) for block in found.pads]
+    extent = found.spatial[-3] if len(found.spatial) > 2 else None
+    if not sizes or extent is None or any(each is None for each in sizes):
+        return
+    most, count = _PLANES
+    room = min(count, most // max(each or 1 for each in sizes))
+    planes = next((each for each in range(room, 1, -1) if extent % each == 0), 1)
+    if planes > 1:
+        writing.do(
+            "split",
+            f"{planes} planes are padded, and then read: what is just stored is slow to read",
+            loop=At(block=last, loop=len(found.spatial) - 3),
+            factors=(None, planes),
+        )
+
+
+def _cut(writing: Writing, last: str, found: Window, width: int, rows: int) -> int:
+    """Cut the loops of the last block into rows; return how many loops are around them."""
+    count = len(writing.loops(last))
+    if not width:
+        return count
+    row, cut = count - 1, width != found.spatial[-1]
+    if cut:
+        writing.do(
+            "split",
+            f"{width} values of a row fill vector registers",
+            loop=At(block=last, loop=row),
+            factors=(None, width),
+        )
+    if rows > 1:
+        _cut_rows(writing, last, row - 1, rows, cut)
+    return count if cut else count - 1
+
+
+def _cut_rows(writing: Writing, last: str, at: int, rows: int, cut: bool) -> None:
+    writing.do(
+        "split",
+        f"{rows} rows: what is read for one is read for the next one as well",
+        loop=At(block=last, loop=at),
+        factors=(None, rows),
+    )
+    if cut:
+        loops = tuple(At(block=last, loop=at + each) for each in (0, 2, 1, 3))
+        writing.do("reorder", "tile by tile", loops=loops)
+
+
+def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
+    """Pad what a tile or a plane needs; return how many loops are around that."""
+    sizes = [_plane(writing, block) for block in found.pads]
+    is_plane = len(found.spatial) > 2 and all(each and each <= _PLANE for each in sizes)
+    around = len(found.spatial) - 2 if is_plane else depth
+    for block in found.pads:
+        writing.do(
+            "compute_at",
+            "a plane is padded just before it is read, and stays in the cache"
+            if around < depth
+            else "what a tile reads is padded just before",
+            block=At(block=block),
+            loop=At(block=last, loop=around - 1),
+        )
+    return around
+
+
+def _order(writing: Writing, found: Window, width: int, depth: int) -> None:
+    """Order the loops of the reduction: over the window outside, over the tile inside."""
+    block = found.block
+    count = len(found.spatial)
+    window = [
+        loop
+        for axis in range(count, count + len(found.reduced))
+        if (loop := writing.inner(block, axis, depth)) is not None
+    ]
+    tile = [
+        loop
+        for axis in range(max(0, count - 2), count)
+        if (loop := writing.inner(block, axis, depth)) is not None
+    ]
+    if window and tile:
+        writing.do(
+            "reorder",
+            "for each place in the window, all rows of the tile",
+            loops=(*window, *tile),
+        )
+    places = [At(block=block, loop=depth + each) for each in range(len(window) + len(tile))]
+    if width:
+        writing.do("vectorize", "the values of a row lie side by side", loop=places[-1])
+        tiled = places[len(window) : -1]
+    else:
+        tiled = []
+    steps = math.prod(writing.extent(each) or 1 for each in tiled)
+    written: list[Reference] = list(tiled)
+    for loop in reversed(places[: len(window)]):
+        steps *= writing.extent(loop) or 1
+        if steps > _BODY:
+            break
+        written.insert(0, loop)
+    for each in written:
+        writing.do("unroll", "registers have names, and no places that are counted", loop=each)
+
+
+def _store(writing: Writing, last: str, width: int, rows: int) -> None:
+    if not width:
+        return
+    loops = writing.loops(last)
+    writing.do("vectorize", "rows are finished and stored as they are computed", loop=loops[-1])
+    if rows > 1:
+        writing.do("unroll", "so that each row is still in its register", loop=loops[-2])
+
+
+def _share(writing: Writing, found: Window, last: str, most: int, machine: Machine) -> int:
+    """Share the loops around the tiles out; return how many loops there are less."""
+    work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
+    is_known = all(each is not None for each in found.spatial)
+    if machine.threads < 2 or (work < _WORTH_THREADS and is_known):
+        return 0
+    return max(0, share_out(writing, writing.loops(last)[:most], machine) - 1)
+
+
+def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
+    """Fill what is padded and copy the inside, so that no element is asked where it is."""
+    if len(writing.loops(block)) == around:
+        return
+    filled = writing.do(
+        "decompose_padding",
+        "all is filled first and the inside copied then: no element is asked where it is",
+        block=At(block=block),
+        loop=At(block=block, loop=around),
+    )
+    assert filled
+    inner = writing.loops(block)[-1]
+    if row_width(writing.extent(inner), lanes) == writing.extent(inner):
+        writing.do("vectorize", "a row is copied at once", loop=inner)
