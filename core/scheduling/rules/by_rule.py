@@ -12,9 +12,10 @@ from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.rules.any_size import AnySizeRule
 from lowerscope.core.scheduling.rules.contraction import ContractionRule
 from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
+from lowerscope.core.scheduling.rules.elementwise import ElementwiseRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
-from lowerscope.core.scheduling.rules.sharing import ElementwiseRule, SharingRule
+from lowerscope.core.scheduling.rules.sharing import SharingRule
 from lowerscope.core.scheduling.rules.writing import Writing
 
 

@@ -1,4 +1,4 @@
-"""Elementwise functions, and all others: vectors where values lie side by side, and threads."""
+"""What threads can do side by side is shared out among them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from lowerscope.core.schedules import At, Made
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.reading import blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.reading import blocks_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 WORTH_THREADS = 1 << 15
@@ -14,57 +14,6 @@ WORTH_THREADS = 1 << 15
 
 SHARES = 8
 """So many shares for each thread, so that none has to wait long for another one."""
-
-
-class ElementwiseRule:
-    """Functions of which each element is computed by itself: broadcasts, copies, activations."""
-
-    name = "elementwise"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard refuses one of the steps.
-        """
-        found = blocks_of(writing)
-        names = [each.name for each in found]
-        if not found or len(set(names)) < len(names):
-            return None
-        if not all(is_spatial(each.stmt) for each in found):
-            return None
-        for name in names[:-1]:
-            writing.do("compute_inline", "nothing in between is stored", block=At(block=name))
-        extents = [writing.extent(each) for each in writing.loops(names[-1])]
-        if not extents or any(extent is None for extent in extents):
-            return None
-        sizes = [extent for extent in extents if extent is not None]
-        lanes = machine.lanes(str(found[-1].stmt.writes[0].source.dtype))
-        self._cut(writing, names[-1], sizes, lanes, machine)
-        return writing if writing.primitives else None
-
-    def _cut(
-        self, writing: Writing, block: str, sizes: list[int], lanes: int, machine: Machine
-    ) -> None:
-        last, whole = sizes[-1], math.prod(sizes)
-        inner: At | Made | None = None
-        loops = writing.loops(block)
-        if last % lanes and whole % lanes == 0 and len(sizes) > 1:
-            fused = writing.do("fuse", "rows are too short for vectors: one long row", loops=loops)
-            sizes, last, loops = [whole], whole, (At(block=block, loop=0),)
-            assert fused
-        if last % lanes == 0:
-            why = f"{lanes} values are one vector register"
-            inner = writing.do("split", why, loop=loops[-1], factors=(None, lanes))[1]
-        outer = writing.loops(block)[: len(loops) if inner is not None else len(loops) - 1]
-        if whole >= WORTH_THREADS and machine.threads > 1 and outer:
-            share_out(writing, outer, machine)
-        if inner is not None:
-            writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
 
 
 class SharingRule:

@@ -1,0 +1,128 @@
+"""How what a block reads lies in memory, beside what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import sym, tirx
+from tvm.ir.expr import TensorLoad
+
+from lowerscope.core.rendering.expression_text import operator_name
+from lowerscope.core.scheduling.parameters import inner_expressions
+from lowerscope.core.scheduling.sizes import known, mentions
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element that is read, for the axes of the block that reads it.
+
+    Attributes
+    ----------
+    along
+        For each axis, whether the next value of it is as far in what is read as it is in what is
+        written.
+    constant
+        For each axis, whether the element is the same for all values of it.
+    """
+
+    along: tuple[bool, ...]
+    constant: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """All that a block reads, and what it asks.
+
+    Attributes
+    ----------
+    reads
+        In the order of the script.
+    asked
+        For each axis, whether it stands in a condition.
+    """
+
+    reads: tuple[Access, ...]
+    asked: tuple[bool, ...]
+
+    def row(self, extents: Sequence[int | None]) -> int:
+        """Return how many of the last axes are one row in all that is read; 0 for none.
+
+        Parameters
+        ----------
+        extents
+            Of the axes; ``None`` for one that is symbolic, which is in no row.
+        """
+        count = 0
+        kinds: tuple[bool, ...] | None = None
+        for axis in reversed(range(len(extents))):
+            if extents[axis] != 1:
+                own = tuple(each.along[axis] for each in self.reads)
+                still = tuple(each.constant[axis] for each in self.reads)
+                is_plain = all(a or b for a, b in zip(own, still, strict=True))
+                if extents[axis] is None or not is_plain or self.asked[axis]:
+                    break
+                if kinds is not None and own != kinds:
+                    break
+                kinds = own
+            count += 1
+        return count if kinds is not None else 0
+
+
+def accesses_of(block: Any) -> Accesses | None:
+    """Return what a block reads; ``None`` for one that does not store one element."""
+    store = block.body
+    if not isinstance(store, tirx.BufferStore):
+        return None
+    variables = [axis.var for axis in block.iter_vars]
+    written = _steps(store.buffer, store.indices, variables)
+    nodes = list(nodes_in(store.value))
+    loads = [each for each in nodes if isinstance(each, TensorLoad)]
+    conditions = [each.condition for each in nodes if isinstance(each, tirx.Select)]
+    conditions += [each.args[0] for each in nodes if operator_name(each) == "if_then_else"]
+    reads = []
+    for load in loads:
+        steps = _steps(load.source, load.indices, variables)
+        reads.append(
+            Access(
+                along=tuple(
+                    step is not None and own is not None and _equal(step, own)
+                    for step, own in zip(steps, written, strict=True)
+                ),
+                constant=tuple(step is not None and known(step) == 0 for step in steps),
+            )
+        )
+    asked = tuple(any(mentions(each, var) for each in conditions) for var in variables)
+    return Accesses(tuple(reads), asked)
+
+
+def nodes_in(expression: Any) -> Iterator[Any]:
+    """Yield an expression and all that it is made of."""
+    yield expression
+    if not isinstance(expression, tirx.Var):
+        for inner in inner_expressions(expression):
+            yield from nodes_in(inner)
+
+
+def _steps(buffer: Any, indices: Any, variables: Sequence[Any]) -> list[Any]:
+    """Return how far the next value of each variable is; ``None`` where that is not the same."""
+    analyzer = sym.Analyzer()
+    offset: Any = 0
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        offset = offset * extent + index
+    offset = analyzer.simplify(tirx.convert(offset))
+    found = []
+    for var in variables:
+        if not mentions(offset, var):
+            found.append(tirx.const(0, "int64"))
+            continue
+        parts = sym.detect_linear_equation(offset, [var])
+        found.append(analyzer.simplify(parts[0]) if len(parts) else None)
+    return found
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if known(one) is not None or known(other) is not None:
+        return known(one) == known(other)
+    return bool(sym.Analyzer().can_prove_equal(one, other))

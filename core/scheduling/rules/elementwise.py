@@ -1,0 +1,108 @@
+"""Elementwise functions: vectors where values lie side by side, and threads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tvm import ir, tirx
+
+from lowerscope.core.schedules import At, Made
+from lowerscope.core.scheduling.rules.accesses import accesses_of, nodes_in
+from lowerscope.core.scheduling.rules.machine import Machine
+from lowerscope.core.scheduling.rules.reading import blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.rows import row_width
+from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS, share_out
+from lowerscope.core.scheduling.rules.writing import Writing
+
+_OFTEN = 4
+"""What is computed so many times, if it is not stored in between, and takes a call, is stored."""
+
+
+class ElementwiseRule:
+    """Functions of which each element is computed by itself: broadcasts, copies, activations."""
+
+    name = "elementwise"
+
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses one of the steps.
+        """
+        found = blocks_of(writing)
+        names = [each.name for each in found]
+        if not found or len(set(names)) < len(names):
+            return None
+        if not all(is_spatial(each.stmt) for each in found):
+            return None
+        last = found[-1]
+        for each in found[:-1]:
+            if not _is_costly(each.stmt, last.stmt):
+                writing.do(
+                    "compute_inline", "nothing in between is stored", block=At(block=each.name)
+                )
+        for name in writing.blocks():
+            write_elements(writing, name, machine)
+        return writing if writing.primitives else None
+
+
+def _is_costly(block: Any, last: Any) -> bool:
+    """Return whether a block calls something, and has many readers for each of its elements."""
+    if not isinstance(block.body, tirx.BufferStore):
+        return False
+    sizes = [
+        math.prod(int(axis.dom.extent) for axis in each.iter_vars)
+        if all(isinstance(axis.dom.extent, tirx.IntImm) for axis in each.iter_vars)
+        else 0
+        for each in (block, last)
+    ]
+    calls = any(isinstance(each, ir.Call) for each in nodes_in(block.body.value))
+    return calls and 0 < sizes[0] * _OFTEN <= sizes[1]
+
+
+def write_elements(writing: Writing, block: str, machine: Machine) -> None:
+    """Write the steps for a block that computes each element by itself.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses one of the steps.
+    """
+    loops = writing.loops(block)
+    extents = [writing.extent(each) for each in loops]
+    stmt = writing.block(At(block=block))
+    accesses = accesses_of(stmt)
+    if not loops or accesses is None or len(stmt.iter_vars) != len(loops):
+        return
+    lanes = machine.lanes(str(stmt.writes[0].source.dtype))
+    axes = accesses.row(extents)
+    width = row_width(math.prod(each or 1 for each in extents[len(loops) - axes :]), lanes)
+    if not width and axes == len(loops):
+        # The threads share the outermost loop out, and LLVM makes vectors of the others.
+        axes -= 1
+    if axes > 1:
+        writing.do(
+            "fuse",
+            "side by side in all that is read and written: one long row",
+            loops=loops[len(loops) - axes :],
+        )
+    inner: At | Made | None = None
+    outer = writing.loops(block)[:-1]
+    if width and axes:
+        row = writing.loops(block)[-1]
+        inner = row
+        if width != writing.extent(row):
+            why = f"{width} values are {-(-width // lanes)} vector registers"
+            inner = writing.do("split", why, loop=row, factors=(None, width))[1]
+            outer = writing.loops(block)[:-1]
+    is_known = all(each is not None for each in extents)
+    worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
+    if worth and machine.threads > 1 and outer:
+        share_out(writing, outer, machine)
+    if inner is not None:
+        writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
