@@ -25,10 +25,13 @@ class Access:
         written.
     constant
         For each axis, whether the element is the same for all values of it.
+    near
+        For each axis, whether the next value of it is the next element in memory.
     """
 
     along: tuple[bool, ...]
     constant: tuple[bool, ...]
+    near: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,15 @@ def accesses_of(block: Any) -> Accesses | None:
     store = block.body
     if not isinstance(store, tirx.BufferStore):
         return None
-    variables = [axis.var for axis in block.iter_vars]
-    written = _steps(store.buffer, store.indices, variables)
+    axes = list(block.iter_vars)
+    written = _steps(store.buffer, store.indices, axes)
     nodes = list(nodes_in(store.value))
     loads = [each for each in nodes if isinstance(each, TensorLoad)]
     conditions = [each.condition for each in nodes if isinstance(each, tirx.Select)]
     conditions += [each.args[0] for each in nodes if operator_name(each) == "if_then_else"]
     reads = []
     for load in loads:
-        steps = _steps(load.source, load.indices, variables)
+        steps = _steps(load.source, load.indices, axes)
         reads.append(
             Access(
                 along=tuple(
@@ -91,9 +94,10 @@ def accesses_of(block: Any) -> Accesses | None:
                     for step, own in zip(steps, written, strict=True)
                 ),
                 constant=tuple(step is not None and known(step) == 0 for step in steps),
+                near=tuple(step is not None and known(step) == 1 for step in steps),
             )
         )
-    asked = tuple(any(mentions(each, var) for each in conditions) for var in variables)
+    asked = tuple(any(mentions(each, axis.var) for each in conditions) for axis in axes)
     return Accesses(tuple(reads), asked)
 
 
@@ -105,21 +109,41 @@ def nodes_in(expression: Any) -> Iterator[Any]:
             yield from nodes_in(inner)
 
 
-def _steps(buffer: Any, indices: Any, variables: Sequence[Any]) -> list[Any]:
-    """Return how far the next value of each variable is; ``None`` where that is not the same."""
+def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:
+    """Return how far the next value of each axis is; ``None`` where that is not the same."""
     analyzer = sym.Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
     offset: Any = 0
+    stride: Any = 1
+    strides = []
     for index, extent in zip(indices, buffer.shape, strict=True):
+        # As one number, what a reshape divides and multiplies by vanishes.
         offset = offset * extent + index
+    for extent in reversed(buffer.shape):
+        strides.insert(0, stride)
+        stride = stride * extent
     offset = analyzer.simplify(tirx.convert(offset))
     found = []
-    for var in variables:
-        if not mentions(offset, var):
-            found.append(tirx.const(0, "int64"))
-            continue
-        parts = sym.detect_linear_equation(offset, [var])
-        found.append(analyzer.simplify(parts[0]) if len(parts) else None)
+    for axis in axes:
+        step = _step(offset, axis.var)
+        if step is None:
+            # Index by index, one that is read from memory is of no matter to the others.
+            each = [_step(index, axis.var) for index in indices]
+            step = (
+                None
+                if any(own is None for own in each)
+                else sum(own * by for own, by in zip(each, strides, strict=True))
+            )
+        found.append(None if step is None else analyzer.simplify(tirx.convert(step)))
     return found
+
+
+def _step(index: Any, var: Any) -> Any:
+    if not mentions(index, var):
+        return 0
+    parts = sym.detect_linear_equation(index, [var])
+    return parts[0] if len(parts) else None
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ from lowerscope.core.scheduling.rules.contraction import ContractionRule
 from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
 from lowerscope.core.scheduling.rules.elementwise import ElementwiseRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
+from lowerscope.core.scheduling.rules.movement import MovementRule
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
 from lowerscope.core.scheduling.rules.sharing import SharingRule
 from lowerscope.core.scheduling.rules.writing import Writing
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     RowsRule(),
     AnySizeRule(),
     PoolingRule(),
+    MovementRule(),
     ElementwiseRule(),
     SharingRule(),
 )

@@ -34,24 +34,40 @@ class ElementwiseRule:
         StepFailed
             If TVM or a guard refuses one of the steps.
         """
-        found = blocks_of(writing)
-        names = [each.name for each in found]
-        if not found or len(set(names)) < len(names):
+        if not inline_producers(writing):
             return None
-        if not all(is_spatial(each.stmt) for each in found):
-            return None
-        last = found[-1]
-        for each in found[:-1]:
-            if not _is_costly(each.stmt, last.stmt):
-                writing.do(
-                    "compute_inline", "nothing in between is stored", block=At(block=each.name)
-                )
         for name in writing.blocks():
             write_elements(writing, name, machine)
         return writing if writing.primitives else None
 
 
-def _is_costly(block: Any, last: Any) -> bool:
+def inline_producers(writing: Writing) -> bool:
+    """Have nothing stored in between; return whether each block computes each element by itself.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses one of the steps.
+    """
+    found = blocks_of(writing)
+    if not found or len({each.name for each in found}) < len(found):
+        return False
+    if not all(is_spatial(each.stmt) for each in found):
+        return False
+    for place, each in enumerate(found[:-1]):
+        written = each.stmt.writes[0].source
+        readers = [
+            later.stmt
+            for later in found[place + 1 :]
+            if any(region.source.same_as(written) for region in later.stmt.reads)
+        ]
+        if readers and not any(_is_costly(each.stmt, reader) for reader in readers):
+            why = "nothing in between is stored"
+            writing.do("compute_inline", why, block=At(block=each.name))
+    return True
+
+
+def _is_costly(block: Any, reader: Any) -> bool:
     """Return whether a block calls something, and has many readers for each of its elements."""
     if not isinstance(block.body, tirx.BufferStore):
         return False
@@ -59,7 +75,7 @@ def _is_costly(block: Any, last: Any) -> bool:
         math.prod(int(axis.dom.extent) for axis in each.iter_vars)
         if all(isinstance(axis.dom.extent, tirx.IntImm) for axis in each.iter_vars)
         else 0
-        for each in (block, last)
+        for each in (block, reader)
     ]
     calls = any(isinstance(each, ir.Call) for each in nodes_in(block.body.value))
     return calls and 0 < sizes[0] * _OFTEN <= sizes[1]

@@ -99,7 +99,7 @@ def window_of(writing: Writing) -> Window | None:
         )
         for region in regions
     )
-    pads = tuple(each.name for each in found[:at] if _is_pad(each))
+    pads = tuple(each.name for each in found[:at] if is_pad(each.stmt))
     return Window(
         block=names[at],
         spatial=tuple(extents[: len(spatial)]),
@@ -144,8 +144,9 @@ def _goes_along(place: Place, reduced: Any, rank: int) -> bool:
     )
 
 
-def _is_pad(place: Place) -> bool:
-    value = getattr(place.stmt.body, "value", None)
+def is_pad(block: Any) -> bool:
+    """Return whether a block copies what is inside of some bounds, and has a number outside."""
+    value = getattr(block.body, "value", None)
     if value is None or operator_name(value) != "if_then_else":
         return False
     _, inside, outside = value.args
