@@ -116,7 +116,7 @@ def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:
         analyzer.bind(axis.var, axis.dom)
     offset: Any = 0
     stride: Any = 1
-    strides = []
+    strides: list[Any] = []
     for index, extent in zip(indices, buffer.shape, strict=True):
         # As one number, what a reshape divides and multiplies by vanishes.
         offset = offset * extent + index
