@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -67,8 +69,26 @@ def title(bench: Bench, step: str) -> str:
     return next(each.title for each in bench.record.steps if each.id == step)
 
 
-def test_the_whole_model_is_scheduled_by_one_click(bench: Bench) -> None:
-    recipe = Recipe(source=Source(spec="sample:conv_net"), lowering="te")
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(32, 1)
+
+    def forward(self, x):
+        return torch.relu(self.linear(torch.sigmoid(x)))
+
+def example_inputs():
+    return (torch.randn(4, 32)[:1],)
+"""
+
+
+def test_the_whole_model_is_scheduled_by_one_click(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    recipe = Recipe(source=Source(spec=str(path)), lowering="te")
     bench.begin(recipe)
     workspace = bench.window.workspace
     tensorir = bench.window.panes.tensorir
@@ -84,11 +104,13 @@ def test_the_whole_model_is_scheduled_by_one_click(bench: Bench) -> None:
         row.key: [each if isinstance(each, str) else each.text for each in row.cells]
         for row in dialog.table.rows()
     }
-    assert rows["conv2d"][2] == "✓ contraction"
-    # What no rule is for says so, and stays as it is.
-    assert rows["max_pool2d"][2] == "✕ none"
-    assert "no rule" in rows["max_pool2d"][4]
-    assert dialog.summary.text().startswith("A rule fits 9 of 11 functions")
+    assert rows["tir_sigmoid"][2] == "✓ elementwise"
+    # What no rule is for says so, and stays as it is: a single value.
+    assert rows["te_relu"][2] == "✕ none"
+    assert "no rule" in rows["te_relu"][4]
+    fits = sum(row[2] != "✕ none" for row in rows.values())
+    assert 0 < fits < len(rows)
+    assert dialog.summary.text().startswith(f"A rule fits {fits} of {len(rows)} functions")
     assert dialog.in_model.isChecked()
     # One click more takes it back, and so does undo.
     QTest.mouseClick(dialog.in_model, LEFT)
