@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from lowerscope.app.trusting import Trusting
 from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.extensions_dialog import ExtensionsDialog
 from lowerscope.app.workspace import Workspace
@@ -33,9 +34,10 @@ def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
 class Extensions(QObject):
     """What the user can do with rule and library files."""
 
-    def __init__(self, workspace: Workspace, window: QWidget) -> None:
+    def __init__(self, workspace: Workspace, trusting: Trusting, window: QWidget) -> None:
         super().__init__(window)
         self._workspace = workspace
+        self._trusting = trusting
         self._window = window
         self._folder = ""
         self._dialog: ExtensionsDialog | None = None
@@ -80,7 +82,8 @@ class Extensions(QObject):
         """Add a file to the recipe."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(with_extension(recipe, path, kind))
+            changed = with_extension(recipe, path, kind)
+            self._trusting.ask(changed, self._workspace.change)
 
     def write_rule(self, entity: str = "") -> None:
         """Ask for a file, and write a working rule for a node into it.

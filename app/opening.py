@@ -9,6 +9,7 @@ import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
 
+from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
@@ -22,9 +23,10 @@ SUFFIXES = (".py", ".pt2", SUFFIX)
 class Opening(QObject):
     """Opens sources, and asks the user what a problem with one leaves open."""
 
-    def __init__(self, workspace: Workspace, window: QWidget) -> None:
+    def __init__(self, workspace: Workspace, trusting: Trusting, window: QWidget) -> None:
         super().__init__(window)
         self._workspace = workspace
+        self._trusting = trusting
         self._window = window
         self._folder = ""
         workspace.problems_changed.connect(self.ask)
@@ -61,7 +63,7 @@ class Opening(QObject):
             return
         recipe = msgspec.structs.replace(recipe, schedules=named_apart(recipe.schedules))
         # It may hold something else by now; that it could run code is asked again.
-        self._workspace.open(with_source(recipe, trust=False))
+        self._trusting.ask(with_source(recipe, trust=False), self._workspace.open)
 
     def open_source(self, text: str) -> None:
         """Open ``sample:NAME`` or ``FILE[:ENTRY]``; the lowering and the target stay."""
@@ -76,7 +78,7 @@ class Opening(QObject):
             recipe = msgspec.structs.replace(
                 recipe, lowering=current.lowering, target=current.target, threads=current.threads
             )
-        self._workspace.open(recipe)
+        self._trusting.ask(recipe, self._workspace.open)
 
     def edit_inputs(self) -> None:
         """Show the form for the inputs, and use what is filled in."""

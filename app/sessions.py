@@ -14,9 +14,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
 
 from lowerscope.app.settings import Settings
+from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe
@@ -74,6 +76,8 @@ class Sessions(QObject):
         What is saved.
     settings
         Remembers which session was the last.
+    trusting
+        Asks before a session's files run.
     layout
         Returns how the window is laid out now.
     lay_out
@@ -88,12 +92,14 @@ class Sessions(QObject):
         self,
         workspace: Workspace,
         settings: Settings,
+        trusting: Trusting,
         layout: Callable[[], Layout],
         lay_out: Callable[[Layout], None],
     ) -> None:
         super().__init__(workspace)
         self._workspace = workspace
         self._settings = settings
+        self._trusting = trusting
         self._layout, self._lay_out = layout, lay_out
         self._hashes = Hashes()
         self._place: _Place | None = None
@@ -111,6 +117,7 @@ class Sessions(QObject):
         workspace.snapshot_changed.connect(self._follow)
         workspace.recipe_wanted.connect(self._follow_wish)
         workspace.selection_changed.connect(self.note)
+        trusting.declined.connect(self._forget_coming)
 
     @property
     def path(self) -> Path | None:
@@ -142,10 +149,12 @@ class Sessions(QObject):
             place = _Place(path, self._place.automatic, self._place.lock, session.written)
         else:
             place = _Place(path, path.parent == self._folder(), _locked(path), session.written)
-        # Nothing runs before it is asked for, whatever the file says.
         self._forget_coming()
         self._coming = (place, session)
-        self._workspace.open(session.recipe)
+        # Nothing runs before it is asked for, whatever the file says.
+        source = msgspec.structs.replace(session.recipe.source, trust=False)
+        recipe = msgspec.structs.replace(session.recipe, source=source)
+        self._trusting.ask(recipe, self._workspace.open)
         return True
 
     def last(self) -> Path | None:

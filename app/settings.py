@@ -9,6 +9,7 @@ from PySide6.QtCore import QByteArray, QSettings
 from lowerscope.core.run_records import KEEP
 
 RECENT_MOST = 10
+TRUSTED_MOST = 500
 
 LAYOUT_VERSION = 2
 """Of the set of docks; a layout saved with another one is not restored."""
@@ -51,6 +52,25 @@ class Settings:
         self._store.setValue("last-session", path)
         # The window may not live to do it.
         self._store.sync()
+
+    def asks_first(self) -> bool:
+        """Return whether the window asks before a file of code runs for the first time."""
+        return str(self._store.value("ask-first", "true")) == "true"
+
+    def set_asks_first(self, on: bool) -> None:
+        """Remember whether the window asks before a file of code runs for the first time."""
+        self._store.setValue("ask-first", "true" if on else "false")
+
+    def trusted(self) -> dict[str, str]:
+        """Return the files that may run, each with the hash of what it may run with."""
+        value = self._store.value("trusted", [])
+        parts = [str(each) for each in value] if isinstance(value, list) else []
+        return dict(zip(parts[::2], parts[1::2], strict=False))
+
+    def set_trusted(self, hashes: dict[str, str]) -> None:
+        """Remember files that may run; the oldest of very many are forgotten."""
+        entries = list(hashes.items())[-TRUSTED_MOST:]
+        self._store.setValue("trusted", [part for entry in entries for part in entry])
 
     def watching(self) -> bool:
         """Return whether files that are open are read again when they are saved."""

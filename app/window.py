@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lowerscope.app.schedule_commands import ScheduleCommands
     from lowerscope.app.sessions import Sessions
     from lowerscope.app.source_watch import SourceWatch
+    from lowerscope.app.trusting import Trusting
     from lowerscope.app.views.course_window import CourseWindow
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
@@ -59,8 +60,9 @@ class MainWindow(QMainWindow):
     ----------
     settings
         What is remembered from one start to the next.
-    sessions, source_watch
-        The file that what is open is saved in; the files that it is made of.
+    sessions, source_watch, trusting
+        The file that what is open is saved in; the files that it is made of, and whether they may
+        run.
     welcome
         The page without a document.
     workspace
@@ -88,6 +90,7 @@ class MainWindow(QMainWindow):
     workspace: Workspace
     sessions: Sessions
     source_watch: SourceWatch
+    trusting: Trusting
     commands: Commands
     opening: Opening
     extensions: Extensions
@@ -154,6 +157,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.session_commands import lay_out, layout_of
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
+        from lowerscope.app.trusting import Trusting
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -161,13 +165,13 @@ class MainWindow(QMainWindow):
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.workspace = Workspace(self)
-        self.sessions = Sessions(
-            self.workspace, self.settings, partial(layout_of, self), partial(lay_out, self)
-        )
-        self.opening = Opening(self.workspace, self)
+        self.trusting = Trusting(self.workspace, self.settings, self)
+        looks = partial(layout_of, self), partial(lay_out, self)
+        self.sessions = Sessions(self.workspace, self.settings, self.trusting, *looks)
+        self.opening = Opening(self.workspace, self.trusting, self)
         self.source_watch = SourceWatch(self.workspace, self.settings)
         self.dropping = Dropping(self)
-        self.extensions = Extensions(self.workspace, self)
+        self.extensions = Extensions(self.workspace, self.trusting, self)
         self.pipeline = PipelineEditing(self.workspace, self)
         self.schedules = ScheduleCommands(self)
         Following(self.workspace, self)
@@ -202,6 +206,7 @@ class MainWindow(QMainWindow):
         workspace.pins.changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
         self.sessions.changed.connect(self._show_title)
+        self.trusting.declined.connect(self._show_what_is_open)
 
     @property
     def panes(self) -> Panes:
@@ -376,6 +381,10 @@ class MainWindow(QMainWindow):
             from lowerscope.core.recipe import to_json
 
             self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
+
+    def _show_what_is_open(self) -> None:
+        if self.workspace.wanted is None:
+            self.show_welcome()
 
     def _show_title(self) -> None:
         from lowerscope.app.session_commands import title

@@ -50,8 +50,11 @@ def open_window(
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     windows: list[MainWindow] = []
 
-    def open_(spec: str = "", *, wait: bool = True, **fields: object) -> MainWindow:
+    def open_(
+        spec: str = "", *, wait: bool = True, asks_first: bool = False, **fields: object
+    ) -> MainWindow:
         window = MainWindow()
+        window.settings.set_asks_first(asks_first)
         windows.append(window)
         qtbot.addWidget(window)
         window.show()

@@ -1,0 +1,71 @@
+"""The question whether a file may run, with what stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
+
+from lowerscope.app.widgets.code_view import CodeView
+
+MOST = 1 << 20
+"""So many bytes of a file are shown."""
+
+
+class RunCodeDialog(QDialog):
+    """Files that are code, to be read before they run.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    changed
+        Those of them that ran before, when something else stood in them.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], changed: Sequence[str], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Run this file?"))
+        names = ", ".join(Path(path).name for path in paths)
+        if len(paths) > 1:
+            text = self.tr("Opening runs these files as programs, with all that you may do: {0}.")
+        else:
+            text = self.tr("Opening runs {0} as a program, with all that you may do.")
+        again = self.tr("It has changed since it was opened here.")
+        first = self.tr("It has not been opened here before.")
+        question = QLabel(f"{text.format(names)} {again if changed else first}")
+        question.setWordWrap(True)
+        self.files = QTabWidget()
+        self.files.setAccessibleName(self.tr("What stands in it"))
+        self.files.setDocumentMode(True)
+        for path in paths:
+            view = CodeView(Path(path).name)
+            view.set_text(_text(path), "python")
+            self.files.addTab(view, Path(path).name)
+            self.files.setTabToolTip(self.files.count() - 1, path)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.run = buttons.addButton(self.tr("Run it"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.run.setAutoDefault(False)
+        cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        cancel.setDefault(True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(question)
+        column.addWidget(self.files, 1)
+        column.addWidget(buttons)
+        self.resize(760, 520)
+        cancel.setFocus()
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MOST).decode("utf-8", "replace")
+    except OSError as error:
+        return f"# {error.strerror}"
