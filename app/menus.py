@@ -219,9 +219,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *finding_differences(window),
         *run_steps.commands(),
         *timing.commands(),
-        Command("target-llvm", run, tr("Target: &llvm"), change(target="llvm"), separated=True),
-        Command("target-native", run, tr("Target: this &machine"), change(target="native")),
-        Command("target-other", run, tr("&Other target…"), window.type_target),
+        *window.targets.commands(),
         Command(
             "palette", help_, tr("&All commands…"), partial(open_palette, window), "Ctrl+Shift+P"
         ),
@@ -232,8 +230,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     run_steps.watch(commands)
     timing.watch(commands)
     commands.check(window.settings.scheme())
-    for key in ("target-llvm", "target-native"):
-        commands.action(key).setCheckable(True)
+    window.targets.watch()
 
 
 def fill_menus(bar: QMenuBar, commands: Commands) -> dict[str, QMenu]:

@@ -11,7 +11,7 @@ from lowerscope.app.step_lines import call_lines
 from lowerscope.core.engine.running_call import parts_of_name
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Source
-from lowerscope.core.run_records import CallRun, RunRecord
+from lowerscope.core.run_records import NOT_THERE, CallRun, RunRecord
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
@@ -88,6 +88,8 @@ class RunSteps(QObject):
         record = self._record
         if record is None or record.calls:
             return ""
+        if record.ran_on:
+            return self.tr(NOT_THERE)
         return next(
             (each.reason for each in record.nodes if each.reason),
             self.tr("its calls cannot be told apart, or there is none"),

@@ -157,6 +157,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.session_commands import lay_out, layout_of
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
+        from lowerscope.app.target_commands import TargetCommands
         from lowerscope.app.trusting import Trusting
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
@@ -178,6 +179,7 @@ class MainWindow(QMainWindow):
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
         self.commands = Commands(self)
+        self.targets = TargetCommands(self)
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)
         self.schedules.watch(self.commands)
@@ -195,7 +197,9 @@ class MainWindow(QMainWindow):
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
         self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
-        self.tool_bar.target_wanted.connect(self.type_target)
+        self.tool_bar.target_wanted.connect(self.targets.choose_target)
+        self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
+        self.tool_bar.here_wanted.connect(self.targets.leave_remote)
         workspace = self.workspace
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.recipe_wanted.connect(self._show_recipe)
@@ -295,22 +299,6 @@ class MainWindow(QMainWindow):
     def reset_overrides(self) -> None:
         """Lower every node as the default says."""
         self.change(overrides=())
-
-    def type_target(self) -> None:
-        """Ask for a target and compile for it."""
-        recipe = self.workspace.wanted
-        if recipe is None:
-            return
-        from PySide6.QtWidgets import QInputDialog
-
-        text, accepted = QInputDialog.getText(
-            self,
-            self.tr("Target"),
-            self.tr('A TVM target: a name, or JSON such as {"kind": "llvm", "mcpu": "skylake"}'),
-            text=recipe.target,
-        )
-        if accepted and text.strip():
-            self.change(target=text.strip())
 
     def set_scheme(self, scheme: str) -> None:
         """Follow the system's colours, or be light or dark."""

@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Sequence
 
 from lowerscope.core.encoding import to_json
-from lowerscope.core.recipe_options import check_threads
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe_options import add_remote_options, check_threads
+from lowerscope.core.remote_records import Remote, RemoteState, machine_text, remote_of
 from lowerscope.core.target_records import TargetRecord
 
 _HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
@@ -23,23 +25,37 @@ def add_targets_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=int, default=0, help="of TVM (default: all that there are)"
     )
+    add_remote_options(parser)
     parser.add_argument("--json", action="store_true", help="print records as JSON")
 
 
 def targets(options: argparse.Namespace) -> str:
-    """Return the table of the targets, or their records as JSON.
+    """Return the table of the targets, or their records as JSON; of a remote, what it has.
 
     Raises
     ------
     LowerscopeError
-        If TVM or LLVM does not know one of them.
+        If TVM or LLVM does not know one of them, or there is no such remote.
     """
     check_threads(options.threads)
-    from lowerscope.core.execution.target_catalogue import catalogue, target_record
+    remote = remote_of(options.tracker, options.key, options.remote_timeout)
+    from lowerscope.core.execution.target_catalogue import target_records
 
-    given = tuple(target_record(each, options.threads) for each in options.targets)
-    records = given or catalogue(options.threads)
+    if remote is not None:
+        from lowerscope.core.remote.machine import remote_state
+
+        state = remote_state(remote, Silent())
+        return to_json(state) if options.json else _state(remote, state)
+    records = target_records(options.targets, options.threads)
     return to_json(records) if options.json else _table(records)
+
+
+def _state(remote: Remote, state: RemoteState) -> str:
+    lines = [
+        f"{each.key}: {each.servers} servers, {each.free} free, {each.waiting} waiting for one"
+        for each in state.keys
+    ]
+    return "\n".join([*lines, f"{remote.key}: {machine_text(state)}"])
 
 
 def _table(records: Sequence[TargetRecord]) -> str:

@@ -229,22 +229,7 @@ def add_recipe_options(
     parser.add_argument(
         "--threads", type=int, default=0, help="of TVM and of torch (default: all that there are)"
     )
-    parser.add_argument(
-        "--tracker",
-        default="",
-        metavar="HOST:PORT",
-        help="run on another machine: the address of TVM's RPC tracker; choose its --target",
-    )
-    parser.add_argument(
-        "--key", default="", metavar="KEY", help="with --tracker: the key of its servers"
-    )
-    parser.add_argument(
-        "--remote-timeout",
-        type=float,
-        default=TIMEOUT,
-        metavar="SECONDS",
-        help=f"that one answer of the other machine may take (default {TIMEOUT:g})",
-    )
+    add_remote_options(parser)
     parser.add_argument(
         "--repeats",
         type=int,
@@ -265,6 +250,26 @@ def add_recipe_options(
         action="store_true",
         help="time torch.compile of the model as well: it takes seconds to minutes to compile, and "
         "a C++ compiler",
+    )
+
+
+def add_remote_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for another machine."""
+    parser.add_argument(
+        "--tracker",
+        default="",
+        metavar="HOST:PORT",
+        help="run on another machine: the address of TVM's RPC tracker; choose its --target",
+    )
+    parser.add_argument(
+        "--key", default="", metavar="KEY", help="with --tracker: the key of its servers"
+    )
+    parser.add_argument(
+        "--remote-timeout",
+        type=float,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help=f"that one answer of the other machine may take (default {TIMEOUT:g})",
     )
 
 

@@ -136,3 +136,14 @@ def tracker_address(text: str) -> tuple[str, int]:
             todo=f"Write HOST:PORT, such as 192.168.1.5:{TRACKER_PORT}",
         )
     return host, number
+
+
+def machine_text(state: RemoteState) -> str:
+    """Return what is known of the machine behind a key in words."""
+    machine = state.machine
+    if machine is None:
+        return "all of its servers are at work for others"
+    threads = "" if machine.threads is None else f", {machine.threads} threads"
+    if not machine.target:
+        return f"{machine.address}{threads}; it does not say what processor it has"
+    return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"

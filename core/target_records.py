@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+_LONGEST = 24
+"""Characters of a target that has no shorter name."""
+
 
 class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A target, and what it changes.
@@ -56,3 +59,20 @@ def target_line(record: TargetRecord) -> str:
         record.hindrance or "runs here",
     ]
     return "; ".join(parts)
+
+
+def short_target(text: str) -> str:
+    """Return a target as it stands beside others: its processor, where it has one."""
+    if text.startswith("llvm "):
+        named = dict(each.lstrip("-").partition("=")[::2] for each in text.split()[1:])
+        return _named(named.get("mcpu"), named.get("mtriple")) or text
+    try:
+        named = msgspec.json.decode(text, type=dict[str, object])
+    except msgspec.MsgspecError:
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return _named(named.get("mcpu"), named.get("mtriple")) or str(named.get("kind", text))
+
+
+def _named(cpu: object, triple: object) -> str:
+    architecture = str(triple or "").partition("-")[0]
+    return " ".join(each for each in (str(cpu or ""), architecture) if each)

@@ -11,7 +11,7 @@ from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.run_records import NodeRun
+from lowerscope.core.run_records import NOT_THERE, NodeRun
 
 OWN_ERROR, TORCH_TIME = 4, 6
 """Places of columns."""
@@ -129,6 +129,9 @@ class CompareTable(QWidget):
                 self.tr("Not run yet"),
                 self.tr("Run (F5) compares the value of every node with torch's."),
             )
+        elif record.ran_on:
+            there = self.tr("It ran on {0}").format(record.ran_on)
+            said = (there, self.tr(NOT_THERE))
         elif record.quick and not record.nodes:
             said = (
                 self.tr("Not compared node by node"),

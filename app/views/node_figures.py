@@ -13,7 +13,7 @@ from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.canvas_graph import CanvasFigures, CanvasShade
 from lowerscope.core.graph_records import Box
-from lowerscope.core.run_records import NodeRun, RunRecord
+from lowerscope.core.run_records import NOT_THERE, NodeRun, RunRecord
 
 _STEPS = 15
 """Colours tell so many levels apart, beside the least."""
@@ -41,6 +41,8 @@ def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
         return ""
     if colouring == "error" and any(each.matches is not None for each in record.nodes):
         return ""
+    if record.ran_on:
+        return _tr(NOT_THERE)
     if record.quick and not record.nodes:
         return _tr("A quick run of a slow model compares no nodes: Run (F5) does")
     if not record.nodes:

@@ -23,7 +23,7 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.memory_limit import bytes_text
-from lowerscope.core.run_records import OutputRecord, RunRecord, SizeRecord
+from lowerscope.core.run_records import NOT_THERE, OutputRecord, RunRecord, SizeRecord
 
 STATUS = {
     "match": ("✓ matches", "right"),
@@ -132,13 +132,19 @@ class ResultView(QWidget):
         edit_tolerances(self._workspace, self)
 
     def _summary(self, record: RunRecord) -> str:
-        parts = [self.tr("built in {0}").format(milliseconds_text(record.build_ms))]
+        parts = []
+        if record.ran_on:
+            there = escape(self.tr("ran on {0}; torch here").format(record.ran_on))
+            parts.append(f"<b>{there}</b>")
+        parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
         functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
         parts.append(functions.format(count_text(record.functions)))
         if record.max_abs_error is not None:
             tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
             words = escape(self.tr("tolerance {0}").format(tolerance))
             parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
+        if record.ran_on:
+            parts.append(self.tr(NOT_THERE))
         if record.quick:
             parts.append(self.tr("quick run: times of one call"))
         if record.kept_budget:

@@ -32,6 +32,8 @@ class StatusBar(QStatusBar):
         self.setContentsMargins(8, 0, 8, 0)
         self.engine = QLabel()
         self.worker = QLabel()
+        self.remote = QLabel()
+        self.remote.setProperty("role", "quiet")
         self.activity = QLabel()
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
@@ -40,7 +42,9 @@ class StatusBar(QStatusBar):
         self.cancel.clicked.connect(workspace.cancel)
         self.selection = ElidedLabel()
         self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        for widget in (self.engine, self.worker, self.progress, self.activity, self.cancel):
+        for label in (self.engine, self.worker, self.remote):
+            self.addWidget(label)
+        for widget in (self.progress, self.activity, self.cancel):
             self.addWidget(widget)
         self.addPermanentWidget(self.selection, 1)
         self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
@@ -49,10 +53,13 @@ class StatusBar(QStatusBar):
         self._fix_size(self.engine, self.tr("engine"))
         self._fix_size(self.worker, self.tr("worker"))
         workspace.children_changed.connect(self._show_children)
+        workspace.recipe_wanted.connect(self._show_remote)
+        workspace.snapshot_changed.connect(self._show_remote)
         workspace.activity_changed.connect(self._note_activity)
         workspace.selection_changed.connect(self._show_selection)
         theme.notifier().changed.connect(self._show_children)
         self._show_children()
+        self._show_remote()
 
     def _timer(self, interval: int, act: object) -> QTimer:
         timer = QTimer(self)
@@ -84,6 +91,13 @@ class StatusBar(QStatusBar):
             if limit is not None:
                 text = self.tr("It may have {0} of memory: Run, Memory limit of the worker")
                 label.setToolTip(text.format(bytes_text(limit)))
+
+    def _show_remote(self) -> None:
+        recipe = self._workspace.wanted
+        remote = None if recipe is None else recipe.remote
+        self.remote.setText("" if remote is None else f"→ {remote.title}")
+        self.remote.setToolTip("" if remote is None else remote.tracker)
+        self.remote.setVisible(remote is not None)
 
     def _state_text(self, name: str, state: str) -> str:
         colours = theme.current()

@@ -20,7 +20,7 @@ from lowerscope.app.widgets.run_chart import RunChart
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.run_records import NOT_THERE, RunRecord
 
 CHART_AND_TABLE = [88, 140]
 """Their heights at first; the table takes what there is more."""
@@ -135,6 +135,9 @@ class TimePage(QWidget):
                 self.tr("Not run yet"),
                 self.tr("Run (F5) times each call of the virtual machine."),
             )
+        elif record.ran_on:
+            there = self.tr("It ran on {0}").format(record.ran_on)
+            said = (there, self.tr(NOT_THERE))
         else:
             said = (
                 self.tr("No call was timed"),

@@ -25,6 +25,7 @@ from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
 from lowerscope.core.run_records import RunRecord
+from lowerscope.core.target_records import short_target
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",
@@ -42,11 +43,15 @@ class ToolBar(QWidget):
     inputs_wanted
         The user wants to see or change the inputs.
     target_wanted
-        The user wants to type a target.
+        The user wants to see what there is to compile for.
+    remote_wanted, here_wanted
+        The user wants to run on another machine, or on this one again.
     """
 
     inputs_wanted = Signal()
     target_wanted = Signal()
+    remote_wanted = Signal()
+    here_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,6 +116,9 @@ class ToolBar(QWidget):
             menu.addAction(action)
         menu.addSeparator()
         menu.addAction(self.tr("Other target…"), self.target_wanted.emit)
+        menu.addAction(self.tr("Remote machine…"), self.remote_wanted.emit)
+        self._here = menu.addAction(self.tr("Run on this machine again"), self.here_wanted.emit)
+        menu.addSeparator()
         menu.addAction(self.tr("Threads and repeats…"), self._edit_measuring)
         self._targets.triggered.connect(self._change_target)
         return menu
@@ -141,12 +149,14 @@ class ToolBar(QWidget):
         self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(pipeline_title(recipe))])
         counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
         threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
-        self.target.set_parts(
-            [
-                Part(self.tr("Target"), "quiet"),
-                Part(f"{TARGETS.get(recipe.target, recipe.target)} · {threads}"),
-            ]
-        )
+        title = TARGETS.get(recipe.target) or short_target(recipe.target)
+        parts = [Part(self.tr("Target"), "quiet"), Part(f"{title} · {threads}")]
+        if recipe.remote is not None:
+            parts.insert(1, Part(recipe.remote.title, "strong"))
+        self.target.set_parts(parts)
+        where = "" if recipe.remote is None else f"\n{recipe.remote.tracker}"
+        self.target.setToolTip(f"{recipe.target}{where}")
+        self._here.setVisible(recipe.remote is not None)
         for action in self._targets.actions():
             action.setChecked(action.data() == recipe.target)
         self._show_run()
@@ -230,7 +240,10 @@ class ToolBar(QWidget):
     def _change_target(self, action: QAction) -> None:
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, target=action.data()))
+            target = action.data()
+            # What is this machine's own is not another's.
+            remote = None if target == "native" else recipe.remote
+            self._workspace.change(msgspec.structs.replace(recipe, target=target, remote=remote))
 
     def _edit_measuring(self) -> None:
         edit_measuring(self._workspace, self)

@@ -52,11 +52,13 @@ from lowerscope.core.engine.schedule_params import (
     ScheduleParams,
     WorkParams,
 )
+from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
 from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.model_records import ValuesRecord
 from lowerscope.core.pass_records import PassType
 from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
+from lowerscope.core.remote_records import RemoteState
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.run_step_records import RunStep
 from lowerscope.core.schedule_records import (
@@ -70,6 +72,7 @@ from lowerscope.core.schedule_records import (
     Work,
 )
 from lowerscope.core.step_records import PassRecord
+from lowerscope.core.target_records import TargetRecord
 from lowerscope.core.time_records import RunTimes
 from lowerscope.core.translation_records import NodeTranslation
 
@@ -158,6 +161,12 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
             MeasureParams, Measured, "heavy", "measuring a function", ("worker",)
         ),
         "check": MethodType(CheckParams, Checked, "heavy", "checking a schedule", ("worker",)),
+        "targets": MethodType(
+            TargetsParams, tuple[TargetRecord, ...], "light", "looking at targets", ("engine",)
+        ),
+        "remote": MethodType(
+            RemoteParams, RemoteState, "heavy", "asking another machine", ("worker",)
+        ),
         "save_values": MethodType(SaveValuesParams, str, "heavy", "saving a tensor"),
         "write_rule": MethodType(RuleParams, SourceLine, "heavy", "writing a rule", ("engine",)),
         "build_steps": MethodType(

@@ -155,7 +155,9 @@ def _open_pipeline() -> Mapping[str, Call]:
 
     faulthandler.enable(file=2)
 
+    from lowerscope.core.execution.target_catalogue import target_records
     from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.remote.machine import remote_state
     from lowerscope.core.rendering.hierarchy import Opening
     from lowerscope.core.scheduling.code_by_name import program_by_name
     from lowerscope.core.variants import measure_variants
@@ -211,6 +213,8 @@ def _open_pipeline() -> Mapping[str, Call]:
         "check": lambda p, context: numbers.check(
             p.recipe, p.function, p.index, p.seconds, context
         ),
+        "targets": lambda p, context: target_records(p.texts, p.threads),
+        "remote": lambda p, context: remote_state(p.remote, context),
         "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
         "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),

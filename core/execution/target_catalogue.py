@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
@@ -61,9 +63,15 @@ CATALOGUE = {
 _SYSTEMS = ("linux", "darwin", "macos", "windows", "android")
 
 
-def catalogue(threads: int) -> tuple[TargetRecord, ...]:
-    """Return the targets of `CATALOGUE`, with what each changes."""
-    return tuple(target_record(text, threads) for text in CATALOGUE)
+def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ...]:
+    """Return what each of some targets changes; without one, of those of `CATALOGUE`.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such target: see `make_target`.
+    """
+    return tuple(target_record(text, threads) for text in texts or CATALOGUE)
 
 
 def target_record(text: str, threads: int) -> TargetRecord:

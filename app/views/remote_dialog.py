@@ -1,0 +1,169 @@
+"""The form for another machine: a tracker, the key of its servers, and what they say."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.targets import Targets
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.remote_records import TIMEOUT, Remote, RemoteState, machine_text, remote_of
+
+MOST_SECONDS = 24 * 3600
+
+
+class RemoteDialog(QDialog):
+    """Tracker, key and time limit; *Test connection* asks what is there before it is taken."""
+
+    def __init__(
+        self, workspace: Workspace, targets: Targets, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._workspace, self._targets = workspace, targets
+        recipe = workspace.wanted
+        assert recipe is not None
+        remote = recipe.remote
+        self.setWindowTitle(self.tr("Remote machine"))
+        self.tracker = _line(self.tr("Tracker"), remote.tracker if remote else "")
+        self.tracker.setPlaceholderText("192.168.1.5:9190")
+        self.key = _line(self.tr("Key"), remote.key if remote else "")
+        self.key.setPlaceholderText(self.tr("as the servers were given it"))
+        self.seconds = QSpinBox()
+        self.seconds.setRange(1, MOST_SECONDS)
+        self.seconds.setValue(round(remote.timeout if remote else TIMEOUT))
+        self.seconds.setSuffix(self.tr(" s"))
+        self.seconds.setAccessibleName(self.tr("Time limit of an answer"))
+        self.seconds.lineEdit().setTextMargins(6, 0, 0, 0)
+        self.test = QPushButton(self.tr("Test connection"))
+        self.test.clicked.connect(self._test)
+        self.said = QLabel()
+        self.said.setWordWrap(True)
+        self.said.setMinimumHeight(4 * self.said.fontMetrics().lineSpacing())
+        self.adopt = QCheckBox(self.tr("Compile for the processor that it says it has"))
+        self.adopt.setChecked(True)
+        self.adopt.hide()
+        hint = QLabel(
+            self.tr(
+                "A tracker of TVM's knows servers by a key. What is built here is run and timed "
+                "there, and compared with torch here. Values and times of single nodes are there "
+                "for runs on this machine only."
+            )
+        )
+        hint.setProperty("role", "quiet")
+        hint.setWordWrap(True)
+        form = QFormLayout()
+        form.setHorizontalSpacing(16)
+        form.setVerticalSpacing(8)
+        for title, field in (
+            (self.tr("Tracker"), self.tracker),
+            (self.tr("Key"), self.key),
+            (self.tr("Time limit"), self.seconds),
+        ):
+            form.addRow(title, field)
+        self.buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
+        )
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        self.accepted.connect(self._take)
+        self.finished.connect(targets.give_up)
+        row = QHBoxLayout()
+        row.addWidget(self.test)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(hint)
+        column.addLayout(form)
+        column.addLayout(row)
+        for widget in (self.said, self.adopt, self.buttons):
+            column.addWidget(widget)
+        self.setMinimumWidth(560)
+        for field in (self.tracker, self.key):
+            field.textChanged.connect(self._check)
+        targets.state = None
+        targets.changed.connect(self._show_state)
+        self._check()
+
+    def remote(self) -> Remote | None:
+        """Return what is typed.
+
+        Raises
+        ------
+        LowerscopeError
+            If it is no remote.
+        """
+        return remote_of(self.tracker.text(), self.key.text(), float(self.seconds.value()))
+
+    def _check(self) -> None:
+        self.adopt.hide()
+        problem = None
+        remote = None
+        try:
+            remote = self.remote()
+        except LowerscopeError as error:
+            problem = error.problem
+        for button in (self.test, self.buttons.button(QDialogButtonBox.StandardButton.Ok)):
+            button.setEnabled(remote is not None)
+        self._say(problem.what if problem else "", wrong=problem is not None)
+
+    def _test(self) -> None:
+        remote = self.remote()
+        if remote is not None:
+            self._targets.attempt(remote)
+
+    def _show_state(self) -> None:
+        self.test.setEnabled(not self._targets.trying)
+        state = self._targets.state
+        if self._targets.trying:
+            self._say(self.tr("Asking {0}…").format(self.tracker.text().strip()))
+        elif isinstance(state, Problem):
+            self._say(state.line(), wrong=True)
+        elif isinstance(state, RemoteState):
+            self._say("\n".join(self._lines(state)))
+        self.adopt.setVisible(self._target_there() != "")
+
+    def _lines(self, state: RemoteState) -> list[str]:
+        known = self.tr("{0}: {1} servers, {2} free, {3} waiting")
+        keys = (
+            known.format(each.key, each.servers, each.free, each.waiting) for each in state.keys
+        )
+        return [*keys, f"✓ {machine_text(state)}"]
+
+    def _target_there(self) -> str:
+        state = self._targets.state
+        if not isinstance(state, RemoteState) or state.machine is None:
+            return ""
+        return state.machine.target
+
+    def _say(self, text: str, *, wrong: bool = False) -> None:
+        self.said.setProperty("role", "wrong" if wrong else "quiet")
+        self.said.style().polish(self.said)
+        self.said.setText(text)
+
+    def _take(self) -> None:
+        recipe, remote = self._workspace.wanted, self.remote()
+        if recipe is None or remote is None:
+            return
+        chosen = self._target_there() if self.adopt.isChecked() else ""
+        target = chosen or recipe.target
+        self._workspace.change(msgspec.structs.replace(recipe, remote=remote, target=target))
+
+
+def _line(name: str, text: str) -> QLineEdit:
+    field = QLineEdit(text)
+    field.setAccessibleName(name)
+    return field

@@ -1,0 +1,131 @@
+"""The targets that there are, and what each changes; any other is typed."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QLineEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.targets import Targets
+from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
+from lowerscope.core.target_records import TargetRecord, target_line
+
+TYPING_MS = 150
+"""So long after the last key it is looked up."""
+
+
+class TargetDialog(QDialog):
+    """A table to choose from above a line to type into, with what the target changes."""
+
+    def __init__(
+        self, workspace: Workspace, targets: Targets, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._workspace, self._targets = workspace, targets
+        recipe = workspace.wanted
+        assert recipe is not None
+        self._threads = recipe.threads
+        self.setWindowTitle(self.tr("Target"))
+        self.table = Table(
+            self.tr("Targets"),
+            (
+                Column(self.tr("for"), width=210),
+                Column(self.tr("processor"), width=170),
+                Column(
+                    self.tr("float32"),
+                    numeric=True,
+                    tooltip=self.tr("How many float32 values a vector register holds"),
+                ),
+                Column(self.tr("registers"), numeric=True),
+                Column(self.tr("features"), stretch=True, width=180),
+                Column(self.tr("here"), width=64),
+            ),
+        )
+        self.table.setMinimumHeight(260)
+        self.table.row_clicked.connect(self._choose)
+        self.table.row_activated.connect(self._take_row)
+        self.line = QLineEdit(recipe.target)
+        self.line.setAccessibleName(self.tr("Target"))
+        self.line.setPlaceholderText('llvm -mcpu=skylake, {"kind": "llvm", "mcpu": "skylake"}')
+        self.line.textChanged.connect(self._type)
+        self.about = QLabel()
+        self.about.setWordWrap(True)
+        self.about.setMinimumHeight(2 * self.about.fontMetrics().lineSpacing())
+        self.buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
+        )
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        self.accepted.connect(self._take)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        for widget in (self.table, self.line, self.about, self.buttons):
+            column.addWidget(widget)
+        self.setMinimumWidth(860)
+        self._soon = QTimer(self, singleShot=True, interval=TYPING_MS)
+        self._soon.timeout.connect(self._look)
+        targets.changed.connect(self._show_known)
+        targets.ask(self._threads)
+        self._look()
+        self.line.setFocus()
+        self.line.selectAll()
+
+    def _show_known(self) -> None:
+        if not self.table.rows():
+            self.table.set_rows([_row(each) for each in self._targets.catalogue])
+        typed = self._targets.typed
+        ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
+        ok.setEnabled(isinstance(typed, TargetRecord))
+        if typed is not None:
+            wrong = isinstance(typed, Problem)
+            text = typed.line() if isinstance(typed, Problem) else target_line(typed)
+            self.about.setProperty("role", "wrong" if wrong else "quiet")
+            self.about.style().polish(self.about)
+            self.about.setText(text)
+
+    def _type(self) -> None:
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(False)
+        self._soon.start()
+
+    def _look(self) -> None:
+        self._targets.look(self.line.text().strip(), self._threads)
+        self._show_known()
+
+    def _choose(self, key: str, _modifiers: object) -> None:
+        self.line.setText(key)
+
+    def _take_row(self, key: str) -> None:
+        self.line.setText(key)
+        self.accept()
+
+    def _take(self) -> None:
+        recipe = self._workspace.wanted
+        text = self.line.text().strip()
+        if recipe is not None and text:
+            self._workspace.change(msgspec.structs.replace(recipe, target=text))
+
+
+def _row(record: TargetRecord) -> Row:
+    features = ", ".join(record.features) or "–"
+    there = "no" if record.hindrance else "yes"
+    return Row(
+        record.text,
+        (
+            Cell(record.title, bold=True, tooltip=record.text),
+            Cell(f"{record.architecture} {record.cpu}", code=True),
+            str(record.lanes),
+            str(record.registers),
+            Cell(features, role="quiet", tooltip=features),
+            Cell(there, role="quiet", tooltip=record.hindrance),
+        ),
+    )

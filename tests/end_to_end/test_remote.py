@@ -1,0 +1,125 @@
+"""Targets are chosen, and a model runs on another machine, in the real window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialogButtonBox
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.remote_dialog import RemoteDialog
+from lowerscope.app.views.target_dialog import TargetDialog
+from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.remote_servers import KEY, Farm, free_port
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    farm = Farm(tmp_path_factory.mktemp("farm"))
+    try:
+        farm.add()
+        yield farm
+    finally:
+        farm.close()
+
+
+def dialog_of(window: MainWindow, command: str, kind: type) -> TargetDialog | RemoteDialog:
+    window.commands.action(command).trigger()
+    found = [each for each in window.findChildren(kind) if each.isVisible()]
+    assert len(found) == 1
+    return found[0]
+
+
+def ok_of(dialog: TargetDialog | RemoteDialog) -> object:
+    return dialog.buttons.button(QDialogButtonBox.StandardButton.Ok)
+
+
+def test_what_a_target_changes_is_said_while_it_is_typed(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:fashion_mlp")
+    dialog = dialog_of(window, "target-other", TargetDialog)
+    qtbot.waitUntil(lambda: len(dialog.table.rows()) > 4, timeout=PATIENCE)
+    by_processor = {row.cell(1).text: row for row in dialog.table.rows()}
+    assert by_processor["x86_64 skylake-avx512"].cell(2).text == "16"
+    assert by_processor["aarch64 cortex-a76"].cell(5).text == "no"
+    dialog.line.clear()
+    qtbot.keyClicks(dialog.line, "llvm -mcpu=skylark")
+    qtbot.waitUntil(lambda: "Did you mean skylake" in dialog.about.text(), timeout=PATIENCE)
+    assert not ok_of(dialog).isEnabled()
+    qtbot.keyClick(dialog.line, Qt.Key.Key_Backspace)
+    qtbot.keyClick(dialog.line, Qt.Key.Key_Backspace)
+    qtbot.keyClick(dialog.line, Qt.Key.Key_Backspace)
+    qtbot.keyClicks(dialog.line, "ake -num-cores=3")
+    qtbot.waitUntil(lambda: "256 bits, 8 float32" in dialog.about.text(), timeout=PATIENCE)
+    assert "3 threads" in dialog.about.text()
+    ok_of(dialog).click()
+    wait_for_records(qtbot, window)
+    assert "skylake" in window.tool_bar.target.text()
+    dialog = dialog_of(window, "target-other", TargetDialog)
+    qtbot.waitUntil(lambda: len(dialog.table.rows()) > 4, timeout=PATIENCE)
+    dialog.table.row_activated.emit(by_processor["aarch64 cortex-a76"].key)
+    wait_for_records(qtbot, window)
+    assert "cortex-a76 aarch64" in window.tool_bar.target.text()
+    window.commands.action("run").trigger()
+    qtbot.waitUntil(lambda: window.workspace.faults.failed is not None, timeout=PATIENCE)
+    failed = window.workspace.faults.failed
+    assert failed is not None
+    assert "it is for aarch64" in failed.line()
+    assert "Remote machine" in failed.line()
+
+
+def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, farm: Farm) -> None:
+    window = open_window("sample:fashion_mlp")
+    workspace = window.workspace
+    dialog = dialog_of(window, "target-remote", RemoteDialog)
+    assert not dialog.test.isEnabled()
+    dialog.tracker.setText(f"127.0.0.1:{free_port()}")
+    assert "needs the key" in dialog.said.text()
+    dialog.key.setText(KEY)
+    dialog.test.click()
+    qtbot.waitUntil(lambda: "no tracker answers" in dialog.said.text(), timeout=PATIENCE)
+    dialog.tracker.setText(farm.tracker)
+    dialog.test.click()
+    qtbot.waitUntil(lambda: "✓" in dialog.said.text(), timeout=PATIENCE)
+    assert f"{KEY}: 1 servers" in dialog.said.text()
+    assert dialog.adopt.isVisible()
+    ok_of(dialog).click()
+    wait_for_records(qtbot, window)
+    assert f"remote: {KEY}" in window.tool_bar.target.text()
+    assert window.status.remote.text() == f"→ remote: {KEY}"
+    assert workspace.recipe is not None
+    assert '"num-cores"' in workspace.recipe.target
+    run_and_wait(qtbot, window)
+    record = workspace.run_record
+    assert record is not None
+    assert record.verdict == "match"
+    summary = window.panes.result.summary.text()
+    assert f"ran on {KEY}, 127.0.0.1:" in summary
+    assert "for runs on this machine only" in summary
+    assert f"TVM ran on {KEY} and torch here" in window.tool_bar.times.toolTip()
+    window.show_page("compare")
+    said = [each.accessibleDescription() for each in window.panes.compare.findChildren(EmptyState)]
+    assert any("for runs on this machine only" in each for each in said)
+    workspace.undo()
+    wait_for_records(qtbot, window)
+    assert "remote" not in window.tool_bar.target.text()
+    assert not window.status.remote.isVisible()
+    workspace.redo()
+    wait_for_records(qtbot, window)
+    assert workspace.run_record == record
+    for port in list(farm.servers):
+        farm.kill(port)
+    window.commands.action("run").trigger()
+    qtbot.waitUntil(lambda: workspace.faults.failed is not None, timeout=PATIENCE)
+    failed = workspace.faults.failed
+    assert failed is not None
+    assert f"no server has the key {KEY}" in failed.line()
+    window.commands.action("target-here").trigger()
+    wait_for_records(qtbot, window)
+    assert workspace.recipe is not None
+    assert workspace.recipe.remote is None
