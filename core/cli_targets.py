@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lowerscope.core.encoding import to_json
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe_options import add_remote_options, check_threads
-from lowerscope.core.remote_records import Remote, RemoteState, machine_text, remote_of
+from lowerscope.core.remote_records import Remote, RemoteState, key_text, machine_text, remote_of
 from lowerscope.core.target_records import TargetRecord
 
 _HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
@@ -51,10 +51,7 @@ def targets(options: argparse.Namespace) -> str:
 
 
 def _state(remote: Remote, state: RemoteState) -> str:
-    lines = [
-        f"{each.key}: {each.servers} servers, {each.free} free, {each.waiting} waiting for one"
-        for each in state.keys
-    ]
+    lines = map(key_text, state.keys)
     return "\n".join([*lines, f"{remote.key}: {machine_text(state)}"])
 
 

@@ -138,6 +138,13 @@ def tracker_address(text: str) -> tuple[str, int]:
     return host, number
 
 
+def key_text(known: ServerKey) -> str:
+    """Return what a tracker has of a key: ``rasp4: 2 servers, 1 free``."""
+    servers = "1 server" if known.servers == 1 else f"{known.servers} servers"
+    waiting = f", {known.waiting} waiting for one" if known.waiting else ""
+    return f"{known.key}: {servers}, {known.free} free{waiting}"
+
+
 def machine_text(state: RemoteState) -> str:
     """Return what is known of the machine behind a key in words."""
     machine = state.machine

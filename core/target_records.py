@@ -75,4 +75,6 @@ def short_target(text: str) -> str:
 
 def _named(cpu: object, triple: object) -> str:
     architecture = str(triple or "").partition("-")[0]
-    return " ".join(each for each in (str(cpu or ""), architecture) if each)
+    if not cpu:
+        return architecture
+    return f"{cpu} ({architecture})" if architecture else str(cpu)

@@ -20,7 +20,14 @@ from PySide6.QtWidgets import (
 from lowerscope.app.targets import Targets
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.remote_records import TIMEOUT, Remote, RemoteState, machine_text, remote_of
+from lowerscope.core.remote_records import (
+    TIMEOUT,
+    Remote,
+    RemoteState,
+    key_text,
+    machine_text,
+    remote_of,
+)
 
 MOST_SECONDS = 24 * 3600
 
@@ -133,15 +140,9 @@ class RemoteDialog(QDialog):
         elif isinstance(state, Problem):
             self._say(state.line(), wrong=True)
         elif isinstance(state, RemoteState):
-            self._say("\n".join(self._lines(state)))
+            keys = [key_text(each) for each in state.keys]
+            self._say("\n".join([*keys, f"✓ {machine_text(state)}"]))
         self.adopt.setVisible(self._target_there() != "")
-
-    def _lines(self, state: RemoteState) -> list[str]:
-        known = self.tr("{0}: {1} servers, {2} free, {3} waiting")
-        keys = (
-            known.format(each.key, each.servers, each.free, each.waiting) for each in state.keys
-        )
-        return [*keys, f"✓ {machine_text(state)}"]
 
     def _target_there(self) -> str:
         state = self._targets.state

@@ -38,8 +38,8 @@ class TargetDialog(QDialog):
         self.table = Table(
             self.tr("Targets"),
             (
-                Column(self.tr("for"), width=210),
-                Column(self.tr("processor"), width=170),
+                Column(self.tr("for"), width=250),
+                Column(self.tr("processor"), width=190),
                 Column(
                     self.tr("float32"),
                     numeric=True,
@@ -50,7 +50,7 @@ class TargetDialog(QDialog):
                 Column(self.tr("here"), width=64),
             ),
         )
-        self.table.setMinimumHeight(260)
+        self.table.setMinimumHeight(300)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self._take_row)
         self.line = QLineEdit(recipe.target)
@@ -59,7 +59,7 @@ class TargetDialog(QDialog):
         self.line.textChanged.connect(self._type)
         self.about = QLabel()
         self.about.setWordWrap(True)
-        self.about.setMinimumHeight(2 * self.about.fontMetrics().lineSpacing())
+        self.about.setMinimumHeight(3 * self.about.fontMetrics().lineSpacing())
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
@@ -71,7 +71,7 @@ class TargetDialog(QDialog):
         column.setSpacing(12)
         for widget in (self.table, self.line, self.about, self.buttons):
             column.addWidget(widget)
-        self.setMinimumWidth(860)
+        self.setMinimumWidth(1000)
         self._soon = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._soon.timeout.connect(self._look)
         targets.changed.connect(self._show_known)

@@ -47,7 +47,7 @@ FEATURES = {
 
 CATALOGUE = {
     "llvm": "any processor of this kind",
-    NATIVE: "this machine, with all that its processor has",
+    NATIVE: "this machine, with all that it has",
     '{"kind": "llvm", "mcpu": "x86-64-v3"}': "x86 of the last ten years",
     '{"kind": "llvm", "mcpu": "skylake-avx512"}': "x86 servers with AVX-512",
     '{"kind": "llvm", "mcpu": "sapphirerapids"}': "x86 servers with VNNI, BF16 and AMX",

@@ -23,6 +23,8 @@ def remote_state(remote: Remote, progress: Progress) -> RemoteState:
     LowerscopeError
         If there is no tracker, no server with the key, or the server speaks another version.
     """
+    with Tracker(remote) as tracker:
+        keys = tracker.keys()
     machine = None
     try:
         with session(remote, progress, SOON) as opened:
@@ -31,8 +33,7 @@ def remote_state(remote: Remote, progress: Progress) -> RemoteState:
         # What is at work for others is there.
         if error.problem.code != BUSY:
             raise
-    with Tracker(remote) as tracker:
-        return RemoteState(tracker=remote.tracker, keys=tracker.keys(), machine=machine)
+    return RemoteState(tracker=remote.tracker, keys=keys, machine=machine)
 
 
 def machine_of_server(opened: Session) -> RemoteMachine:

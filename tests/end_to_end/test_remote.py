@@ -64,7 +64,7 @@ def test_what_a_target_changes_is_said_while_it_is_typed(
     qtbot.waitUntil(lambda: len(dialog.table.rows()) > 4, timeout=PATIENCE)
     dialog.table.row_activated.emit(by_processor["aarch64 cortex-a76"].key)
     wait_for_records(qtbot, window)
-    assert "cortex-a76 aarch64" in window.tool_bar.target.text()
+    assert "cortex-a76 (aarch64)" in window.tool_bar.target.text()
     window.commands.action("run").trigger()
     qtbot.waitUntil(lambda: window.workspace.faults.failed is not None, timeout=PATIENCE)
     failed = window.workspace.faults.failed
@@ -86,7 +86,7 @@ def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, 
     dialog.tracker.setText(farm.tracker)
     dialog.test.click()
     qtbot.waitUntil(lambda: "✓" in dialog.said.text(), timeout=PATIENCE)
-    assert f"{KEY}: 1 servers" in dialog.said.text()
+    assert f"{KEY}: 1 server, 1 free" in dialog.said.text()
     assert dialog.adopt.isVisible()
     ok_of(dialog).click()
     wait_for_records(qtbot, window)
