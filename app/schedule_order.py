@@ -7,14 +7,8 @@ import re
 import msgspec
 
 from lowerscope.core.engine.schedule_params import ScheduleParams
-from lowerscope.core.recipe import Recipe, Step
-from lowerscope.core.schedules import (
-    APPLY_RULES,
-    APPLY_SCHEDULES,
-    Made,
-    Primitive,
-    references_of,
-)
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.schedules import Made, Primitive, references_of
 
 _NUMBERED = re.compile(r"s([0-9]{1,9})")
 """The ids that steps are given here; a file may have any others."""
@@ -23,31 +17,6 @@ Primitives = tuple[Primitive, ...]
 
 Place = tuple[Recipe, str, int | None]
 """A recipe, a function, and after how many primitives; ``None`` for all."""
-
-
-def applied_to_model(recipe: Recipe, on: bool) -> Recipe:
-    """Return `recipe` with the step that applies schedules on, at the end if it was not there.
-
-    It comes before the one that schedules by rules: a schedule goes before a rule.
-    """
-    names = [step.name for step in recipe.steps]
-    place = names.index(APPLY_RULES) if APPLY_RULES in names else len(names)
-    return _with_step(recipe, APPLY_SCHEDULES, on, place)
-
-
-def ruled_in_model(recipe: Recipe, on: bool) -> Recipe:
-    """Return `recipe` with the step that schedules by rules on, at the end if it was not there."""
-    return _with_step(recipe, APPLY_RULES, on, len(recipe.steps))
-
-
-def _with_step(recipe: Recipe, name: str, on: bool, place: int) -> Recipe:
-    steps = recipe.steps
-    if not any(step.name == name for step in steps):
-        steps = (*steps[:place], Step(name=name), *steps[place:])
-    switched = tuple(
-        msgspec.structs.replace(step, on=on) if step.name == name else step for step in steps
-    )
-    return msgspec.structs.replace(recipe, steps=switched)
 
 
 def new_id(primitives: Primitives) -> str:

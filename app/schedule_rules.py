@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app import schedule_order as order
 from lowerscope.app.requests import Requests
 from lowerscope.core.engine.schedule_params import RulesParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, ruled_in_model
 from lowerscope.core.schedule_records import RuledFunction
 from lowerscope.core.schedules import APPLY_RULES
 
@@ -60,7 +59,7 @@ class RulesInModel(QObject):
         """Schedule the model by rules, or not: the step is at the end of the pipeline."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(order.ruled_in_model(recipe, on))
+            self._workspace.change(ruled_in_model(recipe, on))
 
     def ask(self) -> None:
         """Ask what the rules make of the functions, unless that is known of what is shown."""

@@ -12,7 +12,7 @@ from lowerscope.app import schedule_sharing as sharing
 from lowerscope.app.schedule_by_rule import SchedulingByRule
 from lowerscope.app.schedule_left_over import LeftOver
 from lowerscope.app.schedule_rules import RulesInModel
-from lowerscope.core.recipe import Recipe, applies_schedules
+from lowerscope.core.recipe import Recipe, applied_to_model, applies_schedules
 from lowerscope.core.schedule_files import load_schedules, save_schedules
 from lowerscope.core.schedules import Schedule, fits
 
@@ -111,7 +111,7 @@ class Variants:
         """Apply the schedules to the model, or not: the step is at the end of the pipeline."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(order.applied_to_model(recipe, on))
+            self._workspace.change(applied_to_model(recipe, on))
 
     # Files
 

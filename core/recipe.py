@@ -12,7 +12,7 @@ import msgspec
 
 from lowerscope.core.measuring import Measuring
 from lowerscope.core.remote_records import Remote
-from lowerscope.core.schedules import APPLY_SCHEDULES, SCHEDULING, Schedule
+from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, SCHEDULING, Schedule
 from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 3
@@ -281,6 +281,31 @@ def steps_before_schedules(recipe: Recipe) -> tuple[Step, ...]:
     steps = recipe.steps
     applying = (place for place, step in enumerate(steps) if step.name in SCHEDULING and step.on)
     return steps[: next(applying, len(steps))]
+
+
+def applied_to_model(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step that applies schedules on, at the end if it was not there.
+
+    It comes before the one that schedules by rules: a schedule goes before a rule.
+    """
+    names = [step.name for step in recipe.steps]
+    place = names.index(APPLY_RULES) if APPLY_RULES in names else len(names)
+    return _with_step(recipe, APPLY_SCHEDULES, on, place)
+
+
+def ruled_in_model(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step that schedules by rules on, at the end if it was not there."""
+    return _with_step(recipe, APPLY_RULES, on, len(recipe.steps))
+
+
+def _with_step(recipe: Recipe, name: str, on: bool, place: int) -> Recipe:
+    steps = recipe.steps
+    if not any(step.name == name for step in steps):
+        steps = (*steps[:place], Step(name=name), *steps[place:])
+    switched = tuple(
+        msgspec.structs.replace(step, on=on) if step.name == name else step for step in steps
+    )
+    return msgspec.structs.replace(recipe, steps=switched)
 
 
 def without_schedules(recipe: Recipe) -> Recipe:

@@ -23,14 +23,15 @@ from lowerscope.core.recipe import (
     Override,
     Recipe,
     Source,
-    Step,
+    applied_to_model,
     applies_schedules,
+    ruled_in_model,
     with_bound_params,
     with_params_as_inputs,
 )
 from lowerscope.core.remote_records import TIMEOUT, remote_of
 from lowerscope.core.schedule_files import load_schedules
-from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, named_apart
+from lowerscope.core.schedules import named_apart
 from lowerscope.core.session_files import SUFFIX, Hashes, load_session
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
@@ -326,11 +327,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     if loaded:
         recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
         if not applies_schedules(recipe):
-            steps = (*recipe.steps, Step(name=APPLY_SCHEDULES))
-            recipe = msgspec.structs.replace(recipe, steps=steps)
-    if RULES in options.schedules and not any(each.name == APPLY_RULES for each in recipe.steps):
-        steps = (*recipe.steps, Step(name=APPLY_RULES))
-        recipe = msgspec.structs.replace(recipe, steps=steps)
+            recipe = applied_to_model(recipe, True)
+    if RULES in options.schedules:
+        recipe = ruled_in_model(recipe, True)
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowerscope.app import schedule_order as order
 from lowerscope.app import schedule_sharing as sharing
-from lowerscope.core.recipe import Recipe, Source, applies_schedules
+from lowerscope.core.recipe import Recipe, Source, applied_to_model, applies_schedules
 from lowerscope.core.schedules import At, Made, Primitive, Schedule, references_of, schedule_for
 
 SPLIT = Primitive(id="s1", name="split", arguments={"loop": At(block="b", loop=0)})
@@ -46,9 +46,9 @@ def test_steps_are_placed_moved_switched_and_taken_out() -> None:
 
 
 def test_the_step_that_applies_schedules_is_added_once() -> None:
-    applied = order.applied_to_model(RECIPE, True)
+    applied = applied_to_model(RECIPE, True)
     assert applies_schedules(applied)
-    off = order.applied_to_model(applied, False)
+    off = applied_to_model(applied, False)
     assert not applies_schedules(off)
     assert len(off.steps) == len(applied.steps) == len(RECIPE.steps) + 1
-    assert order.applied_to_model(off, True) == applied
+    assert applied_to_model(off, True) == applied
