@@ -206,14 +206,16 @@ def _scaled(call: Any, scale: _Array) -> Any:
     shape = [1] * weight.ndim
     shape[str(call.attrs.kernel_layout).index("O")] = -1
     scaled = (weight.astype("float64") * scale.reshape(shape)).astype(weight.dtype)
-    return relax.Call(call.op, [call.args[0], relax.const(scaled)], call.attrs, call.ty_args)
+    return relax.Call(
+        call.op, [call.args[0], relax.const(scaled, str(scaled.dtype))], call.attrs, call.ty_args
+    )
 
 
 def _shifted(variable: relax.Var, fold: _Folded) -> Any:
     shape = [1] * len(variable.ty.shape.values)
     shape[fold.axis] = -1
     dtype = str(variable.ty.dtype)
-    return relax.op.add(variable, relax.const(fold.shift.reshape(shape).astype(dtype)))
+    return relax.op.add(variable, relax.const(fold.shift.reshape(shape), dtype))
 
 
 def _data(tensor: tvm.runtime.Tensor) -> _Array:

@@ -8,6 +8,7 @@ from lowerscope.core.scheduling.rules.packing import (
     lay_out_sums,
     leave_out_copies,
     pack,
+    pad,
     registers,
 )
 from lowerscope.core.scheduling.rules.reading import Contraction, contraction_of
@@ -41,9 +42,12 @@ class ContractionRule:
         tile = None if found is None else tile_of(found, machine)
         if found is None or tile is None:
             return None
+        free, filled = tile.packed >= 0 and found.free[tile.packed], ""
+        if tile.padded:
+            found, filled = pad(writing, found, tile)
         last = _gather(writing, found)
         if tile.packed >= 0:
-            pack(writing, found, tile, machine)
+            pack(writing, found, tile, machine, filled=filled, free=free)
         if tile.vector != len(found.spatial) - 1:
             lay_out_sums(writing, found, tile)
         outer = _cut(writing, last, found, tile)
@@ -62,7 +66,8 @@ class ContractionRule:
         )
         _order(writing, found, tile, outer)
         _store(writing, last, found, tile, outer)
-        _share(writing, last, found, outer, machine)
+        before = tuple(block for block in found.before if block != filled)
+        _share(writing, last, found, outer, machine, before)
         return writing
 
 
@@ -150,6 +155,8 @@ def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None
         "all sums of the tile are added to before the next product",
         loops=(*loops(summed), *loops(inside), *lanes),
     )
+    if tile.vectors == 1:
+        lanes = [*loops([tile.vector])]
     writing.do("vectorize", f"{tile.lanes} values are one vector register", loop=lanes[-1])
     for loop in (*loops(inside), *lanes[:-1]):
         writing.do("unroll", "registers have names, and no places that are counted", loop=loop)
@@ -159,6 +166,9 @@ def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: i
     """Have what lies side by side stored at once."""
     final = len(found.spatial) - 1
     loop: Reference = writing.loops(last)[-1]
+    if tile.padded and tile.vector == final:
+        # Whether there is a place to store to is asked for each of the values.
+        return
     if tile.vector == final:
         if tile.vectors > 1:
             why = "one register each"
@@ -169,8 +179,15 @@ def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: i
         writing.do("vectorize", why, loop=loop)
 
 
-def _share(writing: Writing, last: str, found: Contraction, outer: int, machine: Machine) -> None:
-    """Share the tiles out among threads, and begin the sums with zeros."""
+def _share(
+    writing: Writing,
+    last: str,
+    found: Contraction,
+    outer: int,
+    machine: Machine,
+    before: tuple[str, ...],
+) -> None:
+    """Share the tiles and the blocks before out among threads, and begin the sums with zeros."""
     if found.work >= WORTH_THREADS and machine.threads > 1:
         outer -= max(0, share_out(writing, writing.loops(last)[:outer], machine) - 1)
     writing.do(
@@ -180,5 +197,5 @@ def _share(writing: Writing, last: str, found: Contraction, outer: int, machine:
         loop=At(block=found.block, loop=outer),
     )
     if machine.threads > 1:
-        for block in found.before:
+        for block in before:
             share_out(writing, writing.loops(block)[:-1], machine)

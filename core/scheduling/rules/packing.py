@@ -8,10 +8,15 @@ from typing import Any
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.schedules import At
+from lowerscope.core.schedules import At, Reference
 from lowerscope.core.scheduling.references import Place
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.reading import Contraction, blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.reading import (
+    Contraction,
+    blocks_of,
+    contraction_of,
+    is_spatial,
+)
 from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.tiling import Tile
 from lowerscope.core.scheduling.rules.writing import Writing
@@ -51,16 +56,46 @@ def registers(count: int) -> str:
     return "one vector register" if count == 1 else f"{count} vector registers"
 
 
-def pack(writing: Writing, found: Contraction, tile: Tile, machine: Machine) -> None:
-    """Lay out anew what registers are filled with, in the order in which they are filled."""
-    read = tile.packed
-    made = writing.do(
-        "cache_read",
-        "what registers are filled with is read from a copy of its own layout",
+def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
+    """Lengthen the vector axis to whole tiles; return what there is then, and what fills them."""
+    known = set(writing.blocks())
+    sizes = [1] * (len(found.spatial) + len(found.reduced))
+    sizes[tile.vector] = tile.width
+    writing.do(
+        "pad_einsum",
+        f"{found.spatial[tile.vector]} are no whole number of tiles: zeros fill the last one",
         block=At(block=found.block),
-        read_buffer_index=read,
-        storage_scope="global",
+        padding=tuple(sizes),
     )
+    longer = contraction_of(writing)
+    assert longer is not None, "padding leaves a product a product"
+    (filled,) = (block for block in longer.before if block not in known)
+    return longer, filled
+
+
+def pack(
+    writing: Writing, found: Contraction, tile: Tile, machine: Machine, *, filled: str, free: bool
+) -> None:
+    """Lay out anew what registers are filled with, in the order in which they are filled.
+
+    Parameters
+    ----------
+    filled
+        The block that has filled it up for whole tiles: its result is what is laid out; empty for
+        none.
+    free
+        Whether that can be done when the model is built.
+    """
+    read = tile.packed
+    copy: Reference = At(block=filled)
+    if not filled:
+        (copy,) = writing.do(
+            "cache_read",
+            "what registers are filled with is read from a copy of its own layout",
+            block=At(block=found.block),
+            read_buffer_index=read,
+            storage_scope="global",
+        )
     axes = [f"i{each}" for each in range(len(found.plain[read]))]
     left = axes[found.plain[read].index(tile.vector)]
     outer = [f"{left} // {tile.width}", *(each for each in axes if each != left)]
@@ -72,16 +107,16 @@ def pack(writing: Writing, found: Contraction, tile: Tile, machine: Machine) -> 
         buffer=str(writing.block(At(block=found.block)).reads[read].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
     )
-    if found.free[read]:
+    if free:
         writing.do(
             "annotate",
             "of constants, that is done once, when the model is built",
-            block_or_loop=made[0],
+            block_or_loop=copy,
             ann_key=PREPROC,
             ann_val=True,
         )
     elif machine.threads > 1:
-        block = str(writing.block(made[0]).name_hint)
+        block = str(writing.block(copy).name_hint)
         share_out(writing, writing.loops(block)[:-1], machine)
 
 

@@ -69,6 +69,11 @@ class Contraction:
         return sum(axis in each for each in self.reads[read])
 
     @property
+    def is_plain(self) -> bool:
+        """Whether all indices of the two buffers are axes by themselves, as in a product."""
+        return all(axis >= 0 for plain in self.plain for axis in plain)
+
+    @property
     def work(self) -> int:
         """How many products are summed."""
         return math.prod((*self.spatial, *self.reduced))

@@ -42,6 +42,8 @@ class Tile:
     packed
         The buffer that is read to which the lanes are far apart, or that can be laid out anew when
         the model is built; -1 for none.
+    padded
+        Whether the vector axis is made as long as a whole number of tiles is.
     """
 
     vector: int
@@ -49,6 +51,7 @@ class Tile:
     vectors: int
     cuts: Mapping[int, int]
     packed: int
+    padded: bool = False
 
     @property
     def width(self) -> int:
@@ -69,24 +72,20 @@ class _Lanes:
     lanes: int
     read: int
     packed: int
+    padded: bool = False
 
 
 def tile_of(found: Contraction, machine: Machine) -> Tile | None:
     """Return the tile of a contraction; ``None`` where no axis can be in the lanes."""
-    best = max(_lanes(found, machine), key=lambda each: _rank(found, each), default=None)
-    if best is None:
-        return None
-    room = (STACK - 1) // (best.lanes * bytes_of(found.dtype))
-    room = max(1, min(machine.registers - SPARE, room))
-    # What is read for the lanes is read once for all values of such an axis.
-    reused = [
-        axis
-        for axis, extent in enumerate(found.spatial)
-        if axis != best.axis and extent > 1 and not found.is_read_by(best.read, axis)
-    ][-2:]
-    return max(
-        _tiles(found, best, reused, room), key=lambda each: _worth(found, each, reused, machine)
-    )
+    best: tuple[tuple[float, int, int], Tile] | None = None
+    for lanes in _lanes(found, machine):
+        for tile in _tiles(found, lanes, machine):
+            worth = _worth(found, tile, lanes, machine)
+            # Of the same worth, what is stored in the order of the lanes, and the smaller buffer.
+            rank = (round(worth, 6), lanes.axis, -found.elements[lanes.read])
+            if best is None or rank > best[0]:
+                best = rank, tile
+    return None if best is None else best[1]
 
 
 def bytes_of(dtype: str) -> int:
@@ -95,46 +94,54 @@ def bytes_of(dtype: str) -> int:
 
 
 def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
-    last = len(found.spatial) - 1
+    last, most = len(found.spatial) - 1, machine.lanes(found.dtype)
     for axis, extent in enumerate(found.spatial):
         readers = [read for read in (0, 1) if found.is_read_by(read, axis)]
-        if len(readers) != 1:
+        if len(readers) != 1 or extent < 2:
             continue
         read = readers[0]
-        lanes = machine.lanes(found.dtype)
+        if axis not in found.plain[read] or found.times_read(read, axis) > 1:
+            continue
+        can_be_packed = found.free[read] or found.uses(read) >= REUSE
+        if extent % most and can_be_packed and found.is_plain:
+            yield _Lanes(axis, most, read, read, padded=True)
+        lanes = most
         while extent % lanes:
             lanes //= 2
-        plain = axis in found.plain[read] and found.times_read(read, axis) == 1
-        if lanes < 2 or not plain:
+        if lanes < 2:
             continue
-        beside = axis == last and found.plain[read][-1] == axis
-        if found.free[read]:
-            yield _Lanes(axis, lanes, read, read)
-        elif beside:
+        if axis == last and found.plain[read][-1] == axis and not found.free[read]:
             yield _Lanes(axis, lanes, read, -1)
-        elif found.uses(read) >= REUSE:
+        elif can_be_packed:
             yield _Lanes(axis, lanes, read, read)
 
 
-def _rank(found: Contraction, lanes: _Lanes) -> tuple[bool, int, bool, int]:
-    """Return what makes one axis better for the lanes than another, the most important first."""
-    costs = lanes.packed >= 0 and not found.free[lanes.read]
-    return not costs, lanes.lanes, found.free[lanes.read], -found.elements[lanes.read]
-
-
-def _tiles(found: Contraction, lanes: _Lanes, reused: list[int], room: int) -> Iterator[Tile]:
-    most = [found.spatial[axis] for axis in reversed(reused)] + [1, 1]
-    for vectors in range(1, min(found.spatial[lanes.axis] // lanes.lanes, room) + 1):
-        if found.spatial[lanes.axis] // lanes.lanes % vectors:
+def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile]:
+    room = (STACK - 1) // (lanes.lanes * bytes_of(found.dtype))
+    room = max(1, min(machine.registers - SPARE, room))
+    reused = _reused(found, lanes)
+    most = [found.spatial[axis] for axis in reused] + [1, 1]
+    count = math.ceil(found.spatial[lanes.axis] / lanes.lanes)
+    for vectors in range(1, min(count, room) + 1):
+        if count % vectors and not lanes.padded:
             continue
         for first in range(1, min(most[0], room // vectors) + 1):
             for second in range(1, min(most[1], room // (vectors * first)) + 1):
-                cuts = dict(zip(reversed(reused), (first, second), strict=False))
+                cuts = dict(zip(reused, (first, second), strict=False))
                 cuts = {axis: count for axis, count in cuts.items() if count > 1}
-                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, lanes.packed)
+                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, lanes.packed, lanes.padded)
 
 
-def _worth(found: Contraction, tile: Tile, reused: list[int], machine: Machine) -> float:
+def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
+    """Return axes for all values of which what is read for the lanes is read once, two at most."""
+    return [
+        axis
+        for axis in reversed(range(len(found.spatial)))
+        if axis != lanes.axis and found.spatial[axis] > 1 and not found.is_read_by(lanes.read, axis)
+    ][:2]
+
+
+def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> float:
     """Return which share of the fastest way a tile can come to, about.
 
     In a cycle, a processor begins as many multiply-adds as it reads registers. What is more than a
@@ -143,15 +150,20 @@ def _worth(found: Contraction, tile: Tile, reused: list[int], machine: Machine) 
     sums, values = tile.registers, tile.registers // tile.vectors
     # Fewer reads for each sum are better even where there is time for them.
     worth = sums / max(sums, tile.vectors + values, LATENCY) - 0.1 * (tile.vectors + values) / sums
-    tiles = found.spatial[tile.vector] // tile.width
+    tiles = 1
     for axis, extent in enumerate(found.spatial):
-        if axis != tile.vector:
-            count = math.ceil(extent / tile.cuts.get(axis, 1))
-            worth *= extent / (count * tile.cuts.get(axis, 1))
-            tiles *= count
+        size = tile.width if axis == tile.vector else tile.cuts.get(axis, 1)
+        count = math.ceil(extent / size)
+        worth *= extent / (count * size)
+        tiles *= count
     # Rows beside each other read the same columns, and rows below each other do not.
-    if len(reused) > 1 and reused[0] in tile.cuts:
+    reused = _reused(found, lanes)
+    if len(reused) > 1 and reused[1] in tile.cuts:
         worth -= 0.02
+    worth *= tile.lanes / machine.lanes(found.dtype)
+    if tile.packed >= 0 and not found.free[tile.packed]:
+        # To lay an element out takes as long as to multiply it as often as there are lanes.
+        worth *= 1 / (1 + tile.lanes / found.uses(tile.packed))
     if found.work >= WORTH_THREADS:
         worth *= tiles / (math.ceil(tiles / machine.threads) * machine.threads)
     return worth

@@ -122,6 +122,20 @@ def test_nodes_are_compared_at_the_outputs_of_their_groups(record: RunRecord) ->
     assert "fused" in nodes["fx:norm1"].reason
 
 
+def test_folded_weights_keep_their_dtype(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    text = NET.replace(
+        "nn.init.uniform_(norm.bias)", "nn.init.uniform_(norm.bias)\n        self.double()"
+    )
+    text = text.replace("13, 13)", "13, 13, dtype=torch.float64)")
+    path.write_text(text, encoding="utf-8")
+    recipe = Recipe(source=Source(spec=str(path)), steps=find_pipeline("optimise-cpu").steps)
+    record = Pipeline().run(recipe, Silent())
+    assert record.verdict == "match"
+    assert record.max_abs_error is not None
+    assert record.max_abs_error < 1e-12
+
+
 def test_norms_are_folded_as_they_are_before_any_other_step(source: Source) -> None:
     steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
     record = Pipeline().run(Recipe(source=source, steps=steps), Silent())

@@ -153,11 +153,29 @@ def test_tiles_fit_the_registers() -> None:
             assert found is not None
             tile = tile_of(found, machine)
             assert tile is not None
-            assert shape[1] % tile.width == 0
+            assert tile.padded or shape[tile.vector] % tile.width == 0
             assert tile.registers <= machine.registers
     assert machine_of(NARROW) == Machine(vector_bytes=16, registers=16, threads=2)
     assert machine_of(WIDE).lanes("float32") == 8
     assert machine_of(WIDE).lanes("float16") == 16
+
+
+def test_no_step_is_refused_whatever_the_tile() -> None:
+    """Of a step that is refused, nothing is seen but another rule."""
+    functions = [
+        *(convolution(4, filters, 9, 3, 1, bias=True) for filters in (8, 16, 24)),
+        *(convolution(3, 16, size, 3, 2, bias=False) for size in (5, 13)),
+        *(
+            product(m, n, 24, "float32", transposed=transposed, relu=True)
+            for m, n in ((1, 16), (13, 13), (17, 10), (64, 24))
+            for transposed in (False, True)
+            if m > 1 or not transposed
+        ),
+    ]
+    for target in (NARROW, WIDE):
+        for function in functions:
+            ruled = by_rule(function, target)
+            assert ruled.rule == "contraction", function.script()
 
 
 def test_what_no_rule_fits_says_so() -> None:
