@@ -156,6 +156,9 @@ APPLY_SCHEDULES = "ApplySchedules"
 APPLY_RULES = "ApplyRules"
 """The step that schedules, by rules, the functions that no schedule is applied to."""
 
+VECTOR_MATH = "VectorMath"
+"""The step that writes exponential functions and their like so that they can be vectorized."""
+
 SCHEDULING = (APPLY_SCHEDULES, APPLY_RULES)
 """The steps that schedule functions."""
 

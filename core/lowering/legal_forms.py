@@ -3,8 +3,6 @@
 TVM's relu makes 0 of NaN; its largest and smallest forget a NaN that a number follows, and begin at
 the largest finite number. torch keeps NaN, and so do these. They take the place of TVM's wherever
 an operator is legalised, for tensors of floats; the Relax operators themselves stay as they are.
-
-A reducer that keeps NaN is none of those that ``rfactor`` knows.
 """
 
 from __future__ import annotations
@@ -16,43 +14,12 @@ from typing import Any
 import tvm
 from tvm import relax, te, tirx, topi
 
+from lowerscope.core.nan_reducers import extremum, farthest, place
+
 _ABOVE_TVM = 11
 """The level of what takes the place of TVM's own entries, which have 10."""
 
 Legalise = Callable[[relax.BlockBuilder, Any], Any]
-
-
-def _ahead(largest: bool, x: Any, y: Any) -> Any:
-    return tirx.any(x > y if largest else x < y, tirx.isnan(x))
-
-
-def _farthest(largest: bool, dtype: str) -> Any:
-    infinity = tirx.infinity(dtype)
-    return -infinity if largest else infinity
-
-
-def _extremum(largest: bool) -> Any:
-    """Return the reducer to the largest or smallest element, or NaN."""
-    return te.comm_reducer(
-        lambda x, y: tirx.Select(_ahead(largest, x, y), x, y),
-        lambda dtype: _farthest(largest, dtype),
-        name="max" if largest else "min",
-    )
-
-
-def _place(largest: bool) -> Any:
-    """Return the reducer of places and elements to the first NaN, or the first extremum."""
-
-    def combine(x: Any, y: Any) -> Any:
-        earlier = tirx.all(x[1] == y[1], x[0] < y[0])
-        keeps = tirx.any(_ahead(largest, x[1], y[1]), earlier)
-        return tirx.Select(keeps, x[0], y[0]), tirx.Select(keeps, x[1], y[1])
-
-    def start(place: str, dtype: str) -> Any:
-        # Later than any, so that an infinity that equals the start still has its own place.
-        return tirx.max_value(place), _farthest(largest, dtype)
-
-    return te.comm_reducer(combine, start, name="argmax" if largest else "argmin")
 
 
 class _Reduced:
@@ -85,7 +52,7 @@ def _reduction(largest: bool, stock: Legalise) -> Legalise:
 
     def reduce(A: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
         reduced = _Reduced(A, axes, keepdims)
-        reducer = _extremum(largest)
+        reducer = extremum(largest)
         return te.compute(
             reduced.shape,
             lambda *i: reducer(A(*reduced.index(i)), axis=reduced.over),
@@ -108,7 +75,7 @@ def _search(largest: bool, stock: Legalise) -> Legalise:
 
     def search(A: te.Tensor, axes: Sequence[int], keepdims: bool) -> te.Tensor:
         reduced = _Reduced(A, axes, keepdims)
-        reducer = _place(largest)
+        reducer = place(largest)
 
         def found(*i: Any) -> Any:
             place: Any = tirx.const(0, "int64")
@@ -151,10 +118,10 @@ def _pooling(dimensions: int, stock: Legalise) -> Legalise:
         ]
         if any(before) or not all(isinstance(each, tirx.IntImm) and each == 0 for each in after):
             A = topi.nn.pad(
-                A, [0, 0, *before], [0, 0, *after], _farthest(True, A.dtype), name="pad_temp"
+                A, [0, 0, *before], [0, 0, *after], farthest(True, A.dtype), name="pad_temp"
             )
         over = [te.reduce_axis((0, window), name=f"rv{axis}") for axis, window in enumerate(size)]
-        reducer = _extremum(largest=True)
+        reducer = extremum(largest=True)
 
         def largest(*i: Any) -> Any:
             index = [

@@ -19,8 +19,9 @@ from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.options import NoField, Option, options_of
+from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.recipe import BIND_PARAMS
-from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES
+from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
 
 Values = Mapping[str, Any]
 """Tensors that are known for arguments of ``main``, by name."""
@@ -90,6 +91,7 @@ def _passes() -> Iterator[Pass]:
     yield Pass(_SCHEDULES, _apply_schedules, given="schedule")
     yield Pass(_RULES, _apply_rules, given="rules")
     yield Pass(_FOLDING, _fold_batch_norm)
+    yield Pass(_VECTOR_MATH, _apply_vector_math)
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
@@ -152,6 +154,24 @@ def _fold_batch_norm() -> Any:
         return fold_batch_norm(module)
 
     return tvm.transform.module_pass(apply, opt_level=0, name=FOLD_BATCH_NORM)
+
+
+_VECTOR_MATH = PassType(
+    name=VECTOR_MATH,
+    dialect="s_tir",
+    summary="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.",
+    doc="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
+    "LLVM has no vectors of them: it calls the C library for each element. For floats of up to 32 "
+    "bits; the results differ by a few units in the last place of float32. NaN stays NaN. It "
+    "changes TensorIR, and so belongs after LegalizeOps, and before what schedules.",
+)
+
+
+def _apply_vector_math() -> Any:
+    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+        return with_vector_math(module)
+
+    return tvm.transform.module_pass(apply, opt_level=0, name=VECTOR_MATH)
 
 
 def _makes_a_pass(value: Any) -> bool:

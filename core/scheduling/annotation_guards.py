@@ -18,6 +18,7 @@ _NUMBERS: dict[str, int] = {
     AUTO_UNROLL: MAX_STEP,
     "pragma_auto_unroll_max_depth": 64,
     "pragma_unroll_explicit": 1,
+    "pragma_loop_partition_hint": 1,
 }
 """The pragmas of the unroller that take numbers, and the largest."""
 

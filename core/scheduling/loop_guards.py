@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tvm import tirx
+import tvm_ffi
+from tvm import ir, tirx
 
+from lowerscope.core.rendering.expression_text import operator_name
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.merge_guard import depends
@@ -112,6 +114,25 @@ def vectorize(call: Call) -> None:
             f"a vector of {extent} elements takes minutes to build; "
             f"split the loop first, so that the inner one has at most {MAX_LANES}"
         )
+    alone = _one_by_one(call.sch.get(call.values["loop"]).body)
+    if alone:
+        raise StepFailed(
+            f"TVM computes {alone} one element after the other, and would lose the values that the "
+            "block gives names to"
+        )
+
+
+def _one_by_one(body: Any) -> str:
+    """Return a function in a body with named values that TVM has no vectors of; empty for none."""
+    named: list[Any] = []
+    calls: list[Any] = []
+    tvm_ffi.structural_walk(body, [(tirx.Bind, named.append), (ir.Call, calls.append)])
+    names = (operator_name(each) for each in calls if not each.op.get_attr("TVectorizable"))
+    return next((name for name in names if name not in _MADE_VECTORS_OF), "") if named else ""
+
+
+_MADE_VECTORS_OF = ("if_then_else", "likely", "reinterpret", "Cast")
+"""What TVM vectorizes without saying so of the operator."""
 
 
 def unroll(call: Call) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.schedule_records import Field
 from lowerscope.core.scheduling import memory_guards, reduction_guards
 from lowerscope.core.scheduling.blocks import BLOCK
@@ -19,6 +20,8 @@ from lowerscope.core.scheduling.picking import (
     neighbours,
 )
 from lowerscope.core.scheduling.sizes import known
+
+make_known()
 
 
 def _decompose(site: Site) -> Iterator[Arguments]:

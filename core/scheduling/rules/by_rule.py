@@ -16,6 +16,7 @@ from lowerscope.core.scheduling.rules.elementwise import ElementwiseRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
 from lowerscope.core.scheduling.rules.movement import MovementRule
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
+from lowerscope.core.scheduling.rules.row_wise import RowWiseRule
 from lowerscope.core.scheduling.rules.sharing import SharingRule
 from lowerscope.core.scheduling.rules.writing import Writing
 
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     PoolingRule(),
     MovementRule(),
     ElementwiseRule(),
+    RowWiseRule(),
     SharingRule(),
 )
 """In the order in which they are tried."""

@@ -88,3 +88,13 @@ class Writing:
             if mentions(bound, loops[depth].loop_var):
                 return At(block=block, loop=depth)
         return None
+
+    def outer(self, block: str, axis: int) -> At | None:
+        """Return the outermost loop that an axis of a block is bound to; ``None`` for none."""
+        found = places(function_of(self.sch))
+        place = next(each for each in found if each.is_block and each.name == block)
+        bound = place.realize.iter_values[axis]
+        for depth, loop in enumerate(self.sch.get_loops(self.sch.get_sblock(block))):
+            if mentions(bound, self.sch.get(loop).loop_var):
+                return At(block=block, loop=depth)
+        return None

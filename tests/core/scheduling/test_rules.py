@@ -12,7 +12,6 @@ import tvm_ffi
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx, topi
-from tvm.s_tir import Schedule
 
 from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
@@ -21,33 +20,19 @@ from lowerscope.core.schedule_files import save_schedules
 from lowerscope.core.schedule_records import ByRule
 from lowerscope.core.schedules import At, Primitive
 from lowerscope.core.schedules import Schedule as Kept
-from lowerscope.core.scheduling.applying import apply
-from lowerscope.core.scheduling.references import first_outputs, function_of
 from lowerscope.core.scheduling.rules.by_rule import by_rule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
 from lowerscope.core.scheduling.rules.reading import contraction_of
 from lowerscope.core.scheduling.rules.tiling import tile_of
 from lowerscope.core.scheduling.rules.writing import Writing
+from tests.core.scheduling.ruling import NARROW, WIDE, made
 from tests.core.scheduling.running import Runner
 
-NARROW = tvm.target.Target({"kind": "llvm", "num-cores": 2})
-WIDE = tvm.target.Target({"kind": "llvm", "num-cores": 2, "mattr": ["+avx2", "+fma"]})
 FUSED = (
     *("FoldBatchnormToConv2D", "LegalizeOps", "AnnotateTIROpPattern"),
     *("FoldConstant", "FuseOps", "FuseTIR", "DeadCodeElimination"),
 )
 ODD = st.sampled_from((1, 2, 3, 5, 7, 8, 13, 16, 24, 31, 32, 48, 96))
-
-
-def made(function: tirx.PrimFunc, target: tvm.target.Target) -> tuple[ByRule, tirx.PrimFunc]:
-    """Return what a rule has written, and what its steps make when they are replayed."""
-    ruled = by_rule(function, target)
-    sch = Schedule(tvm.IRModule({"main": function}))
-    outputs: dict[Any, Any] = dict(first_outputs(sch))
-    for primitive in ruled.primitives:
-        applied = apply(sch, primitive, outputs, target)
-        sch, outputs = applied.sch, {**outputs, primitive.id: applied.outputs}
-    return ruled, function_of(sch)
 
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:

@@ -1,0 +1,97 @@
+"""The reducers to the largest or smallest element, and to its place, that keep NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import tvm
+from tvm import te, tirx
+
+from lowerscope.core.rendering.expression_text import dtype_of
+
+
+def farthest(largest: bool, dtype: str) -> Any:
+    """Return what all are ahead of."""
+    infinity = tirx.infinity(dtype)
+    return -infinity if largest else infinity
+
+
+def extremum(largest: bool) -> Any:
+    """Return the reducer to the largest or smallest element, or NaN."""
+    return te.comm_reducer(
+        lambda x, y: _ahead_of(largest, x, y),
+        lambda dtype: farthest(largest, dtype),
+        name="max" if largest else "min",
+    )
+
+
+def place(largest: bool) -> Any:
+    """Return the reducer of places and elements to the first NaN, or the first extremum."""
+    return te.comm_reducer(
+        lambda x, y: _first(largest, x, y),
+        lambda index, dtype: _nowhere(largest, index, dtype),
+        name="argmax" if largest else "argmin",
+    )
+
+
+def _is_nan(x: Any) -> Any:
+    # TVM makes no vectors of `isnan`.
+    return tirx.NE(x, x)
+
+
+def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
+    return tirx.Select(tirx.any(x > y if largest else x < y, _is_nan(x)), x, y)
+
+
+def _first(largest: bool, x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any]:
+    ahead = x[1] > y[1] if largest else x[1] < y[1]
+    # Of parts that are reduced by themselves, a later one may have come first.
+    alike = tirx.any(x[1] == y[1], tirx.all(_is_nan(x[1]), _is_nan(y[1])))
+    nan = tirx.all(_is_nan(x[1]), tirx.Not(_is_nan(y[1])))
+    keeps = tirx.any(ahead, nan, tirx.all(alike, x[0] < y[0]))
+    return tirx.Select(keeps, x[0], y[0]), tirx.Select(keeps, x[1], y[1])
+
+
+def _nowhere(largest: bool, index: str, dtype: str) -> tuple[Any, Any]:
+    # Later than any, so that an infinity that equals the start still has its own place.
+    return tirx.max_value(index), farthest(largest, dtype)
+
+
+@cache
+def make_known() -> None:
+    """Tell ``rfactor`` of them: TVM cannot see that they may be applied in any order."""
+    register = tvm.get_global_func("s_tir.schedule.RegisterReducer")
+    for largest in (True, False):
+        name = "max" if largest else "min"
+        register(1, *_kept(name, _extremum_parts(largest)))
+        register(2, *_kept(f"arg{name}", _place_parts(largest)))
+
+
+Part = Callable[..., list[Any]]
+
+
+def _extremum_parts(largest: bool) -> tuple[Part, Part]:
+    return (
+        lambda x, y: [_ahead_of(largest, x[0], y[0])],
+        lambda values: [farthest(largest, dtype_of(values[0]))],
+    )
+
+
+def _place_parts(largest: bool) -> tuple[Part, Part]:
+    return (
+        lambda x, y: list(_first(largest, x, y)),
+        lambda values: list(_nowhere(largest, *(dtype_of(each) for each in values))),
+    )
+
+
+def _kept(name: str, parts: tuple[Part, Part]) -> Iterator[Any]:
+    """Return functions that outlive Python, as TVM's list of reducers does, which lets go of them.
+
+    Python would crash; those that are registered as global functions are never let go of.
+    """
+    for place, part in zip(("combine", "start"), parts, strict=True):
+        known = f"lowerscope.reducer.{name}.{place}"
+        tvm.register_global_func(known, part, override=True)
+        yield tvm.get_global_func(known)

@@ -1,0 +1,274 @@
+"""Reductions, and what is done with their results, row by row: softmax, norms, sums, argmax."""
+
+from __future__ import annotations
+
+import math
+
+from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.references import Place
+from lowerscope.core.scheduling.rules.machine import Machine
+from lowerscope.core.scheduling.rules.reading import REDUCTION, blocks_of
+from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS
+from lowerscope.core.scheduling.rules.stages import Stage, inline_cheap, stages_of
+from lowerscope.core.scheduling.rules.writing import Writing
+
+PARTITION = "pragma_loop_partition_hint"
+
+
+class RowWiseRule:
+    """Reductions along rows, with what comes before and after them."""
+
+    name = "row by row"
+
+    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
+        """Write the steps, and return what they were written to.
+
+        ``None`` where the rule does not fit.
+
+        Raises
+        ------
+        StepFailed
+            If TVM or a guard refuses one of the steps.
+        """
+        before = stages_of(writing)
+        if not any(each.reduces for each in before):
+            return None
+        inline_cheap(writing)
+        stages = stages_of(writing)
+        if not stages:
+            return None
+        rows = _rows(writing, stages)
+        parts: list[str] = []
+        for number, stage in enumerate(stages):
+            if stage.reduces and stage.near >= stage.spatial:
+                # With a condition for what is left over, TVM lets a single block begin apart.
+                last = not any(each.reduces for each in stages[number + 1 :])
+                if None in stage.extents[stage.spatial :] and not last:
+                    continue
+                parts += _reduce_lanes(writing, stage, machine)
+            elif stage.spatial > rows and not (stage.reduces and stage.near < 0):
+                _fill_lanes(writing, stage, rows, machine)
+        if rows:
+            _merge(writing, rows)
+            _share(writing, stages, rows, machine)
+        else:
+            for stage in stages:
+                _share_stage(writing, stage, machine)
+        for name in parts:
+            _begin(writing, name)
+        return writing
+
+
+def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
+    """Return how many axes, from the outside, are the same in all stages; 0 for none.
+
+    What a stage reads of another one is then of the same row.
+    """
+    if any(each.reduces and 0 <= each.near < each.spatial for each in stages):
+        return 0
+    rows = min(each.spatial for each in stages)
+    places = blocks_of(writing)
+    written = [region.source for place in places for region in place.stmt.writes]
+    while rows:
+        extents = {each.extents[:rows] for each in stages}
+        if len(extents) == 1 and all(_along(place, rows, written) for place in places):
+            return rows
+        rows -= 1
+    return 0
+
+
+def _along(place: Place, rows: int, written: list[object]) -> bool:
+    """Return whether a block uses what is computed in the function row by row."""
+    axes = place.stmt.iter_vars[:rows]
+    for region in (*place.stmt.reads, *place.stmt.writes):
+        if not any(region.source.same_as(each) for each in written):
+            continue
+        if len(region.region) < rows:
+            return False
+        if not all(
+            axis.var.same_as(each.min)
+            for axis, each in zip(axes, region.region[:rows], strict=True)
+        ):
+            return False
+    return True
+
+
+def _lanes(extent: int | None, most: int) -> int:
+    """Return how many lanes a loop has: as few as it has values, and a power of two."""
+    lanes = most
+    while extent is not None and lanes > extent:
+        lanes //= 2
+    return lanes
+
+
+def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str, ...]:
+    """Reduce in as many parts as a register has lanes, and these at last.
+
+    Returns the name of the block of the parts, if they have to begin apart.
+    """
+    loop: Reference = At(block=stage.name, loop=stage.near)
+    extent = stage.extents[stage.near]
+    most = machine.lanes(stage.dtype)
+    reduced = len(stage.extents) - stage.spatial
+    if (
+        extent is not None
+        and extent % most
+        and reduced > 1
+        and stage.near == len(stage.extents) - 1
+    ):
+        loops = writing.loops(stage.name)[stage.spatial :]
+        loop = writing.do("fuse", "what is reduced is one long row", loops=loops)[0]
+        sizes = stage.extents[stage.spatial :]
+        extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
+    lanes = _lanes(extent, most)
+    while stage.counts and extent is not None and extent % lanes:
+        # TVM does not build places, which are integers, with a condition.
+        lanes //= 2
+    if lanes < 2 or (stage.counts and extent is None):
+        return ()
+    why = f"{lanes} partial results are one vector register"
+    _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
+    made = writing.do(
+        "rfactor",
+        "each lane has a result of its own, and these are reduced at last",
+        loop=lane,
+        factor_axis=stage.spatial,
+    )[0]
+    parts = str(writing.block(made).name_hint)
+    loops = writing.loops(parts)
+    place = _place(writing, parts)
+    if place != len(loops) - 1:
+        order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
+        writing.do("reorder", "the lanes innermost", loops=order)
+    _vectorize(writing, parts, extent, lanes, stage.spatial)
+    # Values that are left over make a condition. If their number is not known, there may be fewer
+    # than lanes, and lanes without any have to begin as well; otherwise the first values do it.
+    return () if extent is not None and extent % lanes else (parts,)
+
+
+def _begin(writing: Writing, parts: str) -> None:
+    """Give the parts their first value before the loops of the reduction."""
+    block = writing.block(At(block=parts))
+    first = min(
+        loop.loop
+        for axis, iter_var in enumerate(block.iter_vars)
+        if int(iter_var.iter_type) == REDUCTION
+        and (loop := writing.outer(parts, axis)) is not None
+        and loop.loop is not None
+    )
+    writing.do(
+        "decompose_reduction",
+        "the parts begin before the first value",
+        block=At(block=parts),
+        loop=At(block=parts, loop=first),
+    )
+
+
+def _enough(stage: Stage, lanes: int) -> tuple[int, int | None]:
+    """Return the first of the axes that are fused for the lanes to be filled, and their extent."""
+    extent: int | None = 1
+    for axis in reversed(range(stage.spatial, len(stage.extents))):
+        size = stage.extents[axis]
+        extent = None if size is None or extent is None else extent * size
+        if extent is not None and extent % lanes == 0:
+            return axis, extent
+    return stage.spatial, extent
+
+
+def _place(writing: Writing, parts: str) -> int:
+    """Return which loop of a block of parts is that over the lanes, which its first axis is."""
+    lane = writing.inner(parts, 0, 0)
+    assert lane is not None, "there are two lanes at least"
+    assert lane.loop is not None
+    return lane.loop
+
+
+def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
+    loops = writing.loops(block)
+    if (extent is None or extent % lanes) and len(loops) - 2 >= first:
+        writing.do(
+            "annotate",
+            "the last values, which fill no register, are done apart",
+            block_or_loop=loops[-2],
+            ann_key=PARTITION,
+            ann_val=1,
+        )
+    writing.do("vectorize", "they are computed at once", loop=loops[-1])
+
+
+def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> None:
+    """Compute neighbours of one stage, in one row, side by side in the lanes of a register."""
+    near = stage.near if rows <= stage.near < stage.spatial else stage.spatial - 1
+    if near < 0:
+        return
+    extent = stage.extents[near]
+    lanes = _lanes(extent, machine.lanes(stage.dtype))
+    if lanes < 2:
+        return
+    why = f"{lanes} values are one vector register"
+    loop = At(block=stage.name, loop=near)
+    _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
+    loops = writing.loops(stage.name)
+    if near + 2 < len(loops):
+        order: tuple[Reference, ...] = (*loops[near + 2 :], lane)
+        writing.do("reorder", "the lanes innermost", loops=order)
+    _vectorize(writing, stage.name, extent, lanes, near)
+
+
+def _merge(writing: Writing, rows: int) -> None:
+    names = writing.blocks()
+    outer: list[At] = []
+    # Blocks that share the loop already are one.
+    for name in names:
+        loop = At(block=name, loop=rows - 1)
+        stmt = writing.block(loop)
+        if not any(stmt.same_as(writing.block(each)) for each in outer):
+            outer.append(loop)
+    if len(outer) > 1:
+        writing.do(
+            "merge",
+            "a row is finished while it is in the cache, before the next is begun",
+            loops=tuple(outer),
+        )
+
+
+def _share(writing: Writing, stages: tuple[Stage, ...], rows: int, machine: Machine) -> None:
+    """Share the rows out among the threads."""
+    sizes = stages[0].extents[:rows]
+    values = sum(_values(each) for each in stages)
+    name = writing.blocks()[0]
+    _share_loops(writing, writing.loops(name)[:rows], sizes, values, machine)
+
+
+def _values(stage: Stage) -> int:
+    return math.prod(_MANY if each is None else each for each in stage.extents)
+
+
+_MANY = 1 << 10
+"""What an extent that is not known is taken for."""
+
+
+def _share_stage(writing: Writing, stage: Stage, machine: Machine) -> None:
+    outer = stage.near if 0 <= stage.near < stage.spatial else stage.spatial
+    name = next(each for each in writing.blocks() if each.startswith(stage.name))
+    loops = writing.loops(name)[: outer + (stage.near == outer)]
+    # A loop of which the last part is done apart cannot be fused.
+    loops = tuple(each for each in loops if not writing.block(each).annotations)
+    sizes = stage.extents[: len(loops)]
+    _share_loops(writing, loops, sizes, _values(stage), machine)
+
+
+def _share_loops(
+    writing: Writing,
+    loops: tuple[At, ...],
+    sizes: tuple[int | None, ...],
+    values: int,
+    machine: Machine,
+) -> None:
+    whole = math.prod(machine.threads if each is None else each for each in sizes)
+    if machine.threads < 2 or whole < 2 or values < WORTH_THREADS or not loops:
+        return
+    shared: Reference = loops[0]
+    if len(loops) > 1:
+        shared = writing.do("fuse", "rows that threads can share out", loops=loops)[0]
+    writing.do("parallel", "each thread has rows of its own", loop=shared)

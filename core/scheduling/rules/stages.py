@@ -1,0 +1,186 @@
+"""What is left of a function once what costs nothing is computed where it is read: its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.sym import Analyzer, detect_linear_equation
+
+from lowerscope.core.schedules import At
+from lowerscope.core.scheduling.references import Place, function_of
+from lowerscope.core.scheduling.rules.reading import SPATIAL, blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.scheduling.sizes import known, mentions
+
+_CHEAP = 12
+"""So many operations are computed again rather than stored and read."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A block that writes something that later ones read, or the result.
+
+    Attributes
+    ----------
+    name
+        Of the block.
+    extents
+        Of its axes, those of a reduction last; ``None`` for what is not known.
+    spatial
+        How many of them are no reduction's.
+    near
+        The axis along which what it reads lies side by side; -1 for none.
+    dtype
+        Of what it computes with.
+    counts
+        Whether it writes places beside values, as the search for the largest does.
+    """
+
+    name: str
+    extents: tuple[int | None, ...]
+    spatial: int
+    near: int
+    dtype: str
+    counts: bool
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it is a reduction."""
+        return self.spatial < len(self.extents)
+
+
+def stages_of(writing: Writing) -> tuple[Stage, ...]:
+    """Return the stages of a function as it is; none if a block is not one that can be read."""
+    found = blocks_of(writing)
+    made = tuple(_stage(each, len(writing.loops(each.name))) for each in found)
+    names = {each.name for each in found}
+    if len(names) < len(found):
+        return ()
+    return tuple(each for each in made if each is not None) if all(made) else ()
+
+
+def _stage(place: Place, loops: int) -> Stage | None:
+    block = place.stmt
+    axes = list(block.iter_vars)
+    kinds = [int(axis.iter_type) == SPATIAL for axis in axes]
+    # One loop for each axis, in the same order, and reductions inside.
+    if len(axes) != loops or kinds != sorted(kinds, reverse=True):
+        return None
+    if not all(isinstance(value, tirx.Var) for value in place.realize.iter_values):
+        return None
+    extents = tuple(known(axis.dom.extent) for axis in axes)
+    dtypes = {str(each.source.dtype) for each in block.writes}
+    near, dtype = _near(block, axes), _dtype(block)
+    return Stage(place.name, extents, sum(kinds), near, dtype, counts=len(dtypes) > 1)
+
+
+def _dtype(block: Any) -> str:
+    """Return the widest of the dtypes that are read and written, but for counters."""
+    regions = [*block.reads, *block.writes]
+    dtypes = [str(each.source.dtype) for each in regions]
+    counted = [each for each in dtypes if not each.startswith(("int64", "bool"))] or dtypes
+    return max(counted, key=lambda each: int(tvm.DataType(each).bits))
+
+
+def _near(block: Any, axes: Sequence[Any]) -> int:
+    """Return the axis that the last index of what is read goes along one by one; -1 for none."""
+    written = [each.source for each in block.writes]
+    reads = [each for each in block.reads if not any(each.source.same_as(w) for w in written)]
+    used = [sum(_axes_in(each, axes)) for each in reads]
+    if not reads or not max(used):
+        regions = list(block.writes)
+    else:
+        # What most axes stand in is read most.
+        regions = [each for each, count in zip(reads, used, strict=True) if count == max(used)]
+    analyzer = Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
+    for region in regions:
+        near = _one_by_one(region, axes, analyzer)
+        if near >= 0:
+            return near
+    return -1
+
+
+def _axes_in(region: Any, axes: Sequence[Any]) -> Iterator[bool]:
+    for axis in axes:
+        yield known(axis.dom.extent) != 1 and any(
+            mentions(each.min, axis.var) for each in region.region
+        )
+
+
+def _one_by_one(region: Any, axes: Sequence[Any], analyzer: Any) -> int:
+    indices = list(region.region)
+    while indices and known(region.source.shape[len(indices) - 1]) == 1:
+        indices.pop()
+    if not indices:
+        return -1
+    last = analyzer.simplify(indices[-1].min)
+    for number in reversed(range(len(axes))):
+        var = axes[number].var
+        if known(axes[number].dom.extent) == 1 or not mentions(last, var):
+            continue
+        steps = detect_linear_equation(last, [var])
+        if steps and known(steps[0]) == 1:
+            return number
+    return -1
+
+
+def inline_cheap(writing: Writing) -> None:
+    """Compute where it is read what costs little, or is read once.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses it.
+    """
+    given = function_of(writing.sch).params
+    for name in writing.blocks():
+        block = writing.block(At(block=name))
+        written = [each.source for each in block.writes]
+        if not is_spatial(block) or any(each.same_as(mine) for each in given for mine in written):
+            continue
+        readers = [
+            each
+            for each in blocks_of(writing)
+            if any(region.source.same_as(written[0]) for region in each.stmt.reads)
+        ]
+        whole = {known(axis.dom.extent) for axis in block.iter_vars}
+        once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
+        if readers and (once or whole == {1} or operations(block.body) <= _CHEAP):
+            why = "it is read at once" if once else "it costs less than to store and to read it"
+            writing.do("compute_inline", why, block=At(block=name))
+
+
+_COSTLY = 20
+"""A call, such as that of an exponential function, costs as much as so many operations."""
+
+
+def operations(body: Any) -> int:
+    """Return how many operations a statement takes, about."""
+    count = 0
+
+    def visit(value: Any) -> None:
+        nonlocal count
+        if isinstance(value, tvm.ir.Call):
+            count += 1 if value.op.name in _FREE else _COSTLY
+        elif isinstance(value, tirx.Div):
+            count += 4
+        else:
+            count += 1
+
+    tvm_ffi.structural_walk(body, (_ARITHMETIC, visit))
+    return count
+
+
+_FREE = ("tirx.if_then_else", "tirx.reinterpret", "tirx.likely")
+
+_ARITHMETIC = (
+    *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Select, tirx.Cast),
+    tvm.ir.Call,
+)
