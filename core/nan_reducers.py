@@ -36,20 +36,15 @@ def place(largest: bool) -> Any:
     )
 
 
-def _is_nan(x: Any) -> Any:
-    # TVM makes no vectors of `isnan`.
-    return tirx.NE(x, x)
-
-
 def _ahead_of(largest: bool, x: Any, y: Any) -> Any:
-    return tirx.Select(tirx.any(x > y if largest else x < y, _is_nan(x)), x, y)
+    return tirx.Select(tirx.any(x > y if largest else x < y, tirx.isnan(x)), x, y)
 
 
 def _first(largest: bool, x: Sequence[Any], y: Sequence[Any]) -> tuple[Any, Any]:
     ahead = x[1] > y[1] if largest else x[1] < y[1]
     # Of parts that are reduced by themselves, a later one may have come first.
-    alike = tirx.any(x[1] == y[1], tirx.all(_is_nan(x[1]), _is_nan(y[1])))
-    nan = tirx.all(_is_nan(x[1]), tirx.Not(_is_nan(y[1])))
+    alike = tirx.any(x[1] == y[1], tirx.all(tirx.isnan(x[1]), tirx.isnan(y[1])))
+    nan = tirx.all(tirx.isnan(x[1]), tirx.Not(tirx.isnan(y[1])))
     keeps = tirx.any(ahead, nan, tirx.all(alike, x[0] < y[0]))
     return tirx.Select(keeps, x[0], y[0]), tirx.Select(keeps, x[1], y[1])
 

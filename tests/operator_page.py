@@ -24,10 +24,10 @@ in torch as well, or in parts, if torch breaks it up into operators that are lis
 
 In half precision, what is computed is computed in float32 and rounded at the end, as torch does it.
 NaN stays NaN in activations, pooling, and the largest or smallest along an axis: where TVM's own
-TensorIR of a Relax operator loses it, Lowerscope's takes its place. `rfactor` knows no reduction
-that keeps NaN: it refuses one to the largest or smallest. `sort`, `argsort`, `topk` and `median`
-take NaN as the largest, as torch does. Of equal elements, `topk` names those that come first, where
-torch names any; a run's comparison of indices shows it.
+TensorIR of a Relax operator loses it, Lowerscope's takes its place, and `rfactor` knows it as well.
+`sort`, `argsort`, `topk` and `median` take NaN as the largest, as torch does. Of equal elements,
+`topk` names those that come first, where torch names any; a run's comparison of indices
+shows it.
 """
 
 

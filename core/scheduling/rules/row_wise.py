@@ -11,6 +11,7 @@ from lowerscope.core.scheduling.rules.reading import REDUCTION, blocks_of
 from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS
 from lowerscope.core.scheduling.rules.stages import Stage, inline_cheap, stages_of
 from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.scheduling.sizes import known
 
 PARTITION = "pragma_loop_partition_hint"
 
@@ -140,7 +141,11 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     if place != len(loops) - 1:
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
         writing.do("reorder", "the lanes innermost", loops=order)
-    _vectorize(writing, parts, extent, lanes, stage.spatial)
+    if stage.counts:
+        why = "TVM makes no vectors of a search: the parts are independent of each other at least"
+        writing.do("unroll", why, loop=writing.loops(parts)[-1])
+    else:
+        _vectorize(writing, parts, extent, lanes, stage.spatial)
     # Values that are left over make a condition. If their number is not known, there may be fewer
     # than lanes, and lanes without any have to begin as well; otherwise the first values do it.
     return () if extent is not None and extent % lanes else (parts,)
@@ -185,7 +190,8 @@ def _place(writing: Writing, parts: str) -> int:
 
 def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
     loops = writing.loops(block)
-    if (extent is None or extent % lanes) and len(loops) - 2 >= first:
+    rest = extent is None or (extent % lanes and _is_static(writing))
+    if rest and len(loops) - 2 >= first:
         writing.do(
             "annotate",
             "the last values, which fill no register, are done apart",
@@ -194,6 +200,15 @@ def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, fir
             ann_val=1,
         )
     writing.do("vectorize", "they are computed at once", loop=loops[-1])
+
+
+def _is_static(writing: Writing) -> bool:
+    """Return whether all extents are known.
+
+    TVM does not build a loop whose last part is done apart if only others are of unknown length.
+    """
+    axes = [axis for place in blocks_of(writing) for axis in place.stmt.iter_vars]
+    return all(known(axis.dom.extent) is not None for axis in axes)
 
 
 def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> None:
