@@ -12,7 +12,7 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pass_records import Preset
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
-from lowerscope.core.schedules import APPLY_RULES
+from lowerscope.core.schedules import APPLY_RULES, VECTOR_MATH
 from lowerscope.core.sources.spec import user_path
 
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
@@ -65,6 +65,7 @@ PRESETS = (
         *_DISPATCH,
         *_FUSE,
         "DeadCodeElimination",
+        VECTOR_MATH,
         "AttachAttrLayoutFreeBuffers",
         APPLY_RULES,
         *_PACK,
