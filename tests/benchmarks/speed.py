@@ -276,6 +276,7 @@ def _compiled(times: RunTimes) -> SideTimes | str:
 def _functions(way: _Way, peaks: Peaks) -> tuple[FunctionSpeed, ...]:
     """Return the functions that a model calls, by their share of its time."""
     from lowerscope.core.calls import CallsOf
+    from lowerscope.core.execution.bytecode import BUILTIN
     from lowerscope.core.execution.running import Execution
     from lowerscope.core.watching import watch
 
@@ -286,7 +287,8 @@ def _functions(way: _Way, peaks: Peaks) -> tuple[FunctionSpeed, ...]:
     watch(execution, calls)
     for _ in range(WATCHED):
         for call, taken in zip(calls, watch(execution, calls), strict=True):
-            seconds[call.callee].append(taken)
+            if not call.callee.startswith(BUILTIN):
+                seconds[call.callee].append(taken)
     found = [
         _function(stages, name, len(taken) // WATCHED, statistics.median(taken) * 1000, peaks)
         for name, taken in seconds.items()
