@@ -116,9 +116,10 @@ def write_elements(writing: Writing, block: str, machine: Machine) -> None:
             why = f"{width} values are {-(-width // lanes)} vector registers"
             inner = writing.do("split", why, loop=row, factors=(None, width))[1]
             outer = writing.loops(block)[:-1]
+    if inner is not None:
+        writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
     is_known = all(each is not None for each in extents)
     worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
     if worth and machine.threads > 1 and outer:
+        # Last: the loops inside of those that are fused have other places then.
         share_out(writing, outer, machine)
-    if inner is not None:
-        writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
