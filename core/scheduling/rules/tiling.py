@@ -26,6 +26,9 @@ LATENCY = 8
 REUSE = 8
 """What is laid out anew at each run is worth that if each element is multiplied so often."""
 
+_LAYING_OUT = 4
+"""To lay a value out anew takes as long as so many vectors of products, about."""
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -160,10 +163,13 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     reused = _reused(found, lanes)
     if len(reused) > 1 and reused[1] in tile.cuts:
         worth -= 0.02
+    if tile.vector != len(found.spatial) - 1:
+        # The lanes are not stored side by side.
+        worth -= 0.2
     worth *= tile.lanes / machine.lanes(found.dtype)
     if tile.packed >= 0 and not found.free[tile.packed]:
-        # To lay an element out takes as long as to multiply it as often as there are lanes.
-        worth *= 1 / (1 + tile.lanes / found.uses(tile.packed))
+        # To lay an element out takes as long as a few of its products for each lane.
+        worth /= 1 + _LAYING_OUT * tile.lanes / found.uses(tile.packed)
     if found.work >= WORTH_THREADS:
         worth *= tiles / (math.ceil(tiles / machine.threads) * machine.threads)
     return worth
