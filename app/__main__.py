@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lowerscope.app.pictures import GraphPictures
 
 COMMANDS = frozenset(
     (
@@ -24,10 +29,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_supervised(given)
         from lowerscope.core import cli
 
-        return cli.leave(cli.main(given))
+        return cli.leave(cli.main(given, _painter))
     from lowerscope.app.start import open_window
 
     return open_window(given)
+
+
+def _painter() -> GraphPictures:
+    """Return what paints graphs for the command line; it imports Qt."""
+    from lowerscope.app.system_libraries import explain_missing_libraries
+    from lowerscope.core.errors import LowerscopeError
+
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    missing = explain_missing_libraries()
+    if missing:
+        raise LowerscopeError(missing, where="--picture", todo="Or take --picture dot")
+    from lowerscope.app.pictures import GraphPictures
+
+    return GraphPictures()
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Painter(Protocol):
         """Return the widths of the characters that it paints with."""
         ...
 
-    def paint(self, graph: GraphRecord, path: Path, kind: str) -> None:
+    def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
         """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``."""
         ...
 
@@ -63,11 +63,11 @@ def picture_files(
                 where=name,
                 todo="Use the command lowerscope, or --picture dot",
             )
-        yield _painted(painter, graph, which, kind)
+        yield _painted(painter, graph, which, kind, f"{stages.loaded.title}: {which}")
 
 
-def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str) -> File:
-    return File(f"{name}.{kind}", lambda path: painter.paint(graph, path, kind))
+def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: str) -> File:
+    return File(f"{name}.{kind}", lambda path: painter.paint(graph, path, kind, title))
 
 
 def dot_text(graph: GraphRecord, name: str) -> str:

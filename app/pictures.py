@@ -1,0 +1,40 @@
+"""Pictures of graphs for the command line: the window's own painter, without a window."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from lowerscope.app import theme
+from lowerscope.app.views.canvas_records import canvas_graph
+from lowerscope.app.widgets.canvas_index import GraphIndex
+from lowerscope.app.widgets.canvas_paint import GraphPainter
+from lowerscope.app.widgets.graph_picture import write_picture
+from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
+
+
+class GraphPictures:
+    """Paints graphs as the window does, in its light colours."""
+
+    def __init__(self) -> None:
+        if QApplication.instance() is None:
+            self._application = QApplication([sys.argv[0], *theme.STYLE])
+            theme.start(self._application, "light")
+
+    def metrics(self) -> TextMetrics:
+        """Return the widths of the characters that it paints with."""
+        return DEFAULT
+
+    def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
+        """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        index = GraphIndex(canvas_graph(graph))
+        write_picture(GraphPainter(index), index.bounds(), path, kind, title)
