@@ -14,6 +14,12 @@ from lowerscope.app.variant_commands import enable_variants
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
+NEED_MODEL = (
+    *("inputs", "target-other", "document", "extensions", "load-library"),
+    *("export-files", "export-function", "export-step", "save-picture", "save-picture-seen"),
+)
+"""Commands for what is open."""
+
 NEED_TORCH = (
     *("high-level", "te", "library", "next-node", "previous-node", "node-map", "translation"),
     *("auto", "fx", "export"),
@@ -26,7 +32,7 @@ def show_availability(window: MainWindow) -> None:
     workspace, commands = window.workspace, window.commands
     recipe, snapshot = workspace.wanted, workspace.snapshot
     has_torch = snapshot is not None and snapshot.model.kind == "torch"
-    for key in ("inputs", "target-other", "document", "extensions", "load-library"):
+    for key in NEED_MODEL:
         commands.enable(key, snapshot is not None)
     commands.enable("reload", snapshot is not None or workspace.refused is not None)
     for key in NEED_TORCH:

@@ -46,6 +46,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("document", file, tr("&Back to the model"), window.show_panes, "Ctrl+End"),
         *keeping_sessions(window),
         *reporting(window),
+        *window.exports.commands(),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
         Command("undo", edit, tr("&Undo"), workspace.undo, "Ctrl+Z"),
         Command("redo", edit, tr("&Redo"), workspace.redo, "Ctrl+Shift+Z"),

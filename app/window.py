@@ -146,6 +146,7 @@ class MainWindow(QMainWindow):
 
         from lowerscope.app.actions import Commands
         from lowerscope.app.code_commands import CodeCommands
+        from lowerscope.app.export_commands import ExportCommands
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.following import Following
         from lowerscope.app.graphs import Graphs
@@ -178,6 +179,7 @@ class MainWindow(QMainWindow):
         Following(self.workspace, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
+        self.exports = ExportCommands(self)
         self.commands = Commands(self)
         self.targets = TargetCommands(self)
         add_commands(self.commands, self)
@@ -231,6 +233,7 @@ class MainWindow(QMainWindow):
             self._panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
             self.pipeline.fill(self._panes)
             self.schedules.fill(self._panes)
+            self.exports.watch(self._panes)
             self.pages.addWidget(self._panes)
             self._view_menu.addSeparator()
             for dock in self._panes.docks.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -33,7 +33,14 @@ class DifferenceView(QWidget):
     ----------
     set_busy
         Called with whether a difference is on its way.
+
+    Signals
+    -------
+    patch_wanted
+        What is shown is to be saved as a patch.
     """
+
+    patch_wanted = Signal()
 
     def __init__(
         self,
@@ -73,6 +80,7 @@ class DifferenceView(QWidget):
         )
         self.swap = self._button(self.tr("Swap"), self.tr("Let the sides change places"))
         self.unpin = self._button(self.tr("Unpin"), self.tr("Follow the step that is looked at"))
+        self.save = self._button(self.tr("Save…"), self.tr("Save the difference as a patch"))
         self.old_label = self._label()
         self.new_label = self._label()
         self._lay_out()
@@ -84,6 +92,7 @@ class DifferenceView(QWidget):
         self.pin.clicked.connect(self._pins.pin_here)
         self.swap.clicked.connect(self._pins.swap)
         self.unpin.clicked.connect(self._pins.clear)
+        self.save.clicked.connect(self._save)
         self.page.shown.connect(self._show_labels)
         self.graph.shown.connect(self._show_labels)
         self.page.diff.moved.connect(self._show_figure)
@@ -112,6 +121,9 @@ class DifferenceView(QWidget):
         return self.pages.currentWidget() is self.graph
 
     # Slots
+
+    def _save(self) -> None:
+        self.patch_wanted.emit()
 
     def _set_columns(self, key: str) -> None:
         if key == "graph":
@@ -197,7 +209,7 @@ class DifferenceView(QWidget):
         row.addStretch(1)
         for widget in (self.figure, self.previous, self.following, self.columns):
             row.addWidget(widget)
-        for button in (self.pin, self.swap, self.unpin):
+        for button in (self.pin, self.swap, self.unpin, self.save):
             row.addWidget(button)
         sides = self._sides = QWidget()
         sides.setProperty("edge", "bottom")

@@ -99,6 +99,11 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
         action.setCheckable(True)
         action.setChecked(shown)
         deeds[action] = switch
+    menu.addSeparator()
+    deeds[menu.addAction(tr("Save picture…"))] = partial(page.picture_wanted.emit, page, False)
+    seen = menu.addAction(tr("Save picture of what is seen…"))
+    deeds[seen] = partial(page.picture_wanted.emit, page, True)
+    menu.addSeparator()
     colours = menu.addMenu(tr("Colours"))
     colours.setToolTipsVisible(True)
     words: dict[Colouring, str] = {

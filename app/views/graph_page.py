@@ -46,9 +46,12 @@ class GraphPage(QWidget):
     -------
     rule_wanted
         The user wants to write a rule for a node: its id.
+    picture_wanted
+        The page is to be saved as a picture, or the part of it that is seen.
     """
 
     rule_wanted = Signal(str)
+    picture_wanted = Signal(object, bool)
 
     def __init__(
         self,
@@ -127,6 +130,11 @@ class GraphPage(QWidget):
         self._mark(reveal=True)
 
     # What is expanded
+
+    @property
+    def record(self) -> GraphRecord | None:
+        """The graph that is shown."""
+        return self._record
 
     @property
     def is_collapsible(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from functools import partial
+
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication
-from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.formats import count_text, shape_text
@@ -20,7 +22,15 @@ ENTITY = Qt.ItemDataRole.UserRole
 
 
 class ModelView(Pane):
-    """The pane with the parts of the model."""
+    """The pane with the parts of the model.
+
+    Signals
+    -------
+    export_wanted
+        A function is to be exported: its id.
+    """
+
+    export_wanted = Signal(str)
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Model"), parent)
@@ -37,6 +47,8 @@ class ModelView(Pane):
         self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.add_page("model", self.tr("Model"), self.tree)
         self.tree.itemSelectionChanged.connect(self._select)
+        self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.tree.customContextMenuRequested.connect(self._open_menu)
         workspace.snapshot_changed.connect(self._show_snapshot)
         workspace.selection_changed.connect(self._show_selection)
         theme.notifier().changed.connect(self._show_snapshot)
@@ -117,6 +129,18 @@ class ModelView(Pane):
         if chosen:
             self.tree.scrollToItem(self._items[chosen[0]])
         self.tree.blockSignals(False)
+
+    def _open_menu(self, place: QPoint) -> None:
+        item = self.tree.itemAt(place)
+        entity = "" if item is None else str(item.data(0, ENTITY) or "")
+        snapshot = self._workspace.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        if all(each.id != entity or each.kind == "external" for each in functions):
+            return
+        menu = QMenu(self.tree)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(self.tr("Export the function…"), partial(self.export_wanted.emit, entity))
+        menu.popup(self.tree.viewport().mapToGlobal(place))
 
     def _select(self) -> None:
         current = self.tree.currentItem()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import msgspec
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -34,7 +35,9 @@ from lowerscope.core.step_records import Clock, Moment
 
 
 class PipelineView(Pane):
-    """The pane with the pipeline."""
+    """The pane with the pipeline; ``export_wanted`` is of the module at a `Moment`."""
+
+    export_wanted = Signal(object)
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Pipeline"), parent)
@@ -350,6 +353,9 @@ class PipelineView(Pane):
         menu.addAction(words, self.compare).setEnabled(applied)
         linked = at is not None and at[0] in ("passes", "build")
         menu.addAction(self.tr("Copy a link to it"), self.copy_link).setEnabled(linked)
+        export = partial(self.export_wanted.emit, self.selected_moment())
+        exported = at is not None and at[0] == "passes"
+        menu.addAction(self.tr("Export its module…"), export).setEnabled(exported)
         menu.addSeparator()
         for words, act in (
             (self.tr("Options…"), self.edit_options),

@@ -230,6 +230,11 @@ class CanvasDrawing(PanningArea):
         self._wants_minimap = not self._wants_minimap
         self._place_overlays()
 
+    def picture(self, *, seen: bool) -> tuple[GraphPainter, QRectF]:
+        """What paints the graph as it looks now, and its area, or the one that is seen."""
+        area = self.view.to_graph_area(QRectF(self.viewport().rect()))
+        return self._painter, area & self._index.bounds() if seen else self._index.bounds()
+
     # Where the view is
 
     def go_home(self) -> None:

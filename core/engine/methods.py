@@ -34,6 +34,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.engine.run_params import (
     AgreementParams,
     ComparisonParams,
+    ExportParams,
     GuardParams,
     RunParams,
     RunStepParams,
@@ -53,6 +54,7 @@ from lowerscope.core.engine.schedule_params import (
     WorkParams,
 )
 from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
+from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.model_records import ValuesRecord
@@ -178,6 +180,7 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "guard": MethodType(
             GuardParams, GuardedRun, "heavy", "running with guarded memory", ("worker",)
         ),
+        "export": MethodType(ExportParams, ExportRecord, "heavy", "exporting", ("worker",)),
         "run": MethodType(RunParams, RunRecord, "heavy", "running the model", ("worker",)),
         "comparison": MethodType(
             ComparisonParams, Comparison, "heavy", "comparing a tensor", ("worker",)

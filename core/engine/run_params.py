@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.comparison_records import Saved, TensorPlace
+from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.run_records import KEEP, RunPart, RunRecord
 
@@ -45,6 +46,20 @@ class GuardParams(msgspec.Struct, frozen=True, kw_only=True):
     """Build and run once, each call with guarded memory: who writes beside its own is named."""
 
     recipe: Recipe
+
+
+class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
+    """Write files to ``folder``, in place of those that are there with ``force``.
+
+    ``record`` is that of a run, for the report; without one it is run. Of graphs, DOT is written
+    alone: the window paints by itself.
+    """
+
+    recipe: Recipe
+    wanted: tuple[Wanted, ...]
+    folder: str
+    force: bool = False
+    record: RunRecord | None = None
 
 
 class ComparisonParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -156,6 +156,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     faulthandler.enable(file=2)
 
     from lowerscope.core.execution.target_catalogue import target_records
+    from lowerscope.core.export.folder import export_record
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.remote.machine import remote_state
     from lowerscope.core.rendering.hierarchy import Opening
@@ -220,6 +221,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
         "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
         "guard": lambda p, context: pipeline.guard(p.recipe, context),
+        "export": lambda p, context: export_record(pipeline, p, context),
         "run": lambda p, context: pipeline.run(
             p.recipe, context, p.part, p.before, quick=p.quick, keep=p.keep
         ),

@@ -155,6 +155,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = True
 
 
+class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What an export has written: ``paths``, and what it could not write, with the reason."""
+
+    paths: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+
+
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
     """Read ``module,function:dense`` and the like; the default where there is nothing.
 

@@ -8,8 +8,15 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.export.catalogue import EXPORTS, GRAPHS, Wanted, parse_wanted
+from lowerscope.core.export.catalogue import (
+    EXPORTS,
+    GRAPHS,
+    ExportRecord,
+    Wanted,
+    parse_wanted,
+)
 from lowerscope.core.export.compiled import compiled_files
 from lowerscope.core.export.files import (
     File,
@@ -38,6 +45,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.run_records import RunRecord
 from lowerscope.core.showing import fx_nodes_of
+from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
 from lowerscope.core.variant_names import variant_names
 from lowerscope.core.variant_records import Variant
@@ -138,6 +146,21 @@ def export(
         check_absent(folder, list(files))
     told.report("Writing")
     return Exported(write_files(folder, tuple(files.values())), tuple(left_out), complete)
+
+
+def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) -> ExportRecord:
+    """Write what the window asks for: see `export`."""
+    written = export(
+        pipeline,
+        params.recipe,
+        user_path(params.folder),
+        force=params.force,
+        wanted=params.wanted,
+        pictures=Pictures(kinds=("dot",)),
+        progress=progress,
+        record=params.record,
+    )
+    return ExportRecord(paths=tuple(map(str, written.paths)), left_out=written.left_out)
 
 
 def _is_absent(name: str, given: _Exporting) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, cast
@@ -13,6 +12,7 @@ from lowerscope.core.export.files import File, text_file
 from lowerscope.core.graph_records import WHOLE, GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
 from lowerscope.core.progress import Silent
+from lowerscope.core.rendering.dot import dot_text
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 from lowerscope.core.stages import Stages
@@ -68,36 +68,6 @@ def picture_files(
 
 def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: str) -> File:
     return File(f"{name}.{kind}", lambda path: painter.paint(graph, path, kind, title))
-
-
-def dot_text(graph: GraphRecord, name: str) -> str:
-    """Return a graph in the language of Graphviz, with the places that its boxes have here."""
-    lines = [
-        f"digraph {name} {{",
-        "  graph [splines=true, inputscale=72, notranslate=true];",
-        '  node [shape=box, style=rounded, fontname="Helvetica", fontsize=10, fixedsize=true];',
-        '  edge [fontname="Helvetica", fontsize=9];',
-    ]
-    for box in graph.boxes:
-        title = "\n".join(filter(None, (box.title, box.subtitle)))
-        x, y = box.x + box.width / 2, graph.height - box.y - box.height / 2
-        # Graphviz counts from the bottom, and sizes in inches.
-        place = f'pos="{x:.1f},{y:.1f}!", width={box.width / 72:.3f}, height={box.height / 72:.3f}'
-        kind = f'class="{box.kind}{" " + box.strategy if box.strategy else ""}"'
-        lines.append(f"  {_quoted(box.id)} [label={_quoted(title)}, {kind}, {place}];")
-    for edge in graph.edges:
-        label = f" [label={_quoted(edge.label)}]" if edge.label else ""
-        lines.append(f"  {_quoted(edge.source)} -> {_quoted(edge.target)}{label};")
-    for port in graph.ports:
-        if port.side == "in":
-            for other in port.others:
-                label = f"label={_quoted(port.label)}, " if port.label else ""
-                lines.append(f"  {_quoted(other)} -> {_quoted(port.box)} [{label}style=dashed];")
-    return "\n".join([*lines, "}", ""])
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def check_kinds(kinds: Sequence[str]) -> None:

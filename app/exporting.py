@@ -1,0 +1,182 @@
+"""Exports: what is asked of the worker, and the pictures of graphs that the window paints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.core.engine.protocol import GraphParams
+from lowerscope.core.engine.run_params import ExportParams
+from lowerscope.core.errors import Problem
+from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wanted
+from lowerscope.core.graph_records import FITS, WHOLE, GraphName, GraphRecord
+from lowerscope.core.recipe import Recipe
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
+    "fit": (None, FITS),
+    "all": (None, WHOLE),
+    "none": ((), FITS),
+}
+"""How many modules are expanded in a picture: what is expanded, and what it has to fit."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be exported: ``kinds`` and ``level`` are those of pictures."""
+
+    wanted: tuple[Wanted, ...]
+    folder: str
+    kinds: tuple[str, ...] = ("svg",)
+    level: str = "fit"
+    force: bool = False
+
+
+class Exporting(QObject):
+    """One export at a time, of the recipe that is shown.
+
+    Signals
+    -------
+    progressed
+        What is being done, and how much of it is, or ``None``.
+    done
+        An `ExportRecord`.
+    refused
+        A `Problem`; with the code `EXISTS` where files are there already, which are its choices.
+    """
+
+    progressed = Signal(str, object)
+    done = Signal(object)
+    refused = Signal(object)
+
+    def __init__(self, workspace: Workspace, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._request: int | None = None
+        self._on_engine = False
+        self._order: Order | None = None
+        self._recipe: Recipe | None = None
+        self._graphs: list[str] = []
+        self._found = ExportRecord(paths=())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an export is under way."""
+        return self._order is not None
+
+    def begin(self, order: Order) -> None:
+        """Write what is ordered; the answer is a signal."""
+        recipe = self._workspace.recipe
+        if recipe is None or self.is_busy:
+            return
+        self._order, self._recipe = order, recipe
+        self._found = ExportRecord(paths=())
+        painted = [kind for kind in order.kinds if kind != "dot"]
+        self._graphs = [each.name for each in order.wanted if each.name in GRAPHS and painted]
+        pictures = (f"{GRAPHS[name]}.{kind}" for name in self._graphs for kind in painted)
+        there = [path for each in pictures if (path := Path(order.folder) / each).exists()]
+        if there and not order.force:
+            self._end_with(
+                Problem(
+                    what=self.tr("the file is there already"),
+                    where=str(there[0]),
+                    code=EXISTS,
+                    choices=tuple(each.name for each in there),
+                )
+            )
+            return
+        written = tuple(
+            each for each in order.wanted if each.name not in GRAPHS or "dot" in order.kinds
+        )
+        if not written:
+            self._next_graph()
+            return
+        self._on_engine = False
+        params = ExportParams(
+            recipe=recipe,
+            wanted=written,
+            folder=order.folder,
+            force=order.force,
+            record=self._workspace.run_record,
+        )
+        self._request = self._workspace.worker.request(
+            "export", params, self._take_written, self._end_with, self.progressed.emit
+        )
+
+    def cancel(self) -> None:
+        """Stop what is under way; what is written stays."""
+        if self._request is not None:
+            client = self._workspace.engine if self._on_engine else self._workspace.worker
+            client.cancel(self._request)
+
+    def _take_written(self, record: ExportRecord) -> None:
+        self._found = record
+        self._next_graph()
+
+    def _next_graph(self) -> None:
+        self._request = None
+        order, recipe = self._order, self._recipe
+        assert order is not None
+        assert recipe is not None
+        if not self._graphs:
+            self._order = None
+            self.done.emit(self._found)
+            return
+        graph: GraphName = "fx" if GRAPHS[self._graphs[0]] == "fx" else "relax"
+        expanded, fits = LEVELS[order.level]
+        params = GraphParams(
+            recipe=recipe,
+            metrics=self._workspace.metrics,
+            graph=graph,
+            expanded=expanded,
+            fits=fits,
+        )
+        self._on_engine = True
+        self.progressed.emit(self.tr("Drawing"), None)
+        self._request = self._workspace.engine.request(
+            "derived_graph", params, self._take_graph, self._leave_graph_out
+        )
+
+    def _take_graph(self, record: GraphRecord) -> None:
+        from lowerscope.app.pictures import GraphPictures
+
+        order, name = self._order, self._graphs[0]
+        assert order is not None
+        painted = [kind for kind in order.kinds if kind != "dot"]
+        paths = [Path(order.folder) / f"{GRAPHS[name]}.{kind}" for kind in painted]
+        pictures = GraphPictures()
+        snapshot = self._workspace.snapshot
+        title = "" if snapshot is None else snapshot.model.title
+        try:
+            for path, kind in zip(paths, painted, strict=True):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pictures.paint(record, path, kind, f"{title}: {GRAPHS[name]}")
+        except OSError as error:
+            self._end_with(Problem(what=f"it cannot be written: {error}", where=str(paths[0])))
+            return
+        self._add(tuple(map(str, paths)))
+        self._graphs.pop(0)
+        self._next_graph()
+
+    def _leave_graph_out(self, problem: Problem) -> None:
+        if problem.code == "cancelled":
+            self._end_with(problem)
+            return
+        name = self._graphs.pop(0)
+        self._add((), (f"{name}: {problem.line()}",))
+        self._next_graph()
+
+    def _add(self, paths: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
+        found = self._found
+        self._found = ExportRecord(
+            paths=(*found.paths, *paths), left_out=(*found.left_out, *left_out)
+        )
+
+    def _end_with(self, problem: Problem) -> None:
+        self._request = self._order = None
+        self.refused.emit(problem)
