@@ -84,7 +84,7 @@ def _write_image(graph: GraphPainter, area: QRectF, path: Path) -> None:
     if image.isNull():
         raise OSError(f"a picture of {size.width()} × {size.height()} pixels is too large")
     _paint(graph, area, image, scale)
-    if not image.save(str(path), b"PNG"):
+    if not image.save(str(path)):
         raise OSError("Qt cannot write it")
 
 

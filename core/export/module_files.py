@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from lowerscope.core.difference_records import Side
@@ -82,7 +84,7 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
         "",
     ]
     body = _IMPORT.sub("", text).partition("# Metadata")[0].strip()
-    given = {"metadata": {"ir.GenericConst": list(constants)}}
+    given = {"metadata": {"ir.GenericConst": list(constants)}, **_imported(text)}
     if not _reads_back(body, given, module):
         # In another order than they are printed in: TVM's own metadata knows better.
         yield text_file(f"{name}.py", _readable(module_text(module, show_meta=True).text))
@@ -96,7 +98,17 @@ def _reads_back(text: str, given: Mapping[str, object], module: tvm.IRModule) ->
         found = tvm.script.from_source(text, extra_vars=given)
     except (tvm.error.DiagnosticError, IndexError, RuntimeError, TypeError, ValueError):
         return False
-    return bool(tvm.ir.structural_equal(found, module))
+    return bool(tvm_ffi.structural_equal(found, module))
+
+
+def _imported(text: str) -> dict[str, object]:
+    """Return what the imports of a script bring, by the names that it has there."""
+    found: dict[str, object] = {"tvm": tvm}
+    for line in _IMPORT.findall(text):
+        path, _, name = line.removeprefix("from ").partition(" import ")
+        name, _, title = name.partition(" as ")
+        found[title or name] = getattr(importlib.import_module(path), name)
+    return found
 
 
 def _in_order(text: str, module: tvm.IRModule) -> Iterator[relax.Function]:

@@ -176,9 +176,11 @@ def _expected(stages: Stages) -> str:
     loaded = stages.loaded
     lines = ["def expected_of(model, inputs, source):"]
     if loaded.model is not None:
+        # The modules of exported programs hold specs of trees that warn when they are copied.
+        copied = "copy.deepcopy(model)" if loaded.exported is None else "open_model(source)"
         lines += [
             '    """What torch computes, from copies of the model and of its inputs."""',
-            "    model, inputs = copy.deepcopy(model), [each.clone() for each in inputs]",
+            f"    model, inputs = {copied}, [each.clone() for each in inputs]",
             "    torch.manual_seed(SEED)",
             "    with torch.inference_mode():",
             "        return list(leaves(call_model(model, inputs, source)))",

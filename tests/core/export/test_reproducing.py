@@ -1,0 +1,244 @@
+"""``reproduce.py``: it needs torch and TVM alone, and does what the recipe says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+import tvm_ffi
+
+from lowerscope.core.export.catalogue import Wanted
+from lowerscope.core.export.folder import export
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.schedules import At, Made, Primitive, Schedule
+from tests.core.export.exporting import imports_of, loaded, recipe_of
+
+REPRODUCE = (Wanted(name="reproduce"),)
+
+NEST = """
+import dataclasses
+
+import torch
+from torch import nn
+
+
+@dataclasses.dataclass
+class Batch:
+    image: torch.Tensor
+    scale: float
+
+
+class Nest(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        self.norm = nn.BatchNorm1d(width)
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
+
+    def forward(self, batch, layers):
+        y = self.norm(self.linear(batch.image)) * batch.scale + layers[0]
+        z = self.attention(y[None], y[None], y[None])[0][0]
+        return {"y": y, "z": torch.fft.rfft(z).real}
+
+
+def example_inputs():
+    return Batch(torch.randn(3, 4), 2.0), [torch.randn(3, 4)]
+"""
+
+PASSES = """
+import tvm
+from tvm import relax
+
+
+@tvm.transform.module_pass(opt_level=0, name="Tag")
+def tag(module, context):
+    return module.with_attr("tagged", 1)
+
+
+def fuse(level: int = 0) -> tvm.transform.Pass:
+    return relax.transform.FuseOps(level)
+"""
+
+DOUBLE = """
+import numpy as np
+import tvm
+
+
+@tvm.register_global_func("own.double", override=True)
+def double(x, out):
+    np.multiply(np.from_dlpack(x), 2, out=np.from_dlpack(out))
+"""
+
+CALLS_DOUBLE = """
+import numpy as np
+from tvm.script import ir as I, relax as R
+
+
+@I.ir_module
+class Doubled:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        with R.dataflow():
+            y = R.call_dps_packed("own.double", (x,), R.Tensor((4,), "float32"))
+            z = R.add(y, R.const(1.0, "float32"))
+            R.output(z)
+        return z
+
+
+def example_inputs():
+    return (np.arange(4, dtype="float32"),)
+
+
+def reference(x):
+    return 2 * x + 1
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
+    """Export the program, see that it makes the same module, and run it; return its text."""
+    written = export(pipeline, recipe, folder, force=True, wanted=REPRODUCE)
+    assert written.left_out == ()
+    program = folder / "reproduce.py"
+    assert imports_of(program) <= {"torch", "tvm", "numpy"}
+    made = loaded(program)
+    source = made.open_source()
+    model = made.open_model(source)
+    lowered = made.lower(model)
+    stages = pipeline.stages(recipe)
+    assert tvm_ffi.structural_equal(lowered, stages.module)
+    inputs = made.make_inputs(source, model)
+    parameters = made.parameters_of(model, inputs)
+    module = made.transform(lowered, {name: made.to_tvm(each) for name, each in parameters.items()})
+    assert tvm_ffi.structural_equal(module, stages.completed)
+    for ours, theirs in zip(inputs, stages.loaded.inputs, strict=True):
+        torch.testing.assert_close(ours, theirs.value, rtol=0, atol=0)
+    made.main()
+    return program.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
+@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "conv_net", "mlp_tvmscript"])
+def test_a_sample_is_reproduced_in_each_lowering(
+    sample: str, lowering: str, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    check(pipeline, recipe_of(f"sample:{sample}", "--lowering", lowering), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--pipeline", "fuse", "--schedule", "rules", "--target", "native"],
+        ["--pipeline", "default-build"],
+        ["--pipeline", "cpu"],
+        ["--pipeline", "none", "--threads", "1", "--seed", "5"],
+        ["--bind-params"],
+        ["--params-as-inputs"],
+        ["--importer", "tvm-fx"],
+        ["--override", "relu=library", "--override", "linear0=te"],
+        ["--dim", "b=1..8", "--input", "x=b,784"],
+        ["--pass", "FuseOps:fuse_opt_level=2,max_depth=3", "--target", '{"kind": "llvm"}'],
+    ],
+    ids=lambda options: " ".join(options[:2]),
+)
+def test_settings_are_carried_over(options: list[str], pipeline: Pipeline, tmp_path: Path) -> None:
+    check(pipeline, recipe_of("sample:fashion_mlp", *options), tmp_path)
+
+
+def test_a_schedule_by_hand_is_carried_over(pipeline: Pipeline, tmp_path: Path) -> None:
+    steps = (
+        ("s1", "split", {"loop": At(block="matmul", loop=1), "factors": (None, 16)}),
+        ("s2", "vectorize", {"loop": Made(step="s1", output=1)}),
+        ("s3", "parallel", {"loop": Made(step="s1")}),
+    )
+    primitives = tuple(Primitive(id=id, name=name, arguments=given) for id, name, given in steps)
+    recipe = msgspec.structs.replace(
+        recipe_of("sample:matmul_relu", "--pass", "ApplySchedules"),
+        schedules=(Schedule(function="matmul", primitives=primitives),),
+    )
+    text = check(pipeline, recipe, tmp_path)
+    assert "sch.split(" in text
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "library"])
+def test_nested_inputs_of_the_users_own_classes(
+    lowering: str, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "nest.py"
+    path.write_text(NEST)
+    recipe = recipe_of(str(path), "--args", '{"width": 4}', "--lowering", lowering)
+    text = check(pipeline, recipe, tmp_path)
+    assert "source.Batch(image=inputs[0], scale=2.0)" in text
+    path.write_text(NEST + "\n# changed\n")
+    with pytest.raises(AssertionError, match="has changed since"):
+        loaded(tmp_path / "reproduce.py").open_source()
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "library"])
+def test_an_exported_program(lowering: str, pipeline: Pipeline, tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4)).eval()
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(model, (torch.randn(3, 8),)), path)
+    check(pipeline, recipe_of(str(path), "--lowering", lowering), tmp_path)
+
+
+def test_passes_and_functions_of_the_users_own(pipeline: Pipeline, tmp_path: Path) -> None:
+    for name, text in (("mine.py", PASSES), ("double.py", DOUBLE), ("net.py", CALLS_DOUBLE)):
+        (tmp_path / name).write_text(text)
+    passes = ["--passes", str(tmp_path / "mine.py"), "--pass", "mine.tag"]
+    more = ["--pass", "AnnotateTIROpPattern", "--pass", "mine.fuse:level=2", "--pass", "FuseTIR"]
+    check(pipeline, recipe_of("sample:matmul_relu", *passes, *more), tmp_path)
+    library = ["--library", str(tmp_path / "double.py")]
+    text = check(pipeline, recipe_of(str(tmp_path / "net.py"), *library), tmp_path)
+    assert "matches NumPy" in text
+
+
+def test_parameters_from_a_file(pipeline: Pipeline, tmp_path: Path) -> None:
+    import numpy as np
+
+    weight = np.random.default_rng(0).standard_normal((128, 128)).astype("float32") / 12
+    np.savez(tmp_path / "params.npz", weight=weight)
+    recipe = recipe_of("sample:matmul_relu", "--params", str(tmp_path / "params.npz"))
+    check(pipeline, recipe, tmp_path)
+
+
+def test_what_is_wrong_is_found(pipeline: Pipeline, tmp_path: Path) -> None:
+    # TVM's importer loses alpha.
+    path = tmp_path / "net.py"
+    path.write_text(
+        "import torch\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return torch.add(x, x, alpha=3)\n\n"
+        "def example_inputs():\n    return (torch.randn(4),)\n"
+    )
+    recipe = recipe_of(str(path), "--importer", "tvm-fx")
+    export(pipeline, recipe, tmp_path, force=True, wanted=REPRODUCE)
+    with pytest.raises(AssertionError, match="output 0"):
+        loaded(tmp_path / "reproduce.py").main()
+
+
+def test_it_runs_where_there_is_no_lowerscope(pipeline: Pipeline, tmp_path: Path) -> None:
+    recipe = recipe_of("sample:fashion_mlp", "--lowering", "library")
+    export(pipeline, recipe, tmp_path / "out", force=True, wanted=REPRODUCE)
+    hidden = tmp_path / "hidden" / "lowerscope"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError('there is none')\n")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "out" / "reproduce.py")],
+        env={**os.environ, "PYTHONPATH": str(hidden.parent)},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("fashion_mlp matches torch: largest difference")
