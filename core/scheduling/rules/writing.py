@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -57,6 +58,10 @@ class Writing:
         self._outputs[step] = applied.outputs
         self.primitives.append(primitive)
         return tuple(Made(step=step, output=index) for index in range(len(applied.outputs)))
+
+    def outputs(self, made: Sequence[Made]) -> tuple[Output, ...]:
+        """Return what stands behind names that `do` has returned."""
+        return tuple(self._outputs[each.step][each.output] for each in made)
 
     def blocks(self) -> tuple[str, ...]:
         """Return the names of the blocks below the root, in the order of the script."""

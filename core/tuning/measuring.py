@@ -1,0 +1,158 @@
+"""The side of a tuning that has candidates measured, whatever they do to who measures them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
+
+import msgspec
+
+from lowerscope.core.tuning.messages import (
+    LENGTH,
+    Candidate,
+    Message,
+    Outcome,
+    Subject,
+    frame,
+)
+
+_POLL = 0.05
+"""Seconds until it is looked again whether the answer is still wanted."""
+
+_START = 60.0
+"""Seconds that a process may take to be there."""
+
+PATIENCE = 10.0
+"""Seconds that a candidate may take to be compiled, run and checked, beside what its calls take."""
+
+
+class Measurer(Protocol):
+    """Has functions measured, somewhere."""
+
+    def begin(self, subject: Subject) -> Outcome:
+        """Run a function before it is scheduled; candidates of it follow."""
+
+    def measure(self, candidate: Candidate) -> Outcome:
+        """Compile, time and check a candidate of the subject that came last."""
+
+
+class LocalMeasurer:
+    """Measures on this machine, in a process that is started anew when it has come to a bad end.
+
+    Parameters
+    ----------
+    check
+        Called again and again while it waits; may raise to cancel.
+    patience
+        See `PATIENCE`.
+    """
+
+    def __init__(self, check: Callable[[], None], patience: float = PATIENCE) -> None:
+        self._check = check
+        self._patience = patience
+        self._subject: Subject | None = None
+        self._process = _start()
+        self._fresh = True
+
+    def __enter__(self) -> LocalMeasurer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._kill()
+
+    @property
+    def process(self) -> int:
+        """The id of the process that measures."""
+        return self._process.pid
+
+    def begin(self, subject: Subject) -> Outcome:
+        """See `Measurer`."""
+        self._subject = subject
+        return self._asked(subject, 2 * subject.seconds + self._patience)
+
+    def measure(self, candidate: Candidate) -> Outcome:
+        """See `Measurer`."""
+        assert self._subject is not None, "a subject comes before its candidates"
+        if self._fresh:
+            begun = self.begin(self._subject)
+            if self._fresh:
+                return begun
+        calls = 0.0 if candidate.best is None else 10 * candidate.best
+        return self._asked(candidate, self._patience + calls)
+
+    def _asked(self, message: Message, seconds: float) -> Outcome:
+        if self._fresh:
+            seconds += _START
+        try:
+            return self._answer(message, seconds)
+        except TimeoutError:
+            self._restart()
+            return Outcome(reason=f"it took longer than {seconds:g} s, and was stopped")
+        except EOFError:
+            code = self._process.wait()
+            self._restart()
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            return Outcome(reason=f"it crashed with {how}")
+
+    def _answer(self, message: Message, seconds: float) -> Outcome:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        until = time.monotonic() + seconds
+        try:
+            self._process.stdin.write(frame(message))
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise EOFError from None
+        source = self._process.stdout.fileno()
+        head = self._read(source, LENGTH.size, until)
+        outcome = self._read(source, *LENGTH.unpack(head), until)
+        self._fresh = False
+        return msgspec.msgpack.decode(outcome, type=Outcome)
+
+    def _read(self, source: int, size: int, until: float) -> bytes:
+        data = b""
+        while len(data) < size:
+            self._check()
+            if time.monotonic() > until:
+                raise TimeoutError
+            if not select.select([source], [], [], _POLL)[0]:
+                continue
+            more = os.read(source, size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def _restart(self) -> None:
+        self._kill()
+        self._process = _start()
+        self._fresh = True
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                pass  # what was still to be written is not wanted any more
+
+
+def _start() -> subprocess.Popen[bytes]:
+    program = [sys.executable, "-m", "lowerscope.core.tuning.measuring_process", str(os.getpid())]
+    return subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )

@@ -1,0 +1,259 @@
+"""The process that candidates are compiled and run in: they may crash it, or never end.
+
+It is started as ``python -m lowerscope.core.tuning.measuring_process PARENT`` and ends with the
+process that has started it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from lowerscope.core.tuning.messages import (
+    LENGTH,
+    Candidate,
+    Message,
+    Outcome,
+    Sized,
+    Subject,
+    frame,
+)
+
+_DIE_WITH_PARENT = 1
+"""Of Linux's ``prctl``: the signal that a process gets when its parent has ended."""
+
+_BUDGET = 0.2
+"""Seconds that the calls of a candidate that are timed should take together."""
+
+_REPEATS = 20
+"""Measurements of it, at most."""
+
+_BATCH = 1e-3
+"""Seconds that one measurement takes at least: of a shorter function, several calls are one."""
+
+_HOPELESS = 3.0
+"""A first call that takes so many times as long as the best is not repeated."""
+
+
+def main() -> None:
+    """Answer messages on descriptors 0 and 1 until the other end is closed."""
+    source, sink = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    _end_with(int(sys.argv[1]))
+    # An interrupt at the terminal goes to all of its processes; the first one ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    bench = Bench()
+    for message in _messages(source):
+        answer = frame(bench.take(message))
+        while answer:
+            answer = answer[os.write(sink, answer) :]
+
+
+def _end_with(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _messages(source: int) -> Iterator[Message]:
+    decoder = msgspec.msgpack.Decoder(Message)
+    while head := _exactly(source, LENGTH.size):
+        yield decoder.decode(_exactly(source, *LENGTH.unpack(head)))
+
+
+def _exactly(source: int, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = os.read(source, size - len(data))
+        if not more:
+            return b""
+        data += more
+    return data
+
+
+class Bench:
+    """Compiles, times and checks the candidates of functions."""
+
+    def __init__(self) -> None:
+        # They take seconds to import, and the parent does something else meanwhile.
+        import torch
+        import tvm
+
+        from lowerscope.core.scheduling import checking
+
+        self._torch, self._tvm, self._checking = torch, tvm, checking
+        self._subjects: dict[int, _Known] = {}
+
+    def take(self, message: Message) -> Outcome:
+        """Return what comes of a subject or of a candidate."""
+        if isinstance(message, Subject):
+            return self._subject(message)
+        known = self._subjects[message.subject]
+        try:
+            return self._candidate(known, message)
+        except self._refused as error:
+            return Outcome(reason=_first_line(error))
+
+    @property
+    def _refused(self) -> tuple[type[BaseException], ...]:
+        from lowerscope.core.errors import TVM_ERRORS, LowerscopeError
+
+        return (*TVM_ERRORS, LowerscopeError, MemoryError, OSError)
+
+    def _subject(self, message: Subject) -> Outcome:
+        from lowerscope.core.execution.threads import use_threads
+
+        if message.number in self._subjects:
+            return Outcome()
+        use_threads(message.threads)
+        target = self._tvm.target.Target(message.target)
+        known = self._subjects[message.number] = _Known(message, target)
+        limit = self._limit(message)
+        try:
+            base = self._sized(message.base)
+            known.reference = self._checking.reference_of(base, target, message.seed, limit)
+            seconds, build = self._time(base, known, None)
+        except self._checking.TookTooLong:
+            return Outcome(reason=f"it takes longer than {message.seconds:g} s unscheduled")
+        except self._refused as error:
+            return Outcome(reason=_first_line(error))
+        return Outcome(seconds, build_seconds=build)
+
+    def _candidate(self, known: _Known, message: Candidate) -> Outcome:
+        sized = self._sized(message.scheduled)
+        seconds, build = self._time(sized, known, message.best)
+        if known.reference is None or (message.best is not None and seconds >= message.best):
+            return Outcome(seconds, build_seconds=build)
+        try:
+            checked = self._checking.compare(
+                sized.function, known.target, known.reference, self._limit(known.subject)
+            )
+        except self._checking.TookTooLong:
+            return Outcome(reason="there was no time to check it", build_seconds=build)
+        if checked.verdict != "same":
+            reason = f"it computes something else: {checked.reason}"
+            return Outcome(reason=reason, build_seconds=build)
+        return Outcome(seconds, build_seconds=build)
+
+    def _limit(self, subject: Subject) -> Any:
+        from lowerscope.core.progress import Silent
+
+        return self._checking.Limit(subject.seconds, subject.threads, Silent())
+
+    def _sized(self, sized: Sized) -> Any:
+        from lowerscope.core.scheduling.at_sizes import AtSizes
+
+        function = self._tvm.ir.load_json(sized.function)
+        return AtSizes(function, self._tvm.ir.load_json(sized.static) if sized.static else function)
+
+    def _time(self, sized: Any, known: _Known, best: float | None) -> tuple[float, float]:
+        """Return the time of a call of a function, and of compiling it."""
+        from lowerscope.core.scheduling.alone import compile_alone
+
+        began = time.perf_counter()
+        packed = without_packing(sized.function)
+        compiled = compile_alone(packed, known.target)
+        build = time.perf_counter() - began
+        static = packed if sized.static is sized.function else sized.static
+        arguments = known.arguments(static)
+
+        def call(number: int) -> float:
+            if number > 1:
+                return compiled.seconds(arguments, number)
+            start = time.perf_counter()
+            compiled.call(arguments)
+            return time.perf_counter() - start
+
+        return shortest(call, best), build
+
+
+def shortest(call: Callable[[int], float], best: float | None) -> float:
+    """Return the shortest time of a call, in seconds.
+
+    Parameters
+    ----------
+    call
+        Returns the mean time of so many calls.
+    best
+        A time; what takes several times as long is not called often.
+    """
+    call(1)
+    first = min(call(1), call(1))
+    if best is not None and first > _HOPELESS * best:
+        return first
+    number = max(1, round(_BATCH / max(first, 1e-7)))
+    repeats = max(1, min(_REPEATS, int(_BUDGET / max(first * number, 1e-7))))
+    return min(first, *(call(number) for _ in range(repeats))) if repeats else first
+
+
+def without_packing(function: Any) -> Any:
+    """Return a function without what lays its weights out anew, where that is done at build."""
+    import tvm
+    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+    if "layout_free_buffers" not in (function.attrs or {}):
+        return function
+    module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+    return RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)["main"]
+
+
+class _Known:
+    """A subject, with what it computes, and the tensors that candidates are called with."""
+
+    def __init__(self, subject: Subject, target: Any) -> None:
+        self.subject = subject
+        self.target = target
+        self.reference: Any = None
+        self._drawn: dict[tuple[Any, ...], Sequence[Any]] = {}
+
+    def arguments(self, static: Any) -> Sequence[Any]:
+        """Return tensors for what a function takes, which is all of one size."""
+        import torch
+
+        from lowerscope.core.execution.running import to_tvm
+        from lowerscope.core.scheduling.random_inputs import (
+            draw,
+            dtype_of_torch,
+            static_parameters,
+        )
+
+        parameters = static_parameters(static)
+        key = tuple((each.shape, each.dtype) for each in parameters)
+        if key not in self._drawn:
+            values = draw(static, parameters, self.subject.seed)
+            self._drawn[key] = [
+                to_tvm(
+                    torch.zeros(each.shape or (), dtype=dtype_of_torch(each.dtype))
+                    if value is None
+                    else value
+                )
+                for each, value in zip(parameters, values, strict=True)
+            ]
+        return self._drawn[key]
+
+
+def _first_line(error: BaseException) -> str:
+    from lowerscope.core.errors import LowerscopeError, last_line
+
+    return error.problem.what if isinstance(error, LowerscopeError) else last_line(error)
+
+
+if __name__ == "__main__":
+    main()

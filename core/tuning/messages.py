@@ -1,0 +1,90 @@
+"""What goes between a tuning and the process that measures for it.
+
+A message is its length in four bytes, and MessagePack.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeVar
+
+import msgspec
+
+LENGTH = struct.Struct("<I")
+
+T = TypeVar("T")
+
+
+class Sized(msgspec.Struct, frozen=True):
+    """A function at one size, as TVM writes it to JSON; see `AtSizes`.
+
+    ``static`` is empty where it is the function itself.
+    """
+
+    function: str
+    static: str = ""
+
+
+class Subject(msgspec.Struct, frozen=True, tag=True):
+    """The function that the following candidates are schedules of: it is run unscheduled.
+
+    Attributes
+    ----------
+    number
+        Its own among all subjects; one that the process knows already is not run again.
+    base
+        Before it is scheduled.
+    target
+        As JSON.
+    seed
+        Of its inputs.
+    threads
+        That it is run with.
+    seconds
+        The time that it may take to run it; a result that is not there by then is not checked.
+    """
+
+    number: int
+    base: Sized
+    target: str
+    seed: int
+    threads: int
+    seconds: float
+
+
+class Candidate(msgspec.Struct, frozen=True, tag=True):
+    """A schedule of a subject: it is compiled, timed, and checked where it is the best so far.
+
+    ``best`` is the time in seconds that it has to beat; ``None`` for any.
+    """
+
+    subject: int
+    scheduled: Sized
+    best: float | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What has come of a subject or a candidate.
+
+    Attributes
+    ----------
+    seconds
+        The shortest of some calls; ``None`` where it could not be run.
+    reason
+        Why not, or why it does not count: it computes something else.
+    build_seconds
+        The time that it took to compile.
+    """
+
+    seconds: float | None = None
+    reason: str = ""
+    build_seconds: float = 0.0
+
+
+Message = Subject | Candidate
+
+
+def frame(message: msgspec.Struct) -> bytes:
+    """Return a message as it is sent."""
+    data = msgspec.msgpack.encode(message)
+    return LENGTH.pack(len(data)) + data

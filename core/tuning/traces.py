@@ -1,0 +1,286 @@
+"""A trace of TVM's as an ordinary history: primitives that can be read, edited and replayed.
+
+What was drawn at random is a number in the history, and what a trace looks up (``get_loops``,
+``get_producers`` and so on) is the place that it has found. The trace has to be that of a finished
+schedule: it holds then what the postprocessors have made of annotations as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from lowerscope.core.schedules import At, Made, Primitive, Reference
+from lowerscope.core.scheduling.annotation_guards import LAYOUT_REWRITE
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.primitives import PRIMITIVES
+from lowerscope.core.scheduling.references import (
+    block_occurrences,
+    function_of,
+    loops_around,
+    places,
+    stmt_of,
+)
+from lowerscope.core.scheduling.rules.writing import Writing
+
+FOUND_BY_TUNING = "found by tuning"
+"""The comment of the first step."""
+
+_INLINED, _STAYS = -2, -1
+"""What is drawn in place of a loop to compute a block under."""
+
+
+def history_of(
+    trace: Any, function: tirx.PrimFunc, target: tvm.target.Target
+) -> tuple[Primitive, ...]:
+    """Return the primitives that do to a function what a trace does.
+
+    Raises
+    ------
+    StepFailed
+        If an instruction has no primitive, or a guard refuses one.
+    """
+    reading = _Reading(Writing(function, target))
+    for instruction in trace.insts:
+        reading.take(instruction, trace.decisions.get(instruction))
+    return tuple(reading.writing.primitives)
+
+
+class _Reading:
+    """A trace, as far as it has been read."""
+
+    def __init__(self, writing: Writing) -> None:
+        self.writing = writing
+        # What stands for the loops, blocks and numbers of the trace.
+        self._known: dict[Any, Any] = {}
+        self._made: dict[Any, Made] = {}
+
+    def take(self, instruction: Any, decision: Any) -> None:
+        """Read one instruction more."""
+        kind = str(instruction.kind.name)
+        if kind == "EnterPostproc":
+            return
+        outputs = list(instruction.outputs)
+        if kind in _LOOKED_UP:
+            found = _LOOKED_UP[kind](self.writing.sch, self._inputs(instruction), instruction)
+        elif kind in _DRAWN:
+            found = _DRAWN[kind](self.writing.sch, self._inputs(instruction), instruction, decision)
+        else:
+            found = self._written(kind, instruction)
+        for output, each in zip(outputs, found, strict=True):
+            self._known[output] = each
+
+    def _inputs(self, instruction: Any) -> list[Any]:
+        return [self._known.get(each, each) for each in instruction.inputs]
+
+    def _number(self, each: Any) -> Any:
+        is_drawn = isinstance(each, tirx.Var)
+        return self._known[each] if is_drawn else _plain(each)
+
+    def _written(self, kind: str, instruction: Any) -> list[Any]:
+        if kind not in _WRITTEN:
+            raise StepFailed(f"there is no primitive for {kind}")
+        name, arguments = _WRITTEN[kind](self, instruction)
+        if name == "fuse" and len(arguments["loops"]) == 1:
+            return self._inputs(instruction)
+        if name in ("annotate", "unannotate"):
+            return self._annotated(name, arguments)
+        if name in ("compute_at", "reverse_compute_at") and isinstance(arguments["loop"], int):
+            if arguments["loop"] == _STAYS:
+                return []
+            name = "compute_inline" if name == "compute_at" else "reverse_compute_inline"
+            arguments = {"block": arguments["block"]}
+        why = "" if self.writing.primitives else FOUND_BY_TUNING
+        made = self.writing.do(name, why, **arguments)
+        outputs = self.writing.outputs(made)
+        for each, output in zip(made, outputs, strict=True):
+            self._made[output] = each
+        return list(outputs)
+
+    def _annotated(self, name: str, arguments: dict[str, Any]) -> list[Any]:
+        """Write an annotation that the build reads; the others were for what has made the trace."""
+        key = str(arguments["ann_key"])
+        if key.startswith("meta_schedule.") and key != LAYOUT_REWRITE:
+            return []
+        on = arguments["block_or_loop"]
+        if name == "annotate" and key in self.writing.block(on).annotations:
+            self.writing.do("unannotate", "", block_or_loop=on, ann_key=key)
+        self.writing.do(name, "", **arguments)
+        return []
+
+    def reference(self, each: Any) -> Reference | int:
+        """Return how a primitive names a loop or block of the trace.
+
+        -1 and -2 where a drawn loop is none: see `_STAYS` and `_INLINED`.
+        """
+        own = self._known[each]
+        if isinstance(own, int):
+            return own
+        if own in self._made:
+            return self._made[own]
+        sch = self.writing.sch
+        stmt = stmt_of(sch, own)
+        found = places(function_of(sch))
+        for index, occurrence in block_occurrences(found):
+            block = At(block=found[index].name, occurrence=occurrence)
+            if found[index].stmt.same_as(stmt):
+                return block
+            for place, loop in enumerate(loops_around(found, index)):
+                if found[loop].stmt.same_as(stmt):
+                    return At(block=block.block, occurrence=occurrence, loop=place)
+        raise StepFailed("a loop or block of the trace is not there any more")
+
+    def argument(self, each: Any) -> Any:
+        """Return an input or attribute of an instruction as an argument of a primitive."""
+        if isinstance(each, LoopRV | SBlockRV):
+            return self.reference(each)
+        if isinstance(each, tvm.ir.Array):
+            return tuple(map(self.argument, each))
+        return self._number(each)
+
+
+def _plain(each: Any) -> Any:
+    """Return a number or text of TVM's as one of Python's."""
+    if isinstance(each, tirx.IntImm | tirx.FloatImm):
+        return bool(each.value) if str(each.ty.dtype) == "bool" else each.value
+    if isinstance(each, bool | int | float) or each is None:
+        return each
+    return str(each)
+
+
+# --- what a trace looks up ----------------------------------------------------------------------
+
+
+def _get_sblock(sch: Schedule, inputs: list[Any], instruction: Any) -> list[Any]:
+    return [sch.get_sblock(str(instruction.attrs[0]))]
+
+
+_LOOKED_UP: Mapping[str, Callable[[Schedule, list[Any], Any], list[Any]]] = {
+    "GetSBlock": _get_sblock,
+    "GetLoops": lambda sch, inputs, _: list(sch.get_loops(inputs[0])),
+    "GetChildBlocks": lambda sch, inputs, _: list(sch.get_child_blocks(inputs[0])),
+    "GetProducers": lambda sch, inputs, _: list(sch.get_producers(inputs[0])),
+    "GetConsumers": lambda sch, inputs, _: list(sch.get_consumers(inputs[0])),
+    "GetOutputBlocks": lambda sch, inputs, _: list(sch.get_output_blocks(inputs[0])),
+}
+
+
+# --- what a trace has drawn ---------------------------------------------------------------------
+
+
+def _tiles(sch: Schedule, inputs: list[Any], instruction: Any, decision: Any) -> list[Any]:
+    return [int(each) for each in decision]
+
+
+def _chosen(sch: Schedule, inputs: list[Any], instruction: Any, decision: Any) -> list[Any]:
+    return [int(instruction.attrs[0][int(decision)])]
+
+
+def _location(sch: Schedule, inputs: list[Any], instruction: Any, decision: Any) -> list[Any]:
+    if int(decision) < 0:
+        return [int(decision)]
+    return [sch.sample_compute_location(inputs[0], decision=int(decision))]
+
+
+_DRAWN: Mapping[str, Callable[[Schedule, list[Any], Any, Any], list[Any]]] = {
+    "SamplePerfectTile": _tiles,
+    "SamplePartitionedTile": _tiles,
+    "SampleCategorical": _chosen,
+    "SampleComputeLocation": _location,
+}
+
+
+# --- what has a primitive -----------------------------------------------------------------------
+
+Written = tuple[str, dict[str, Any]]
+
+
+def _called(name: str, *arguments: str) -> Callable[[_Reading, Any], Written]:
+    """Return what writes a primitive whose inputs, and then attributes, are called so in order.
+
+    One that begins with ``*`` takes all inputs that are left; an empty one is left out.
+    """
+
+    def written(reading: _Reading, instruction: Any) -> Written:
+        inputs, given = list(instruction.inputs), dict[str, Any]()
+        values = [*inputs, *instruction.attrs]
+        for argument in arguments:
+            if argument.startswith("*"):
+                count = len(values) - len(instruction.attrs)
+                given[argument[1:]] = tuple(map(reading.argument, values[:count]))
+                values = values[count:]
+                continue
+            value = reading.argument(values.pop(0))
+            if argument:
+                given[argument] = value
+        known = PRIMITIVES[name].by_name
+        # What is drawn in place of a loop is no argument yet.
+        return name, {
+            key: bool(each) if known[key].kind == "flag" else each for key, each in given.items()
+        }
+
+    return written
+
+
+def _transform_layout(reading: _Reading, instruction: Any) -> Written:
+    block = reading.argument(instruction.inputs[0])
+    index, written = (int(each) for each in instruction.attrs[:2])
+    stmt = reading.writing.block(block)
+    buffers = stmt.writes if written else stmt.reads
+    return "transform_layout", {
+        "block": block,
+        "buffer": str(buffers[index].source.name),
+        "index_map": _map_text(instruction.inputs[1]),
+    }
+
+
+def _transform_block_layout(reading: _Reading, instruction: Any) -> Written:
+    block = reading.argument(instruction.inputs[0])
+    index_map = instruction.attrs[0] if instruction.attrs else instruction.inputs[1]
+    return "transform_block_layout", {"block": block, "index_map": _map_text(index_map)}
+
+
+def _map_text(index_map: Any) -> str:
+    axes = [
+        tirx.Var(f"i{place}", str(each.ty.dtype))
+        for place, each in enumerate(index_map.initial_indices)
+    ]
+    final = index_map.map_indices(axes)
+    return f"{', '.join(str(each.name) for each in axes)} -> {', '.join(map(str, final))}"
+
+
+_UNDER = ("block", "loop", "preserve_unit_loops", "index")
+
+_WRITTEN: Mapping[str, Callable[[_Reading, Any], Written]] = {
+    "Split": _called(
+        "split", "loop", "*factors", "preserve_unit_iters", "disable_predication"
+    ),
+    "Fuse": _called("fuse", "*loops", "preserve_unit_iters"),
+    "Reorder": _called("reorder", "*loops"),
+    "AddUnitLoop": _called("add_unit_loop", "block_or_loop"),
+    "Parallel": _called("parallel", "loop"),
+    "Vectorize": _called("vectorize", "loop"),
+    "Unroll": _called("unroll", "loop"),
+    "ComputeAt": _called("compute_at", *_UNDER),
+    "ReverseComputeAt": _called("reverse_compute_at", *_UNDER),
+    "ComputeInline": _called("compute_inline", "block"),
+    "ReverseComputeInline": _called("reverse_compute_inline", "block"),
+    "CacheRead": _called("cache_read", "block", "", "read_buffer_index", "storage_scope"),
+    "CacheWrite": _called("cache_write", "block", "", "write_buffer_index", "storage_scope"),
+    "SetScope": _called("set_scope", "block", "buffer_index", "storage_scope"),
+    "StorageAlign": _called("storage_align", "block", "buffer_index", "axis", "factor", "offset"),
+    "DecomposeReduction": _called("decompose_reduction", "block", "loop"),
+    "RFactor": _called("rfactor", "loop", "factor_axis"),
+    "PadEinsum": _called("pad_einsum", "block", "padding"),
+    "DecomposePadding": _called("decompose_padding", "block", "loop"),
+    "Annotate": _called("annotate", "block_or_loop", "ann_val", "ann_key"),
+    "Unannotate": _called("unannotate", "block_or_loop", "ann_key"),
+    "TransformLayout": _transform_layout,
+    "TransformBlockLayout": _transform_block_layout,
+}
+"""By TVM's kind of instruction; those of GPUs, and of instructions of accelerators, are missing."""
