@@ -84,7 +84,7 @@ class Numbers:
         stages.check_runs_here("a function alone is measured")
         peaks = self.peaks(recipe, False, progress)
         states = stages.states(function)
-        scheduled = at_sizes(state_at(states, index).function, _given(stages, function))
+        scheduled = at_sizes(state_at(states, index).function, given_of(stages, function))
         timing = time_alone(scheduled, stages.target, recipe.seed, progress)
         work = _work(stages, function)
         nodes = nodes_of(stages, function)
@@ -122,7 +122,7 @@ class Numbers:
         stages = self._stages(recipe, progress)
         check_runs_here(stages.target)
         states = stages.states(function)
-        given = _given(stages, function)
+        given = given_of(stages, function)
         try:
             base = at_sizes(states[0].function, given)
             scheduled = at_sizes(state_at(states, index).function, given)
@@ -151,7 +151,7 @@ def _work(stages: Stages, function: str) -> Work:
     def make() -> Work:
         calls = calls_from_main(stages.unscheduled.module).get(function, 0)
         try:
-            sized = at_sizes(base, _given(stages, function))
+            sized = at_sizes(base, given_of(stages, function))
         except LowerscopeError:
             return work_of(base, calls)
         return work_of(sized.static, calls, sized.text)
@@ -159,7 +159,7 @@ def _work(stages: Stages, function: str) -> Work:
     return stages.keep("work", key_of("work", stages.unscheduled_key, function), make)
 
 
-def _given(stages: Stages, function: str) -> Given | None:
+def given_of(stages: Stages, function: str) -> Given | None:
     """Return what the model calls a function with at the size that it is traced at, if known."""
     if not is_symbolic(stages.functions.by_name[function]):
         return None

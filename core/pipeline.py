@@ -44,6 +44,7 @@ from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import needs_build, write_text
 from lowerscope.core.translation import node_translation
 from lowerscope.core.translation_records import NodeTranslation
+from lowerscope.core.tuning.tuning import Tuning
 from lowerscope.core.workbench import Workbench
 
 KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
@@ -64,6 +65,8 @@ class Pipeline:
         What can be asked of the schedules of functions.
     values_of_run
         What can be asked of the values of the last run.
+    tuning
+        What searches schedules by measuring.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
@@ -73,6 +76,7 @@ class Pipeline:
         self.workbench = Workbench(self.stages, self._replays)
         self.numbers = Numbers(self.stages, self.workbench)
         self.values_of_run = RunValues(self.stages)
+        self.tuning = Tuning(self.stages)
 
     def stages(self, recipe: Recipe, progress: Progress | None = None) -> Stages:
         """Return the stages of a recipe, each of which runs when it is first asked for."""

@@ -55,6 +55,7 @@ from lowerscope.core.engine.schedule_params import (
 )
 from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
 from lowerscope.core.export.catalogue import ExportRecord
+from lowerscope.core.engine.tuning_params import PauseTuningParams, TuneParams, TuneStateParams
 from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.model_records import ValuesRecord
@@ -77,6 +78,7 @@ from lowerscope.core.step_records import PassRecord
 from lowerscope.core.target_records import TargetRecord
 from lowerscope.core.time_records import RunTimes
 from lowerscope.core.translation_records import NodeTranslation
+from lowerscope.core.tuning_records import Tuned, TuneState
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,13 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         "peaks": MethodType(PeaksParams, Peaks, "heavy", "measuring the machine", ("worker",)),
         "measure": MethodType(
             MeasureParams, Measured, "heavy", "measuring a function", ("worker",)
+        ),
+        "tune": MethodType(TuneParams, Tuned, "heavy", "tuning", ("worker",)),
+        "tune_state": MethodType(
+            TuneStateParams, TuneState, "light", "looking at the tuning", ("worker",)
+        ),
+        "pause_tuning": MethodType(
+            PauseTuningParams, TuneState, "light", "pausing the tuning", ("worker",)
         ),
         "check": MethodType(CheckParams, Checked, "heavy", "checking a schedule", ("worker",)),
         "targets": MethodType(

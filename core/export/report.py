@@ -30,6 +30,7 @@ from lowerscope.core.export.report_parts import (
 )
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.spec import user_path
+from lowerscope.core.user_cache import processor_name
 from lowerscope.core.variant_records import Variant, fastest
 from lowerscope.resources import REPORT
 
@@ -173,18 +174,8 @@ def _environment(variants: Sequence[Variant]) -> str:
     facts += [
         ("Python", sys.version.split()[0]),
         ("system", platform.platform()),
-        ("processor", f"{_processor()}, {MACHINE} in use"),
+        ("processor", f"{processor_name()}, {MACHINE} in use"),
         ("threads", ", ".join(map(str, threads))),
     ]
     rows = (f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>" for name, text in facts)
     return f'<table aria-label="Versions and machine"><tbody>{"".join(rows)}</tbody></table>'
-
-
-def _processor() -> str:
-    """Return the name of the processor, which Linux tells in a file of its own."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "model name":
-                return value.strip()
-    return platform.processor() or platform.machine()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
+import types
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +40,26 @@ def names(target: tvm.target.Target) -> tuple[str, ...]:
 def _offered(target: tvm.target.Target) -> list[tuple[str, tuple[str, ...]]]:
     has = tvm.get_global_func("target.target_has_feature")
     return [(file, offered) for feature, file, offered in _NEEDS if has(feature, target)]
+
+
+def register(target: tvm.target.Target) -> None:
+    """Register the instructions that `target` has, so that TVM finds them by their names."""
+    for file, _ in _offered(target):
+        _load(file)
+
+
+@contextlib.contextmanager
+def without_those_of_gpus() -> Iterator[None]:
+    """Keep TVM, in the body, from registering the instructions of all targets: see `_load`."""
+    name = "tvm.s_tir.tensor_intrin"
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = types.ModuleType(name)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 @cache

@@ -18,8 +18,6 @@ They are kept in a file, by processor, target, threads and versions.
 from __future__ import annotations
 
 import math
-import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -35,6 +33,7 @@ from lowerscope.core.execution.targets import make_target
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.schedule_records import Peaks
+from lowerscope.core.user_cache import cache_folder, processor_name, write_whole
 
 _SECONDS = 0.1
 """What each kind of try may take in a round."""
@@ -191,7 +190,7 @@ def cache_bytes() -> int:
 def peaks_key(text: str, threads: int) -> str:
     """Return what measured peaks are kept under."""
     versions = (torch.__version__, tvm.__version__)
-    return key_of("peaks", 3, _processor(), MACHINE, text, threads, *versions)
+    return key_of("peaks", 3, processor_name(), MACHINE, text, threads, *versions)
 
 
 def kept_peaks(key: str) -> Peaks | None:
@@ -214,25 +213,9 @@ def keep_peaks(key: str, peaks: Peaks) -> Peaks:
             cache_gbytes_per_second=max(peaks.cache_gbytes_per_second, old.cache_gbytes_per_second),
         )
     if peaks != old:
-        file = _file(key)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_bytes(msgspec.json.encode(peaks))
-        part.replace(file)
+        write_whole(_file(key), msgspec.json.encode(peaks))
     return peaks
 
 
 def _file(key: str) -> Path:
-    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "lowerscope" / f"peaks-{key}.json"
-
-
-def _processor() -> str:
-    """Return the name of the processor, as far as the system tells it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass  # no Linux: what Python knows has to do
-    return platform.processor() or platform.machine()
+    return cache_folder() / f"peaks-{key}.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -145,10 +146,9 @@ class LocalMeasurer:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            try:
+            # What was still to be written is not wanted any more.
+            with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-            except BrokenPipeError:
-                pass  # what was still to be written is not wanted any more
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from lowerscope.core.execution.environment import prepare
 from lowerscope.core.tuning.messages import (
     LENGTH,
     Candidate,
@@ -53,6 +54,7 @@ def main() -> None:
     _end_with(int(sys.argv[1]))
     # An interrupt at the terminal goes to all of its processes; the first one ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prepare()
     bench = Bench()
     for message in _messages(source):
         answer = frame(bench.take(message))
@@ -196,11 +198,19 @@ def shortest(call: Callable[[int], float], best: float | None) -> float:
     """
     call(1)
     first = min(call(1), call(1))
+    if first < _BATCH:
+        # One call from Python takes microseconds by itself.
+        first = call(_calls(first))
     if best is not None and first > _HOPELESS * best:
         return first
-    number = max(1, round(_BATCH / max(first, 1e-7)))
+    number = _calls(first)
     repeats = max(1, min(_REPEATS, int(_BUDGET / max(first * number, 1e-7))))
-    return min(first, *(call(number) for _ in range(repeats))) if repeats else first
+    return min(first, *(call(number) for _ in range(repeats)))
+
+
+def _calls(seconds: float) -> int:
+    """Return how many calls of a function are one measurement."""
+    return max(1, round(_BATCH / max(seconds, 1e-7)))
 
 
 def without_packing(function: Any) -> Any:

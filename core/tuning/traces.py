@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from lowerscope.core.schedules import At, Made, Primitive, Reference
+from lowerscope.core.schedules import At, Made, Reference
 from lowerscope.core.scheduling.annotation_guards import LAYOUT_REWRITE
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import PRIMITIVES
@@ -35,10 +35,8 @@ _INLINED, _STAYS = -2, -1
 """What is drawn in place of a loop to compute a block under."""
 
 
-def history_of(
-    trace: Any, function: tirx.PrimFunc, target: tvm.target.Target
-) -> tuple[Primitive, ...]:
-    """Return the primitives that do to a function what a trace does.
+def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Target) -> Writing:
+    """Return the primitives that do to a function what a trace does, and the function after them.
 
     Raises
     ------
@@ -48,7 +46,7 @@ def history_of(
     reading = _Reading(Writing(function, target))
     for instruction in trace.insts:
         reading.take(instruction, trace.decisions.get(instruction))
-    return tuple(reading.writing.primitives)
+    return reading.writing
 
 
 class _Reading:
@@ -257,9 +255,7 @@ def _map_text(index_map: Any) -> str:
 _UNDER = ("block", "loop", "preserve_unit_loops", "index")
 
 _WRITTEN: Mapping[str, Callable[[_Reading, Any], Written]] = {
-    "Split": _called(
-        "split", "loop", "*factors", "preserve_unit_iters", "disable_predication"
-    ),
+    "Split": _called("split", "loop", "*factors", "preserve_unit_iters", "disable_predication"),
     "Fuse": _called("fuse", "*loops", "preserve_unit_iters"),
     "Reorder": _called("reorder", "*loops"),
     "AddUnitLoop": _called("add_unit_loop", "block_or_loop"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import tvm
@@ -49,13 +50,33 @@ RULES: tuple[Rule, ...] = (
 
 def by_rule(function: tirx.PrimFunc, target: tvm.target.Target) -> ByRule:
     """Schedule a function by the first rule that fits it and is not refused a step."""
+    rule, writing, reason = written_by_rule(function, target, {})
+    primitives = () if writing is None else tuple(writing.primitives)
+    return ByRule(rule=rule, primitives=primitives, reason=reason)
+
+
+def written_by_rule(
+    function: tirx.PrimFunc, target: tvm.target.Target, decisions: Mapping[str, int]
+) -> tuple[str, Writing | None, str]:
+    """Do the same with other decisions than the usual ones.
+
+    Parameters
+    ----------
+    decisions
+        See `Writing`.
+
+    Returns
+    -------
+    tuple[str, Writing or None, str]
+        The rule, what it has written, and, where none fits, why not.
+    """
     machine = machine_of(target)
     refused = []
     for rule in RULES:
-        writing = Writing(function, target)
+        writing = Writing(function, target, decisions)
         try:
             if rule.apply(writing, machine) is not None:
-                return ByRule(rule=rule.name, primitives=tuple(writing.primitives))
+                return rule.name, writing, ""
         except StepFailed as error:
             refused.append(f"{rule.name}: {error}")
-    return ByRule(reason="; ".join(refused) or "no rule is for functions of this kind")
+    return "", None, "; ".join(refused) or "no rule is for functions of this kind"

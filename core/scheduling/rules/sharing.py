@@ -48,7 +48,8 @@ class SharingRule:
             outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]
             if len(loops) < 1 or not outer or any(size is None for size in sizes):
                 continue
-            if math.prod(size for size in sizes if size is not None) >= WORTH_THREADS:
+            worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
+            if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
                 share_out(writing, tuple(outer), machine)
         return writing if writing.primitives else None
 

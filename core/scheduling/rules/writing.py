@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import tvm
@@ -21,6 +23,18 @@ from lowerscope.core.scheduling.references import (
 from lowerscope.core.scheduling.sizes import known, mentions
 
 
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A number that a rule has taken, of several that would do."""
+
+    name: str
+    offered: tuple[int, ...]
+    taken: int
+
+
 class Writing:
     """Primitives so far, and the function after them.
 
@@ -30,13 +44,40 @@ class Writing:
         With nothing done to it.
     target
         What it is scheduled for.
+    decisions
+        What is taken of the choices of a rule, by their names, in place of what it would take.
+
+    Attributes
+    ----------
+    choices
+        That the rule has had so far.
     """
 
-    def __init__(self, function: tirx.PrimFunc, target: tvm.target.Target) -> None:
+    def __init__(
+        self,
+        function: tirx.PrimFunc,
+        target: tvm.target.Target,
+        decisions: Mapping[str, int] = _NONE,
+    ) -> None:
         self.sch = Schedule(tvm.IRModule({"main": function}))
         self.primitives: list[Primitive] = []
+        self.choices: list[Choice] = []
+        self._decisions = decisions
         self._target = target
         self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
+
+    def choose(self, name: str, offered: Sequence[int], usual: int) -> int:
+        """Return what a rule takes of several numbers that would do: the usual one, or as decided.
+
+        Parameters
+        ----------
+        name
+            Of the choice, its own within the function.
+        """
+        decided = self._decisions.get(name, usual)
+        taken = decided if decided in offered else usual
+        self.choices.append(Choice(name, tuple(offered), taken))
+        return taken
 
     def do(self, name: str, why: str, **arguments: Argument) -> tuple[Made, ...]:
         """Apply a primitive, and return names for what it gives back.

@@ -1,0 +1,133 @@
+"""What tuning has found, kept in the user's cache: by function, target and machine.
+
+Of each function there is a file with the best history and with what is known of its times; so what
+is found is kept whatever ends the process. Beside these stand two files of TVM's own format, with
+the traces that were measured: `s_tir.meta_schedule.database.JSONDatabase` opens them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+import tvm
+from tvm import tirx
+from tvm.s_tir import meta_schedule
+
+from lowerscope.core.keys import VERSIONS
+from lowerscope.core.memo import key_of
+from lowerscope.core.schedules import Primitive
+from lowerscope.core.scheduling.structure import structure_of
+from lowerscope.core.user_cache import cache_folder, processor_name, write_whole
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """Decisions of a rule that were measured: ``seconds`` is ``None`` where they failed."""
+
+    decisions: dict[str, int]
+    seconds: float | None
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a function.
+
+    Attributes
+    ----------
+    function
+        Its name, when it was tuned.
+    unscheduled, by_rules, torch
+        Seconds of a call; ``None`` where it is not known.
+    best, primitives
+        The shortest time, and the history that has it; no primitives where no schedule is faster
+        than none.
+    trials, failed
+        Candidates that were measured, and how many of them came to nothing.
+    tried
+        Those of them that rules have written.
+    """
+
+    function: str
+    unscheduled: float | None = None
+    by_rules: float | None = None
+    torch: float | None = None
+    best: float | None = None
+    primitives: tuple[Primitive, ...] = ()
+    trials: int = 0
+    failed: int = 0
+    tried: tuple[Tried, ...] = ()
+
+
+class Database:
+    """The functions that were tuned for one target with one number of threads.
+
+    Parameters
+    ----------
+    target
+        What they are compiled for.
+    threads
+        That they are run with.
+    where
+        The machine that they were measured on: ``host:port key`` of a tracker; empty for this one.
+    """
+
+    def __init__(self, target: tvm.target.Target, threads: int, where: str = "") -> None:
+        machine = where or processor_name()
+        key = key_of("tuning", 1, machine, str(target), threads, VERSIONS)
+        self.folder = cache_folder() / "tuning" / key
+        self.about = {"machine": machine, "target": str(target), "threads": threads}
+
+    def kept(self, function: tirx.PrimFunc) -> Kept | None:
+        """Return what is known of a function before it is scheduled."""
+        try:
+            return msgspec.json.decode(self._file(function).read_bytes(), type=Kept)
+        except (OSError, msgspec.MsgspecError):
+            # Nothing was found yet, or by a version that wrote something else.
+            return None
+
+    def keep(self, function: tirx.PrimFunc, kept: Kept) -> None:
+        """Keep what is known of a function in place of what was."""
+        self._prepare()
+        write_whole(self._file(function), msgspec.json.encode(kept))
+
+    @property
+    def state(self) -> Mapping[str, int]:
+        """Something else after each change: when each of the files was written."""
+        return {each.name: each.stat().st_mtime_ns for each in sorted(self.folder.glob("f-*.json"))}
+
+    @cached_property
+    def traces(self) -> meta_schedule.database.Database:
+        """TVM's own database, with the traces that were measured."""
+        self._prepare()
+        workloads = self.folder / "database_workload.json"
+        records = self.folder / "database_tuning_record.json"
+        for file in (workloads, records):
+            _without_torn_line(file)
+        return meta_schedule.database.JSONDatabase(str(workloads), str(records))
+
+    def _prepare(self) -> None:
+        if not self.folder.is_dir():
+            write_whole(self.folder / "about.json", msgspec.json.encode(self.about))
+
+    def _file(self, function: tirx.PrimFunc) -> Path:
+        return self.folder / f"f-{identity_of(function)}.json"
+
+
+def identity_of(function: tirx.PrimFunc) -> str:
+    """Return what a function is known by: its structure, and whether its weights are packed.
+
+    Where they are packed at build, what packs them takes no time.
+    """
+    packs = "-packed" if "layout_free_buffers" in (function.attrs or {}) else ""
+    return structure_of(function) + packs
+
+
+def _without_torn_line(file: Path) -> None:
+    """Take off a last line that was not written to its end: TVM opens no file that has one."""
+    if not file.exists():
+        return
+    data = file.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        write_whole(file, whole)

@@ -1,0 +1,265 @@
+"""The tuning of one function: what is known of it, and one candidate after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import tvm
+from tvm import tirx
+from tvm.s_tir import meta_schedule
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.schedules import Schedule
+from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
+from lowerscope.core.scheduling.sizes_at_calls import Given
+from lowerscope.core.tuning.candidates import Proposal, Search, with_cores
+from lowerscope.core.tuning.database import Database, Kept, Tried
+from lowerscope.core.tuning.measuring import Measurer
+from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
+from lowerscope.core.tuning_records import TunedFunction, TunedPoint
+
+VARIANT = "tuned"
+"""What a schedule that tuning has found is called among the variants of its function."""
+
+UNSCHEDULED_SECONDS = 30.0
+"""The time that a function may take before it is scheduled: it is run to check candidates."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all functions of a tuning have in common."""
+
+    target: tvm.target.Target
+    threads: int
+    seed: int
+    trials: int
+    database: Database
+    measurer: Measurer
+
+
+class Task:
+    """One function that is tuned.
+
+    Parameters
+    ----------
+    function
+        Before it is scheduled.
+    given
+        What the model calls it with, of one of symbolic extents.
+    record
+        Its names, calls and time of torch.
+    kept
+        What the database has of it; ``None`` for nothing, or where that is not to count.
+
+    Attributes
+    ----------
+    record
+        How far it is, to be shown.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        number: int,
+        function: tirx.PrimFunc,
+        given: Given | None,
+        record: TunedFunction,
+        kept: Kept | None,
+    ) -> None:
+        self._setting = setting
+        self._number = number
+        self._function = function
+        self._given = given
+        self._kept = kept or Kept(function=record.name, torch=record.torch)
+        self._search: Search | None = None
+        self._waiting: list[Proposal] = []
+        self._asked: list[Proposal] = []
+        self._seconds: list[float | None] = []
+        self._begun = False
+        self.ended = False
+        self.record = record
+        self._show(from_database=kept is not None)
+
+    @property
+    def weight(self) -> float:
+        """Return the seconds that a run of the model spends in it, as it is by rules."""
+        known = (self._kept.by_rules, self._kept.unscheduled)
+        best = min((each for each in known if each is not None), default=0.0)
+        return best * self.record.calls
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The best history; ``None`` where none is faster than none."""
+        if not self._kept.primitives:
+            return None
+        return Schedule(
+            function=self.record.name,
+            structure=self.record.structure,
+            variant=VARIANT,
+            primitives=self._kept.primitives,
+        )
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether it has trials left, and there are candidates."""
+        return not self.ended and self._kept.trials < self.record.planned
+
+    def begin(self, clock: Callable[[], float]) -> None:
+        """Measure it unscheduled and by rules, unless that is known."""
+        if self._kept.unscheduled is not None:
+            return
+        found = self._begin()
+        if found.seconds is None:
+            self.ended = True
+            self._show(state="failed", note=found.reason)
+            return
+        self._kept = msgspec.structs.replace(
+            self._kept, unscheduled=found.seconds, best=found.seconds, primitives=()
+        )
+        usual = self._searching().usual()
+        if usual is not None:
+            self._try(usual, clock)
+        self._setting.database.keep(self._function, self._kept)
+        self._show()
+
+    def plan(self, trials: int) -> None:
+        """Say how many candidates it may have in all."""
+        done = self._kept.trials >= trials
+        state = "failed" if self.ended else "done" if done else "waiting"
+        self._show(planned=trials, state=state)
+
+    def stop(self) -> None:
+        """Say that no more candidates of it are measured, since the tuning was stopped."""
+        if self.record.state in ("waiting", "tuning"):
+            self._show(state="stopped" if self.wants_more else "done")
+
+    def step(self, clock: Callable[[], float]) -> None:
+        """Measure one candidate more.
+
+        Parameters
+        ----------
+        clock
+            Returns the seconds since the tuning began.
+        """
+        self._show(state="tuning")
+        if not self._begun:
+            self._begin()
+        search = self._searching()
+        if not self._waiting:
+            search.learn(self._asked, self._seconds)
+            self._asked = self._waiting = search.propose()
+            self._seconds = []
+        if not self._waiting:
+            self.ended = True
+            self._show(state="done", note=f"all candidates were measured. {search.reason}".strip())
+            return
+        proposal, *self._waiting = self._waiting
+        self._seconds.append(self._try(proposal, clock))
+        self._setting.database.keep(self._function, self._kept)
+        self._show(state="tuning" if self.wants_more else "done")
+
+    def _searching(self) -> Search:
+        if self._search is None:
+            setting, kept = self._setting, self._kept
+            self._search = Search(
+                self._function,
+                setting.target,
+                setting.threads,
+                kept.tried,
+                setting.database.traces,
+                setting.trials,
+                setting.seed,
+            )
+        return self._search
+
+    def _begin(self) -> Outcome:
+        self._begun = True
+        setting = self._setting
+        try:
+            base = _sized(at_sizes(self._function, self._given))
+        except LowerscopeError as error:
+            return Outcome(reason=error.problem.what)
+        return setting.measurer.begin(
+            Subject(
+                number=self._number,
+                base=base,
+                target=str(setting.target),
+                seed=setting.seed,
+                threads=setting.threads,
+                seconds=UNSCHEDULED_SECONDS,
+            )
+        )
+
+    def _try(self, proposal: Proposal, clock: Callable[[], float]) -> float | None:
+        """Measure a candidate; return its time, ``None`` where it came to nothing."""
+        kept = self._kept
+        scheduled = _sized(at_sizes(proposal.function, self._given))
+        found = self._setting.measurer.measure(
+            Candidate(subject=self._number, scheduled=scheduled, best=kept.best)
+        )
+        tried = kept.tried
+        if proposal.decisions is not None:
+            tried = (*tried, Tried(dict(proposal.decisions), found.seconds))
+        changes = {
+            "trials": kept.trials + 1,
+            "failed": kept.failed + (found.seconds is None),
+            "tried": tried,
+        }
+        if kept.trials == 0 and proposal.decisions is not None:
+            changes["by_rules"] = found.seconds
+        self._kept = msgspec.structs.replace(kept, **changes)
+        if found.seconds is None:
+            if self._kept.failed == self._kept.trials:
+                self._show(note=found.reason)
+            return None
+        self._commit(proposal, found.seconds)
+        if kept.best is None or found.seconds < kept.best:
+            self._kept = msgspec.structs.replace(
+                self._kept, best=found.seconds, primitives=proposal.primitives
+            )
+            point = TunedPoint(trials=self._kept.trials, seconds_spent=clock(), best=found.seconds)
+            self._show(points=(*self.record.points, point), from_database=False, note="")
+        return found.seconds
+
+    def _commit(self, proposal: Proposal, seconds: float) -> None:
+        """Add what was measured to TVM's own database."""
+        setting = self._setting
+        module = tvm.IRModule({"main": self._function.with_attr("global_symbol", "main")})
+        database = setting.database.traces
+        database.commit_tuning_record(
+            meta_schedule.database.TuningRecord(
+                proposal.writing.sch.trace if proposal.drawn is None else proposal.drawn.sch.trace,
+                database.commit_workload(module),
+                [seconds],
+                with_cores(setting.target, setting.threads),
+                meta_schedule.arg_info.ArgInfo.from_prim_func(self._function),
+            )
+        )
+
+    def _show(self, **changes: object) -> None:
+        kept = self._kept
+        self.record = msgspec.structs.replace(
+            self.record,
+            unscheduled=kept.unscheduled,
+            by_rules=kept.by_rules,
+            torch=kept.torch,
+            trials=kept.trials,
+            failed=kept.failed,
+            best=kept.best,
+            **changes,
+        )
+
+
+def _sized(sized: AtSizes) -> Sized:
+    static = "" if sized.static is sized.function else str(tvm.ir.save_json(sized.static))
+    return Sized(str(tvm.ir.save_json(sized.function)), static)
+
+
+def shared_out(trials: int, weights: Sequence[float]) -> list[int]:
+    """Return how many trials each function has, by its weight; at least one each."""
+    whole = sum(weights)
+    if not whole:
+        return [1 for _ in weights]
+    return [max(1, round(trials * each / whole)) for each in weights]

@@ -1,0 +1,233 @@
+"""Tuning as a job: which functions, with how many trials each, one candidate after the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.node_times import nodes_of, torch_ms
+from lowerscope.core.numbers import given_of
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.scheduling.work import calls_from_main
+from lowerscope.core.stages import Stages
+from lowerscope.core.tuning.database import Database, identity_of
+from lowerscope.core.tuning.measuring import LocalMeasurer
+from lowerscope.core.tuning.task import Setting, Task, shared_out
+from lowerscope.core.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
+
+_TURN = 8
+"""So many candidates of a function are measured before it is another one's turn."""
+
+_POLL = 0.05
+"""Seconds until it is looked again whether a pause is over."""
+
+
+class Tuning:
+    """The tuning that runs, or that ran last. What is asked of it may come from another thread.
+
+    Parameters
+    ----------
+    stages
+        Returns those of a recipe.
+    """
+
+    def __init__(self, stages: Callable[[Recipe, Progress], Stages]) -> None:
+        self._stages = stages
+        self._state = TuneState(finished=True)
+        self._paused = threading.Event()
+
+    @property
+    def state(self) -> TuneState:
+        """How far it is."""
+        return msgspec.structs.replace(self._state, paused=self._paused.is_set())
+
+    def pause(self, paused: bool) -> TuneState:
+        """Pause it after the candidate that is under way, or resume it."""
+        if paused:
+            self._paused.set()
+        else:
+            self._paused.clear()
+        return self.state
+
+    def tune(self, recipe: Recipe, options: TuneOptions, progress: Progress) -> Tuned:
+        """Search schedules for functions of a recipe; what is found is kept as it is found.
+
+        Without trials, what the database has is returned.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such function, or nothing that can be tuned.
+        Cancelled
+            Within a second; `state` has what was found until then.
+        """
+        self._paused.clear()
+        self._state = TuneState(doing="Lowering the model")
+        threads = use_threads(recipe.threads)
+        with LocalMeasurer(progress.check) as measurer:
+            stages = self._stages(recipe, progress)
+            where = f"{options.tracker} {options.key}".strip()
+            database = Database(stages.target, threads, where)
+            setting = Setting(
+                stages.target, threads, options.seed, options.trials, database, measurer
+            )
+            run = _Run(stages, setting, options, progress, self._paused, self._tell)
+            try:
+                run.measure()
+            finally:
+                run.end()
+        schedules = tuple(each.schedule for each in run.tasks if each.schedule is not None)
+        return Tuned(state=self.state, schedules=schedules, database=str(database.folder))
+
+    def _tell(self, state: TuneState) -> None:
+        self._state = state
+
+
+class _Run:
+    """One tuning from its beginning to its end."""
+
+    def __init__(
+        self,
+        stages: Stages,
+        setting: Setting,
+        options: TuneOptions,
+        progress: Progress,
+        paused: threading.Event,
+        tell: Callable[[TuneState], None],
+    ) -> None:
+        self._stages = stages
+        self._setting = setting
+        self._options = options
+        self._progress = progress
+        self._paused = paused
+        self._tell = tell
+        self._began = time.monotonic()
+        self._waited = 0.0
+        self._searching_since = 0.0
+        self._before = 0
+        self._doing = ""
+        self.tasks: list[Task] = []
+
+    def measure(self) -> None:
+        """Measure what there is to be measured."""
+        self.tasks = list(self._chosen())
+        if self._options.trials:
+            for task in self.tasks:
+                self._say(f"Measuring {task.record.name} as it is")
+                task.begin(self._clock)
+        self.tasks.sort(key=lambda each: -each.weight)
+        if self._options.slowest:
+            self.tasks = self.tasks[: self._options.slowest]
+        plans = shared_out(self._options.trials, [each.weight for each in self.tasks])
+        for task, trials in zip(self.tasks, plans, strict=True):
+            task.plan(trials if self._options.trials else task.record.trials)
+        self._before, self._searching_since = self._done, self._clock()
+        while waiting := [each for each in self.tasks if each.wants_more]:
+            for task in waiting:
+                self._take_turn(task)
+
+    def end(self) -> None:
+        """Say that it is over."""
+        for task in self.tasks:
+            task.stop()
+        self._doing = ""
+        self._tell(self._state(finished=True))
+
+    def _take_turn(self, task: Task) -> None:
+        for _ in range(_TURN):
+            if not task.wants_more:
+                break
+            self._wait_while_paused()
+            self._say(f"Tuning {task.record.name}")
+            task.step(self._clock)
+
+    def _wait_while_paused(self) -> None:
+        began = time.monotonic()
+        while self._paused.is_set():
+            self._progress.check()
+            time.sleep(_POLL)
+        self._waited += time.monotonic() - began
+
+    def _chosen(self) -> Iterator[Task]:
+        """Yield the functions that may be tuned, one of each structure."""
+        functions, options = self._stages.functions, self._options
+        unknown = [each for each in options.functions if each not in functions.by_name]
+        if unknown:
+            # Raises, with the names that there are.
+            self._stages.states(unknown[0])
+        calls = calls_from_main(self._stages.unscheduled.module)
+        seen: set[str] = set()
+        for name in options.functions or functions.by_name:
+            function = functions.by_name[name]
+            identity = identity_of(function)
+            twins = tuple(
+                each
+                for each in functions.twins(name)
+                if identity_of(functions.by_name[each]) == identity
+            )
+            times = sum(calls.get(each, 0) for each in (name, *twins))
+            if identity in seen or not (times or options.functions):
+                continue
+            seen.add(identity)
+            kept = None if options.fresh else self._setting.database.kept(function)
+            if kept is None and not options.trials:
+                continue
+            self._say(f"Looking at {name}")
+            record = TunedFunction(
+                name=name,
+                structure=functions.structures[name],
+                twins=twins,
+                calls=max(1, times),
+                torch=self._torch(name) if kept is None else kept.torch,
+            )
+            given = given_of(self._stages, name)
+            yield Task(self._setting, len(seen), function, given, record, kept)
+        if not seen:
+            raise LowerscopeError(
+                "there is no function to tune",
+                where="tune",
+                todo="Legalise the operators of the model, so that there are some",
+            )
+
+    def _torch(self, name: str) -> float | None:
+        """Return the seconds that torch takes for what a function computes, if that is all."""
+        nodes = nodes_of(self._stages, name)
+        if nodes.does_more or self._options.tracker:
+            return None
+        found = torch_ms(self._stages, nodes.names, self._options.seed, self._progress)
+        return None if found is None else found / 1000
+
+    def _say(self, doing: str) -> None:
+        self._doing = doing
+        state = self._state(finished=False)
+        self._tell(state)
+        total = state.trials_total
+        self._progress.report(doing, state.trials_done / total if total else None)
+
+    @property
+    def _done(self) -> int:
+        return sum(min(each.record.trials, each.record.planned) for each in self.tasks)
+
+    def _clock(self) -> float:
+        return time.monotonic() - self._began - self._waited
+
+    def _state(self, *, finished: bool) -> TuneState:
+        done, total = self._done, sum(each.record.planned for each in self.tasks)
+        spent, left = self._clock(), None
+        if done > self._before:
+            left = (total - done) * (spent - self._searching_since) / (done - self._before)
+        return TuneState(
+            functions=tuple(each.record for each in self.tasks),
+            trials_done=done,
+            trials_total=total,
+            seconds_spent=spent,
+            seconds_left=0.0 if finished else left,
+            finished=finished,
+            doing=self._doing,
+        )
