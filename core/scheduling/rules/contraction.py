@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from lowerscope.core.schedules import At, Reference
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.packing import (
@@ -15,6 +17,9 @@ from lowerscope.core.scheduling.rules.reading import Contraction, contraction_of
 from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.tiling import WORTH_THREADS, Tile, bytes_of, tile_of
 from lowerscope.core.scheduling.rules.writing import Writing
+
+_ORDERED = 4
+"""Of more axes, there are too many orders to try."""
 
 _NEAR = 1 << 19
 """So many bytes are in a core's own cache, and near."""
@@ -39,7 +44,7 @@ class ContractionRule:
             return None
         leave_out_copies(writing)
         found = contraction_of(writing)
-        tile = None if found is None else tile_of(found, machine)
+        tile = None if found is None else tile_of(found, machine, writing.choose)
         if found is None or tile is None:
             return None
         free, filled = tile.packed >= 0 and found.free[tile.packed], ""
@@ -107,13 +112,22 @@ def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
             inner.append(At(block=last, loop=place + 1))
             place += 1
         place += 1
-    order = _outer_order(found, tile)
+    usual = _outer_order(found, tile)
+    order = _ordered(writing, "order of the tiles", usual)
     why = "tile by tile"
-    if order != sorted(order):
+    if order == usual != sorted(order):
         why += ": what registers are filled with is too large for a cache, and used up first"
     # What is stored side by side is stored last.
     writing.do("reorder", why, loops=(*(outer[axis] for axis in order), *inner))
     return len(outer)
+
+
+def _ordered(writing: Writing, name: str, usual: list[int]) -> list[int]:
+    """Return axes in the usual order, or in another one that was decided for."""
+    if not 1 < len(usual) <= _ORDERED:
+        return usual
+    orders = list(itertools.permutations(usual))
+    return list(orders[writing.choose(name, range(len(orders)), 0)])
 
 
 def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
@@ -144,7 +158,8 @@ def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None
         return [loop for loop in every if loop is not None]
 
     count = len(found.spatial)
-    summed = range(count, count + len(found.reduced))
+    reduced = range(count, count + len(found.reduced))
+    summed = _ordered(writing, "order of what is summed", list(reduced))
     lanes: list[Reference] = [*loops([tile.vector])]
     if tile.vectors > 1:
         why = "one register each"
@@ -188,7 +203,8 @@ def _share(
     before: tuple[str, ...],
 ) -> None:
     """Share the tiles and the blocks before out among threads, and begin the sums with zeros."""
-    if found.work >= WORTH_THREADS and machine.threads > 1:
+    worth = int(found.work >= WORTH_THREADS)
+    if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, share_out(writing, writing.loops(last)[:outer], machine) - 1)
     writing.do(
         "decompose_reduction",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import tvm
@@ -23,11 +23,22 @@ SPARE = 3
 LATENCY = 8
 """So many sums have to be under way for a processor to begin two of them in each cycle."""
 
+TILES = 24
+"""So many of the tiles that are thought to be the best are worth a try."""
+
 REUSE = 8
 """What is laid out anew at each run is worth that if each element is multiplied so often."""
 
 _LAYING_OUT = 4
 """To lay a value out anew takes as long as so many vectors of products, about."""
+
+
+Choose = Callable[[str, Sequence[int], int], int]
+"""See `Writing.choose`."""
+
+
+def _usual(name: str, offered: Sequence[int], usual: int) -> int:
+    return usual
 
 
 @dataclass(frozen=True)
@@ -78,17 +89,25 @@ class _Lanes:
     padded: bool = False
 
 
-def tile_of(found: Contraction, machine: Machine) -> Tile | None:
-    """Return the tile of a contraction; ``None`` where no axis can be in the lanes."""
-    best: tuple[tuple[float, int, int], Tile] | None = None
+def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Tile | None:
+    """Return the tile of a contraction; ``None`` where no axis can be in the lanes.
+
+    Parameters
+    ----------
+    choose
+        May decide for another one of those that are thought to be the best.
+    """
+    ranked: list[tuple[tuple[float, int, int], Tile]] = []
     for lanes in _lanes(found, machine):
         for tile in _tiles(found, lanes, machine):
             worth = _worth(found, tile, lanes, machine)
             # Of the same worth, what is stored in the order of the lanes, and the smaller buffer.
             rank = (round(worth, 6), lanes.axis, -found.elements[lanes.read])
-            if best is None or rank > best[0]:
-                best = rank, tile
-    return None if best is None else best[1]
+            ranked.append((rank, tile))
+    if not ranked:
+        return None
+    ranked.sort(key=lambda each: each[0], reverse=True)
+    return ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
 
 
 def bytes_of(dtype: str) -> int:
