@@ -30,6 +30,7 @@ from lowerscope.core.cli_report import add_report_option
 from lowerscope.core.cli_schedule import add_schedule_options, schedule
 from lowerscope.core.cli_sets import add_set_option
 from lowerscope.core.cli_targets import add_targets_options, targets
+from lowerscope.core.cli_tune import add_tune_options, tune
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    "course",
+    *("tune", "course"),
 )
 
 WHOLE = {
@@ -255,6 +256,8 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("schedule", help="apply a schedule to a function, and look at it")
     )
 
+    add_tune_options(commands.add_parser("tune", help="search schedules by measuring"))
+
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     course.add_argument("--force", action="store_true", help="overwrite files that are there")
@@ -395,4 +398,5 @@ _ANSWERS = {
     "rule": _rule,
     "passes": _passes,
     "schedule": schedule,
+    "tune": tune,
 }

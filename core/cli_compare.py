@@ -21,6 +21,7 @@ from lowerscope.core.recipe_options import (
     RULES,
     SEVERAL,
     SOURCE_HELP,
+    TUNED,
     add_recipe_options,
     recipe_from,
 )
@@ -54,11 +55,13 @@ def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
         If an option cannot be read, or what ``--schedule`` names is no file.
     """
     for name in options.schedules or ():
-        if name not in (UNSCHEDULED, RULES) and not name.endswith(".json") and not _is_file(name):
+        if name in (UNSCHEDULED, RULES, TUNED) or name.endswith(".json"):
+            continue
+        if not _is_file(name):
             raise LowerscopeError(
                 f"there are no schedules called {name}",
                 where=f"--schedule {name}",
-                todo=f"Give a FILE.json from the workbench, {RULES}, or {UNSCHEDULED}",
+                todo=f"Give a FILE.json from the workbench, {RULES}, {TUNED}, or {UNSCHEDULED}",
             )
     axes = [
         [(name, value) for value in dict.fromkeys(getattr(options, name) or [default])]

@@ -8,26 +8,27 @@ nothing before it.
 from __future__ import annotations
 
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 
 import tvm
 
 from lowerscope.core.dimensions import dimensions_of, traced_sizes
+from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.extensions import extension_files
 from lowerscope.core.memo import FileHashes, key_of
 from lowerscope.core.recipe import (
     Extension,
     Recipe,
+    applies_tuned,
     schedules_functions,
     steps_before_schedules,
 )
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.files import input_files, source_files
 from lowerscope.core.step_records import Moment
-
-VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
+from lowerscope.core.tuning.database import Database
+from lowerscope.core.versions import VERSIONS
 
 
 class Keys:
@@ -140,7 +141,13 @@ class Keys:
         recipe = self._recipe
         if not self.applies_schedules:
             return self.unscheduled_key
-        return key_of("scheduled", self.unscheduled_key, recipe.steps, self._schedules)
+        found = self.tunings.state if applies_tuned(recipe) else None
+        return key_of("scheduled", self.unscheduled_key, recipe.steps, self._schedules, found)
+
+    @cached_property
+    def tunings(self) -> Database:
+        """What tuning has found for the target and the threads of the recipe."""
+        return Database(self.target, min(self._recipe.threads or MACHINE, MACHINE))
 
     @property
     def _schedules(self) -> list[Schedule]:

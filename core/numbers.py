@@ -9,7 +9,6 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
-from lowerscope.core.keys import VERSIONS
 from lowerscope.core.memo import key_of
 from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.progress import Progress
@@ -23,6 +22,7 @@ from lowerscope.core.scheduling.replaying import state_at
 from lowerscope.core.scheduling.sizes_at_calls import Given, sizes_at_calls
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
+from lowerscope.core.versions import VERSIONS
 from lowerscope.core.workbench import Workbench
 
 BEYOND = 4.0

@@ -12,7 +12,13 @@ import msgspec
 
 from lowerscope.core.measuring import Measuring
 from lowerscope.core.remote_records import Remote
-from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, SCHEDULING, Schedule
+from lowerscope.core.schedules import (
+    APPLY_RULES,
+    APPLY_SCHEDULES,
+    APPLY_TUNED,
+    SCHEDULING,
+    Schedule,
+)
 from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 3
@@ -274,6 +280,22 @@ def applies_schedules(recipe: Recipe) -> bool:
 def schedules_functions(recipe: Recipe) -> bool:
     """Return whether a step that schedules functions, by hand or by rules, is switched on."""
     return any(step.name in SCHEDULING and step.on for step in recipe.steps)
+
+
+def applies_tuned(recipe: Recipe) -> bool:
+    """Return whether a step that schedules functions as tuning has found is switched on."""
+    return any(step.name == APPLY_TUNED and step.on for step in recipe.steps)
+
+
+def with_tuned(recipe: Recipe) -> Recipe:
+    """Return `recipe` with that step: in place of the one by rules, or else as the last."""
+    if any(step.name == APPLY_TUNED for step in recipe.steps):
+        return recipe
+    tuned = Step(name=APPLY_TUNED)
+    steps = tuple(tuned if step.name == APPLY_RULES else step for step in recipe.steps)
+    if tuned not in steps:
+        steps = (*steps, tuned)
+    return msgspec.structs.replace(recipe, steps=steps)
 
 
 def steps_before_schedules(recipe: Recipe) -> tuple[Step, ...]:

@@ -28,6 +28,7 @@ from lowerscope.core.recipe import (
     ruled_in_model,
     with_bound_params,
     with_params_as_inputs,
+    with_tuned,
 )
 from lowerscope.core.remote_records import TIMEOUT, remote_of
 from lowerscope.core.schedule_files import load_schedules
@@ -48,8 +49,8 @@ SEVERAL = {
 }
 """What may be given several times where variants are compared, with what is taken otherwise."""
 
-RULES = "rules"
-"""What ``--schedule`` is given for the schedules that rules write."""
+RULES, TUNED = "rules", "tuned"
+"""What ``--schedule`` is given for the schedules that rules write, or that tuning has found."""
 
 MOST_THREADS = 1024
 """More than machines have; torch and TVM would start as many as they are told."""
@@ -207,9 +208,10 @@ def add_recipe_options(
         dest="schedules",
         action="append",
         default=[],
-        metavar=f"FILE.json|{RULES}",
+        metavar=f"FILE.json|{RULES}|{TUNED}",
         help="schedules that were saved, applied to the model after its passes, or where they have "
-        f"the step ApplySchedules; or {RULES}, for those that rules write; repeatable"
+        f"the step ApplySchedules; or {RULES}, for those that rules write; or {TUNED}, for what "
+        "lowerscope tune has found; repeatable"
         + (": each is a variant, and none is one without schedules" if several else ""),
     )
     parser.add_argument(
@@ -322,7 +324,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         ),
     )
     dimensions_of(recipe)
-    files = [each for each in options.schedules if each != RULES]
+    files = [each for each in options.schedules if each not in (RULES, TUNED)]
     loaded = [each for file in files for each in load_schedules(file)]
     if loaded:
         recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
@@ -330,6 +332,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             recipe = applied_to_model(recipe, True)
     if RULES in options.schedules:
         recipe = ruled_in_model(recipe, True)
+    if TUNED in options.schedules:
+        recipe = with_tuned(recipe)
     if options.params_as_inputs or options.bind_params:
         recipe = with_params_as_inputs(recipe, True)
     return with_bound_params(recipe, True) if options.bind_params else recipe

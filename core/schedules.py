@@ -159,7 +159,10 @@ APPLY_RULES = "ApplyRules"
 VECTOR_MATH = "VectorMath"
 """The step that writes exponential functions and their like so that they can be vectorized."""
 
-SCHEDULING = (APPLY_SCHEDULES, APPLY_RULES)
+APPLY_TUNED = "ApplyTuned"
+"""The step that does so by what tuning has found, and by rules where it has found nothing."""
+
+SCHEDULING = (APPLY_SCHEDULES, APPLY_RULES, APPLY_TUNED)
 """The steps that schedule functions."""
 
 

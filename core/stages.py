@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import torch
 import tvm
+from tvm import tirx
 
 from lowerscope.core.build_steps import RecordedBuild, recorded_build
 from lowerscope.core.dimensions import traced_sizes
@@ -41,6 +42,7 @@ from lowerscope.core.recipe import (
     steps_before_schedules,
 )
 from lowerscope.core.relax_bindings import binding_ids
+from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.functions import Functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
 from lowerscope.core.scheduling.whole_model import WholeModel
@@ -271,6 +273,11 @@ class Stages(Keys):
             function, self._recipe.schedules, self._replays, self.target, self._progress.check
         )
 
+    def tuned(self, function: tirx.PrimFunc) -> tuple[Primitive, ...] | None:
+        """Return the best history that tuning has found of a function, if it was tuned."""
+        kept = self.tunings.kept(function)
+        return None if kept is None else kept.primitives
+
     @cached_property
     def transformed(self) -> TransformedModel:
         """The module after the recipe's steps, or after those before one that failed."""
@@ -295,6 +302,7 @@ class Stages(Keys):
                     start=start,
                     schedule=scheduled.apply,
                     rules=scheduled.apply_rules,
+                    tuned=partial(scheduled.apply_tuned, self.tuned),
                 )
             applied = tuple(scheduled.applied)
             return replace(made, notes=scheduled.notes(), schedules=applied)

@@ -13,7 +13,7 @@ import msgspec
 
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules
-from lowerscope.core.schedules import APPLY_RULES, SCHEDULING
+from lowerscope.core.schedules import APPLY_RULES, APPLY_TUNED, SCHEDULING
 
 _LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
 _PIPELINES = {
@@ -91,12 +91,13 @@ def _pipeline(recipe: Recipe) -> str:
 
 def _schedules(recipe: Recipe) -> str:
     on = [each for each in recipe.schedules if each.on] if applies_schedules(recipe) else []
-    ruled = any(step.name == APPLY_RULES and step.on for step in recipe.steps)
+    by = {APPLY_RULES: "by rules", APPLY_TUNED: "tuned"}
+    steps = [by[step.name] for step in recipe.steps if step.on and step.name in by]
     if len(on) > 2:
         named = [f"{len(on)} schedules"]
     else:
         named = [f"{each.function} {each.variant or 'scheduled'}" for each in on]
-    return ", ".join([*named, *(["by rules"] if ruled else [])])
+    return ", ".join([*named, *steps])
 
 
 def _target(recipe: Recipe) -> str:

@@ -21,7 +21,7 @@ from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.recipe import BIND_PARAMS
-from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, VECTOR_MATH
+from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 
 Values = Mapping[str, Any]
 """Tensors that are known for arguments of ``main``, by name."""
@@ -65,7 +65,7 @@ class Pass:
     given
         A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
         ``"schedule"`` for what applies its schedules to a module, ``"rules"`` for what schedules
-        the others by rules; empty for none.
+        the others by rules, ``"tuned"`` for what does so as tuning has found; empty for none.
     running
         The context in which it is made and applied.
     """
@@ -90,6 +90,7 @@ def catalogue() -> Catalogue:
 def _passes() -> Iterator[Pass]:
     yield Pass(_SCHEDULES, _apply_schedules, given="schedule")
     yield Pass(_RULES, _apply_rules, given="rules")
+    yield Pass(_TUNED, _apply_tuned, given="tuned")
     yield Pass(_FOLDING, _fold_batch_norm)
     yield Pass(_VECTOR_MATH, _apply_vector_math)
     for dialect, path in MODULES:
@@ -172,6 +173,24 @@ def _apply_vector_math() -> Any:
         return with_vector_math(module)
 
     return tvm.transform.module_pass(apply, opt_level=0, name=VECTOR_MATH)
+
+
+_TUNED = PassType(
+    name=APPLY_TUNED,
+    dialect="s_tir",
+    summary="Schedule as tuning has found the functions that have no schedule of the workbench.",
+    doc="Schedule as tuning has found the functions that have no schedule of the workbench.\n\n"
+    "That is the best history that the database has of a function of this structure, for this "
+    "target, this machine and as many threads. A function that was not tuned is scheduled by a "
+    "rule, and a note says so.",
+)
+
+
+def _apply_tuned(tuned: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
+    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+        return tuned(module)
+
+    return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_TUNED)
 
 
 def _makes_a_pass(value: Any) -> bool:

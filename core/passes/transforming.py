@@ -215,6 +215,7 @@ def transform(
     start: TransformedModel | None = None,
     schedule: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
     rules: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
+    tuned: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
@@ -234,9 +235,11 @@ def transform(
         Applies the recipe's schedules.
     rules
         Schedules the other functions by rules.
+    tuned
+        Does so by what tuning has found.
     """
     passes = catalogue() if passes is None else passes
-    given = {"params": dict(values), "schedule": schedule, "rules": rules}
+    given = {"params": dict(values), "schedule": schedule, "rules": rules, "tuned": tuned}
     recorder = Recorder()
     problem: Problem | None = None
     done = 0

@@ -6,15 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import tvm
+from tvm import tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records import Note
-from lowerscope.core.schedules import Applied, Schedule, fits, schedule_for
+from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 
 SCHEDULE_NOTE = "schedule"
 """`Note.code` of what is said of schedules that are applied to the model."""
+
+
+Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
+"""Returns the best history of a function; ``None`` where it was not tuned."""
 
 
 class WholeModel:
@@ -84,6 +89,38 @@ class WholeModel:
 
     def apply_rules(self, module: tvm.IRModule) -> tvm.IRModule:
         """Return a module whose functions are scheduled by rules, but for those with a schedule."""
+        return self._by(module, lambda function, name: self._ruled(function))
+
+    def apply_tuned(self, tuned: Tuned, module: tvm.IRModule) -> tvm.IRModule:
+        """Return one whose functions are scheduled as tuning has found, and by rules otherwise.
+
+        Parameters
+        ----------
+        tuned
+            Returns the best history of a function, if it was tuned.
+        """
+
+        def steps(function: tirx.PrimFunc, name: str) -> tuple[Primitive, ...]:
+            found = tuned(function)
+            if found is not None:
+                return found
+            ruled = self._ruled(function)
+            how = "scheduled by a rule" if ruled else "left as it is, since no rule fits it"
+            text = f"it was not tuned for this target, and is {how}"
+            todo = f"tune it: lowerscope tune SOURCE --function {name}"
+            self._notes.append(Note(text=text, where=name, todo=todo, code=SCHEDULE_NOTE))
+            return ruled
+
+        return self._by(module, steps)
+
+    def _ruled(self, function: tirx.PrimFunc) -> tuple[Primitive, ...]:
+        return self._replays.by_rule(function, self._target).primitives
+
+    def _by(
+        self,
+        module: tvm.IRModule,
+        steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]],
+    ) -> tvm.IRModule:
         functions = Functions(module)
         by_hand = {name for name, _ in self._done}
         changed: dict[str, tuple[Replayed, Schedule]] = {}
@@ -92,7 +129,7 @@ class WholeModel:
             if name in by_hand or schedule_for(self._schedules, name, structure) is not None:
                 continue
             function = functions.by_name[name]
-            steps = self._replays.by_rule(function, self._target).primitives
+            steps = steps_of(function, name)
             if steps:
                 states = self._replays.replay(name, function, self._target, steps, self._check)
                 changed[name] = states[-1], Schedule(function=name, primitives=steps)

@@ -17,6 +17,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import meta_schedule
 
+from lowerscope.core.errors import last_line
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.at_sizes import is_symbolic
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
@@ -25,13 +26,13 @@ from lowerscope.core.scheduling.references import function_of
 from lowerscope.core.scheduling.rules.by_rule import written_by_rule
 from lowerscope.core.scheduling.rules.writing import Choice, Writing
 from lowerscope.core.scheduling.structure import structure_of
-from lowerscope.core.tuning.database import Tried
+from lowerscope.core.tuning.database import PACKED, Tried
 from lowerscope.core.tuning.traces import written_by_trace
 
 _BATCH = 4
 """So many candidates come from one place before the other one may have its turn."""
 
-_POPULATION = 48
+_POPULATION = 32
 """Of TVM's search, and of what it draws at first: its own 512 take it half a minute."""
 
 _PARENTS = 3
@@ -193,13 +194,14 @@ class TraceSource:
         self._target = target
         self._waiting: list[Any] = []
         self.ended = False
+        self.reason = ""
         strategy = meta_schedule.search_strategy.EvolutionarySearch(
             population_size=_POPULATION, init_min_unmeasured=_POPULATION // 2, genetic_num_iters=2
         )
         register(target)
         with without_those_of_gpus():
             self._context = meta_schedule.TuneContext(
-                tvm.IRModule({"main": function.with_attr("global_symbol", "main")}),
+                drawn_from(function),
                 target=with_cores(target, threads),
                 space_generator="post-order-apply",
                 search_strategy=strategy,
@@ -215,10 +217,17 @@ class TraceSource:
         found: list[Proposal] = []
         while len(found) < count and not self.ended:
             if not self._waiting:
-                self._waiting = list(self._context.generate_measure_candidates() or ())
+                self._waiting = self._drawn()
                 self.ended = not self._waiting
             found += self._some(count - len(found))
         return found
+
+    def _drawn(self) -> list[Any]:
+        try:
+            return list(self._context.generate_measure_candidates() or ())
+        except REFUSED as error:
+            self.reason = f"TVM's search failed: {last_line(error)}"
+            return []
 
     def _some(self, count: int) -> Iterator[Proposal]:
         for _ in range(min(count, len(self._waiting))):
@@ -240,6 +249,18 @@ class TraceSource:
             None if seconds is None else [seconds], None if seconds is not None else reason
         )
         self._context.notify_runner_results([drawn], [result])
+
+
+def drawn_from(function: tirx.PrimFunc) -> tvm.IRModule:
+    """Return what TVM's search is given for a function.
+
+    None of its constants may be laid out anew: of fused functions that have such, the search makes
+    no candidate, and takes a minute to give up.
+    """
+    bare = function.with_attr("global_symbol", "main")
+    if PACKED in (bare.attrs or {}):
+        bare = bare.without_attr(PACKED)
+    return tvm.IRModule({"main": bare})
 
 
 def with_cores(target: tvm.target.Target, threads: int) -> tvm.target.Target:
@@ -328,5 +349,5 @@ class Search:
             try:
                 self._traces = TraceSource(*self._make)
             except REFUSED as error:
-                self.reason = f"TVM's search does not take it: {error}"
+                self.reason = f"TVM's search does not take it: {last_line(error)}"
         return self._traces

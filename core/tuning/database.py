@@ -16,11 +16,14 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import meta_schedule
 
-from lowerscope.core.keys import VERSIONS
 from lowerscope.core.memo import key_of
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.structure import structure_of
 from lowerscope.core.user_cache import cache_folder, processor_name, write_whole
+from lowerscope.core.versions import VERSIONS
+
+PACKED = "layout_free_buffers"
+"""The attribute of a function whose constants may be laid out anew when the model is built."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -119,7 +122,7 @@ def identity_of(function: tirx.PrimFunc) -> str:
 
     Where they are packed at build, what packs them takes no time.
     """
-    packs = "-packed" if "layout_free_buffers" in (function.attrs or {}) else ""
+    packs = "-packed" if PACKED in (function.attrs or {}) else ""
     return structure_of(function) + packs
 
 

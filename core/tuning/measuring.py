@@ -34,6 +34,25 @@ PATIENCE = 10.0
 """Seconds that a candidate may take to be compiled, run and checked, beside what its calls take."""
 
 
+class _Left:
+    """Time that is left, of which that in which nobody looks counts little.
+
+    A machine may sleep, and processes may be stopped, both who measures and who waits for it.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._looked = time.monotonic()
+
+    def check(self) -> None:
+        """Raise `TimeoutError` if there is none."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked, 4 * _POLL)
+        self._looked = now
+        if self._left < 0:
+            raise TimeoutError
+
+
 class Measurer(Protocol):
     """Has functions measured, somewhere."""
 
@@ -110,24 +129,24 @@ class LocalMeasurer:
     def _answer(self, message: Message, seconds: float) -> Outcome:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        until = time.monotonic() + seconds
+        left = _Left(seconds)
         try:
             self._process.stdin.write(frame(message))
             self._process.stdin.flush()
         except BrokenPipeError:
             raise EOFError from None
         source = self._process.stdout.fileno()
-        head = self._read(source, LENGTH.size, until)
-        outcome = self._read(source, *LENGTH.unpack(head), until)
+        head = self._read(source, LENGTH.size, left)
+        (length,) = LENGTH.unpack(head)
+        outcome = self._read(source, length, left)
         self._fresh = False
         return msgspec.msgpack.decode(outcome, type=Outcome)
 
-    def _read(self, source: int, size: int, until: float) -> bytes:
+    def _read(self, source: int, size: int, left: _Left) -> bytes:
         data = b""
         while len(data) < size:
             self._check()
-            if time.monotonic() > until:
-                raise TimeoutError
+            left.check()
             if not select.select([source], [], [], _POLL)[0]:
                 continue
             more = os.read(source, size - len(data))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import tvm
@@ -14,7 +15,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
 from lowerscope.core.scheduling.sizes_at_calls import Given
-from lowerscope.core.tuning.candidates import Proposal, Search, with_cores
+from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, with_cores
 from lowerscope.core.tuning.database import Database, Kept, Tried
 from lowerscope.core.tuning.measuring import Measurer
 from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
@@ -214,7 +215,8 @@ class Task:
             if self._kept.failed == self._kept.trials:
                 self._show(note=found.reason)
             return None
-        self._commit(proposal, found.seconds)
+        if proposal.drawn is not None:
+            self._commit(proposal.drawn, found.seconds)
         if kept.best is None or found.seconds < kept.best:
             self._kept = msgspec.structs.replace(
                 self._kept, best=found.seconds, primitives=proposal.primitives
@@ -223,14 +225,14 @@ class Task:
             self._show(points=(*self.record.points, point), from_database=False, note="")
         return found.seconds
 
-    def _commit(self, proposal: Proposal, seconds: float) -> None:
-        """Add what was measured to TVM's own database."""
+    def _commit(self, drawn: Any, seconds: float) -> None:
+        """Add what TVM's search has drawn to TVM's own database."""
         setting = self._setting
-        module = tvm.IRModule({"main": self._function.with_attr("global_symbol", "main")})
+        module = drawn_from(self._function)
         database = setting.database.traces
         database.commit_tuning_record(
             meta_schedule.database.TuningRecord(
-                proposal.writing.sch.trace if proposal.drawn is None else proposal.drawn.sch.trace,
+                drawn.sch.trace,
                 database.commit_workload(module),
                 [seconds],
                 with_cores(setting.target, setting.threads),

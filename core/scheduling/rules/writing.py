@@ -22,7 +22,6 @@ from lowerscope.core.scheduling.references import (
 )
 from lowerscope.core.scheduling.sizes import known, mentions
 
-
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
