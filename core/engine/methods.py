@@ -54,8 +54,8 @@ from lowerscope.core.engine.schedule_params import (
     WorkParams,
 )
 from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
-from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.engine.tuning_params import PauseTuningParams, TuneParams, TuneStateParams
+from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.fault_records import GuardedRun
 from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.model_records import ValuesRecord
