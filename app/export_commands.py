@@ -89,6 +89,9 @@ class ExportCommands(QObject):
         ]
         if chosen:
             self.export_named(chosen[0])
+        else:
+            text = self._window.tr("Select the TensorIR function that is to be exported")
+            self._window.workspace.announced.emit(text, "info")
 
     def _linked(self) -> frozenset[str]:
         return frozenset(self._window.workspace.selection.linked)

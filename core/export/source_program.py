@@ -122,13 +122,17 @@ def bits(tensor):
 '''
 
 
-def source_program(stages: Stages, recipe: Recipe, stored: Stored) -> tuple[str, list[Path]]:
+def source_program(
+    stages: Stages, recipe: Recipe, stored: Stored, *, embeds: bool
+) -> tuple[str, list[Path]]:
     """Return the program with ``open_source``, ``open_model``, ``make_inputs`` and ``call_model``.
 
     Parameters
     ----------
     stored
         Takes the arrays that cannot be made anew.
+    embeds
+        Whether the program holds texts of files besides that of a sample.
 
     Returns
     -------
@@ -152,6 +156,8 @@ def source_program(stages: Stages, recipe: Recipe, stored: Stored) -> tuple[str,
     ]
     if loaded.exported is None:
         parts.insert(0, SEED)
+    if embeds or recipe.source.spec.startswith(PREFIX):
+        parts.insert(0, TEXT)
     return "\n\n".join(parts), files
 
 
@@ -176,14 +182,13 @@ def _opening(loaded: LoadedModel, recipe: Recipe) -> tuple[list[str], list[Path]
     beside = [each for each in loaded.files if each != path and each.parent == path.parent]
     return [
         *more,
-        TEXT,
-        f"TEXT = {_long(text)}\n",
+        f"TEXT = {literal(text)}\n",
         'def open_source():\n    """Run the file of the model, which is a sample."""\n'
         f'    seed_all()\n    return load_text("{path.name}", TEXT)\n',
     ], beside
 
 
-def _long(text: str) -> str:
+def literal(text: str) -> str:
     """Return a text as a literal, of several lines where that is the same text."""
     if "'''" in text or "\\" in text or text.endswith("'"):
         return pprint.pformat(text, width=96)

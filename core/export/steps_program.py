@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import tvm
 from tvm import tirx
 
 from lowerscope.core.execution.environment import MACHINE
-from lowerscope.core.export.source_program import digest_of
+from lowerscope.core.export.source_program import digest_of, literal
+from lowerscope.core.passes import folding, vector_math
 from lowerscope.core.passes.catalogue import MODULES, Pass, find
 from lowerscope.core.passes.context_options import split
+from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.recipe import Recipe, Step
 from lowerscope.core.rendering.identifiers import Identifiers
-from lowerscope.core.schedules import SCHEDULING
+from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
 from lowerscope.core.stages import Stages
 
-NAMES = ("TARGET", "transform", "scheduled", "OWN", "sch", "s_tir")
+NAMES = ("TARGET", "transform", "scheduled", "sch", "s_tir", "FOLDING", "VECTOR_MATH")
 """Names that the program defines."""
+
+_OURS = re.compile(r"^(from (lowerscope\S*) import (.+))$", re.MULTILINE)
+"""An import of Lowerscope's."""
+
+_OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
+    FOLD_BATCH_NORM: (folding, "fold_batch_norm"),
+    VECTOR_MATH: (vector_math, "with_vector_math"),
+}
+"""The steps that are neither TVM's nor the user's: their modules, and what is called."""
 
 SCHEDULED = '''\
 def scheduled(module, schedules):
@@ -71,6 +85,7 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     lines += ["    return module", ""]
     if needs_scheduling:
         parts.insert(0, SCHEDULED)
+    parts[:0] = [_embedded(name) for name in own_steps(stages, recipe)]
     opened = "".join(
         f'{name} = load_file(Path({str(path)!r}), "{digest_of(path)}")\n'
         for path, name in own.items()
@@ -111,8 +126,34 @@ def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
     yield "        )"
 
 
+def own_steps(stages: Stages, recipe: Recipe) -> tuple[str, ...]:
+    """Return the steps that are Lowerscope's own: the program holds their text."""
+    named = (find(step.name, stages.passes, step.name) for step in recipe.steps if step.on)
+    return tuple(dict.fromkeys(each.type.name for each in named if each.type.name in _OWN_STEPS))
+
+
+def _embedded(name: str) -> str:
+    """Return the lines that run the module of one of our own steps, as it is without us."""
+    module, _ = _OWN_STEPS[name]
+    text = inspect.getsource(module)
+    for line, path, names in re.findall(
+        r"^(from (lowerscope\S*) import (.+))$", text, re.MULTILINE
+    ):
+        there = importlib.import_module(path)
+        made = [inspect.getsource(getattr(there, each.strip())) for each in names.split(",")]
+        # Where it was imported there is no room for a definition among the imports: below them.
+        text = text.replace(f"{line}\n", "")
+        text += "\n\n" + "\n\n".join(made)
+    title = module.__name__.rpartition(".")[2]
+    return f"{title.upper()} = load_text({title + '.py'!r}, {literal(text)})\n"
+
+
 def _pass(step: Step, stages: Stages, own: dict[Path, str]) -> Iterator[str]:
     found = find(step.name, stages.passes, step.name)
+    if found.type.name in _OWN_STEPS:
+        module, function = _OWN_STEPS[found.type.name]
+        yield f"module = {module.__name__.rpartition('.')[2].upper()}.{function}(module)"
+        return
     arguments, config = split(found.options, arguments_of(found.options, step.options, step.name))
     texts = [f"{name}={_text(value, step, name)}" for name, value in arguments.items()]
     if found.given:

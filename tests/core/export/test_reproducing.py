@@ -139,6 +139,7 @@ def test_a_sample_is_reproduced_in_each_lowering(
     "options",
     [
         ["--pipeline", "fuse", "--schedule", "rules", "--target", "native"],
+        ["--pipeline", "optimise-cpu", "--target", "native"],
         ["--pipeline", "default-build"],
         ["--pipeline", "cpu"],
         ["--pipeline", "none", "--threads", "1", "--seed", "5"],
