@@ -7,6 +7,7 @@ import math
 import tvm
 
 from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.windows import Window
@@ -54,9 +55,13 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
     if found.is_strided and width > lanes // 2 and (found.spatial[-1] or 0) > lanes:
         # LLVM takes long rows apart by shuffles, which is better than value by value.
         width = 0
-    rows = _rows(found, width, machine) if width else 1
-    _cut_planes(writing, last, found)
+    filters = _filters(writing, found) if width else 1
+    rows = _rows(found, width, filters, machine) if width else 1
+    if filters == 1:
+        _cut_planes(writing, last, found)
     depth = _cut(writing, last, found, width, rows)
+    if filters > 1:
+        depth = _cut_filters(writing, last, found, filters, depth)
     writing.do(
         "compute_at",
         "a few rows are reduced just before they are finished"
@@ -73,8 +78,8 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
         storage_scope="local",
     )
     plane = _pad_at(writing, found, last, depth)
-    _order(writing, found, width, depth)
-    _store(writing, last, width, rows)
+    _order(writing, found, width, depth, filters)
+    _store(writing, last, width, depth)
     fused = _share(writing, found, last, min(plane, max(1, len(found.spatial) - 1)), machine)
     depth -= fused
     if len(writing.loops(found.block)) > depth:
@@ -123,7 +128,23 @@ def row_width(extent: int | None, lanes: int) -> int:
     return max(divisors, key=lambda each: (each / (-(-each // lanes) * lanes), each), default=0)
 
 
-def _rows(found: Window, width: int, machine: Machine) -> int:
+def _filters(writing: Writing, found: Window) -> int:
+    """Return how many filters of a group are computed together; 1 where each has its own input."""
+    channel = len(found.spatial) - 3
+    if channel < 0 or len(found.reduced) < 3 or found.reduced[0] == 1:
+        return 1
+    extent, summed = found.spatial[channel] or 0, len(found.spatial)
+    for read, axes in zip(writing.block(At(block=found.block)).reads, found.reads, strict=False):
+        for index, own in enumerate(axes):
+            if channel in own and summed in own:
+                channels = known(read.source.shape[index]) or 0
+                groups = channels // found.reduced[0]
+                each = extent // groups if groups else 0
+                return next(count for count in (4, 3, 2, 1) if each % count == 0) if each else 1
+    return 1
+
+
+def _rows(found: Window, width: int, filters: int, machine: Machine) -> int:
     """Return how many rows are computed together: what is read for one is read for the others."""
     extent = found.spatial[-2] if len(found.spatial) > 1 else None
     if extent is None:
@@ -131,9 +152,9 @@ def _rows(found: Window, width: int, machine: Machine) -> int:
     each = -(-width // machine.lanes(found.dtype))
     size = _bytes(found.dtype)
     room = min(
-        (machine.registers - _SPARE) // each,
-        (_STACK - 1) // (width * size),
-        max(1, _BODY // (each * math.prod(found.reduced[-2:]))),
+        (machine.registers - _SPARE) // (each * filters),
+        (_STACK - 1) // (width * size * filters),
+        max(1, _BODY // (each * filters * math.prod(found.reduced[-2:]))),
         7,
     )
     return next(count for count in range(max(1, room), 0, -1) if extent % count == 0)
@@ -200,11 +221,29 @@ def _cut_rows(writing: Writing, last: str, at: int, rows: int, cut: bool) -> Non
         writing.do("reorder", "tile by tile", loops=loops)
 
 
+def _cut_filters(writing: Writing, last: str, found: Window, filters: int, depth: int) -> int:
+    """Take several filters into the tile; return how many loops are around it."""
+    at = len(found.spatial) - 3
+    writing.do(
+        "split",
+        f"{filters} filters of a group: what is read for one is read for the others",
+        loop=At(block=last, loop=at),
+        factors=(None, filters),
+    )
+    count = len(writing.loops(last))
+    outer = [each for each in range(depth + 1) if each != at + 1]
+    order = (*outer, at + 1, *range(depth + 1, count))
+    loops = tuple(At(block=last, loop=each) for each in order)
+    writing.do("reorder", "the filters of a tile are in the tile", loops=loops)
+    return depth
+
+
 def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
     """Pad what a tile or a plane needs; return how many loops are around that."""
     sizes = [_plane(writing, block) for block in found.pads]
     is_plane = len(found.spatial) > 2 and all(each and each <= _PLANE for each in sizes)
-    around = len(found.spatial) - 2 if is_plane else depth
+    rank = len(found.spatial)
+    around = rank - 2 if is_plane else max(1, min(depth, rank - 1))
     for block in found.pads:
         writing.do(
             "compute_at",
@@ -217,7 +256,7 @@ def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
     return around
 
 
-def _order(writing: Writing, found: Window, width: int, depth: int) -> None:
+def _order(writing: Writing, found: Window, width: int, depth: int, filters: int) -> None:
     """Order the loops of the reduction: over the window outside, over the tile inside."""
     block = found.block
     count = len(found.spatial)
@@ -228,7 +267,7 @@ def _order(writing: Writing, found: Window, width: int, depth: int) -> None:
     ]
     tile = [
         loop
-        for axis in range(max(0, count - 2), count)
+        for axis in range(max(0, count - (3 if filters > 1 else 2)), count)
         if (loop := writing.inner(block, axis, depth)) is not None
     ]
     if window and tile:
@@ -254,35 +293,42 @@ def _order(writing: Writing, found: Window, width: int, depth: int) -> None:
         writing.do("unroll", "registers have names, and no places that are counted", loop=each)
 
 
-def _store(writing: Writing, last: str, width: int, rows: int) -> None:
+def _store(writing: Writing, last: str, width: int, depth: int) -> None:
     if not width:
         return
-    loops = writing.loops(last)
-    writing.do("vectorize", "rows are finished and stored as they are computed", loop=loops[-1])
-    if rows > 1:
-        writing.do("unroll", "so that each row is still in its register", loop=loops[-2])
+    *around, row = writing.loops(last)
+    writing.do("vectorize", "rows are finished and stored as they are computed", loop=row)
+    for loop in around[depth:]:
+        writing.do("unroll", "so that each row is still in its register", loop=loop)
 
 
 def _share(writing: Writing, found: Window, last: str, most: int, machine: Machine) -> int:
     """Share the loops around the tiles out; return how many loops there are less."""
-    work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
-    is_known = all(each is not None for each in found.spatial)
-    if machine.threads < 2 or (work < _WORTH_THREADS and is_known):
+    if machine.threads < 2 or not is_worth_threads(found):
         return 0
     return max(0, share_out(writing, writing.loops(last)[:most], machine) - 1)
+
+
+def is_worth_threads(found: Window) -> bool:
+    """Return whether there is enough to do for several threads, as far as it is known."""
+    work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
+    return work >= _WORTH_THREADS or None in found.spatial
 
 
 def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
     """Fill what is padded and copy the inside, so that no element is asked where it is."""
     if len(writing.loops(block)) == around:
         return
-    filled = writing.do(
-        "decompose_padding",
-        "all is filled first and the inside copied then: no element is asked where it is",
-        block=At(block=block),
-        loop=At(block=block, loop=around),
-    )
-    assert filled
+    try:
+        writing.do(
+            "decompose_padding",
+            "all is filled first and the inside copied then: no element is asked where it is",
+            block=At(block=block),
+            loop=At(block=block, loop=around),
+        )
+    except StepFailed:
+        # TVM does not where a tile overlaps the next one: each element is asked then.
+        return
     inner = writing.loops(block)[-1]
     if row_width(writing.extent(inner), lanes) == writing.extent(inner):
         writing.do("vectorize", "a row is copied at once", loop=inner)

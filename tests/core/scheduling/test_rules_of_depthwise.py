@@ -57,6 +57,7 @@ def pool(kind: str, size: tuple[int, int], window: int, stride: int, padding: in
 
 
 X = placeholder("x", 1, 12, 14, 16)
+HEADS = placeholder("heads", 1, 64, 8, 64)
 TABLE = placeholder("table", 50, 24)
 DEPTHWISE = {
     "14 columns": grouped(24, (14, 14)),
@@ -67,6 +68,8 @@ DEPTHWISE = {
     "a row that nothing divides": grouped(2, (5, 113)),
     "a window with gaps": grouped(4, (11, 13), dilation=2),
     "groups": grouped(12, (10, 8), groups=3, filters=6),
+    "groups whose rows are cut": grouped(8, (5, 112), groups=2, filters=16),
+    "planes that nothing divides": grouped(4, (67, 113), groups=2),
     "two filters for each channel": grouped(6, (8, 8), filters=12),
     "float64": grouped(6, (9, 10), dtype="float64", sums="float64"),
     "float16": grouped(6, (7, 8), dtype="float16", sums="float16"),
@@ -84,6 +87,7 @@ OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
         "pooling",
         te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")]),
     ),
+    "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
     "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
     "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),
     "side by side": (
