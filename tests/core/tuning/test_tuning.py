@@ -1,0 +1,123 @@
+"""Tuning finds something better, which is an ordinary history, and keeps it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from lowerscope.core.cli import main
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source, Step, applied_to_model, with_tuned
+from lowerscope.core.tuning_records import Tuned, TuneOptions
+
+RECIPE = Recipe(
+    source=Source(spec="sample:matmul_relu"), steps=(Step(name="LegalizeOps"),), target="native"
+)
+TRIALS = 8
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+@pytest.fixture(scope="module")
+def tuned(pipeline: Pipeline) -> Tuned:
+    return pipeline.tuning.tune(RECIPE, TuneOptions(trials=TRIALS), Silent())
+
+
+def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned: Tuned) -> None:
+    state = tuned.state
+    assert state.finished
+    assert state.trials_done == state.trials_total >= TRIALS
+    assert tuned.schedules
+    for each in state.functions:
+        assert each.state == "done"
+        assert each.best is not None
+        assert each.unscheduled is not None
+        assert each.by_rules is None or each.best <= each.by_rules
+        assert [point.best for point in each.points][-1] == each.best
+    slow = max(state.functions, key=lambda each: each.unscheduled or 0)
+    assert slow.best < slow.unscheduled  # type: ignore[operator]
+    recipe = applied_to_model(msgspec.structs.replace(RECIPE, schedules=tuned.schedules), True)
+    assert pipeline.stages(recipe).transformed.notes == ()
+    for schedule in tuned.schedules:
+        checked = pipeline.numbers.check(recipe, schedule.function, None, 60.0, Silent())
+        assert checked.verdict == "same", checked.reason
+        record = pipeline.workbench.derived_schedule(recipe, schedule.function, None, Silent())
+        assert {step.status for step in record.steps} == {"done"}
+    assert pipeline.run(recipe, Silent(), quick=True).verdict == "match"
+
+
+def test_a_second_time_the_database_answers(tuned: Tuned) -> None:
+    fresh = Pipeline()
+    again = fresh.tuning.tune(RECIPE, TuneOptions(trials=TRIALS), Silent())
+    assert all(each.from_database and not each.points for each in again.state.functions)
+    assert again.schedules == tuned.schedules
+    assert fresh.tuning.tune(RECIPE, TuneOptions(trials=0), Silent()).schedules == tuned.schedules
+
+
+def test_the_step_applies_what_was_found(
+    pipeline: Pipeline, tuned: Tuned, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recipe = with_tuned(RECIPE)
+    assert recipe.steps[-1].name == "ApplyTuned"
+    made = pipeline.stages(recipe).transformed
+    assert made.notes == ()
+    applied = {each.schedule.function: each.schedule for each in made.schedules[0]}
+    for schedule in tuned.schedules:
+        assert applied[schedule.function].primitives == schedule.primitives
+    # With another database, nothing is known: rules schedule it, and that is said.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    notes = pipeline.stages(recipe).transformed.notes
+    assert {each.where for each in notes} >= {each.function for each in tuned.schedules}
+    assert all("not tuned" in each.text for each in notes)
+
+
+def test_the_command_says_what_it_has(tuned: Tuned, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["sample:matmul_relu", "--target", "native"]
+    assert main(["tune", *arguments, "--trials", str(TRIALS)]) == 0
+    text = capsys.readouterr().out
+    assert text.splitlines()[0].split() == [
+        *("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials"),
+    ]
+    assert "from the database" in text
+    assert "--schedule tuned" in text
+    assert main(["run", *arguments, "--schedule", "tuned"]) == 0
+    assert "not tuned" not in capsys.readouterr().err
+    assert main(["tune", *arguments, "--function", "nowhere"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_an_interrupt_leaves_no_process_and_keeps_what_was_found(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lowerscope.app", "tune", "sample:matmul_relu"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    tuning = subprocess.Popen(
+        [*command, "--target", "native", "--trials", "900"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert tuning.stderr is not None
+    for line in tuning.stderr:
+        if "trials" in line:
+            break
+    below = psutil.Process(tuning.pid).children(recursive=True)
+    assert below
+    tuning.send_signal(signal.SIGINT)
+    out, err = tuning.communicate()
+    assert tuning.returncode == 2
+    assert "stopped; what was found is kept" in err
+    assert "Traceback" not in err
+    assert "stopped" in out
+    assert not any(each.is_running() for each in below)
+    assert list(tmp_path.glob("lowerscope/tuning/*/f-*.json"))
