@@ -35,14 +35,14 @@ def test_every_preset_matches_torch(name: str) -> None:
 
 
 @pytest.mark.parametrize("lowering", ["te", "library"])
-@pytest.mark.parametrize("preset", ["fuse", "cpu"])
+@pytest.mark.parametrize("preset", ["fuse", "cpu", "optimise-cpu"])
 def test_presets_match_torch_for_other_lowerings(lowering: Strategy, preset: str) -> None:
     steps = next(each.steps for each in PRESETS if each.name == preset)
     recipe = Recipe(source=Source(spec="sample:conv_net"), lowering=lowering, steps=steps)
     assert Pipeline().run(recipe, Silent()).verdict == "match"
 
 
-@pytest.mark.parametrize("preset", ["default-build", "cpu"])
+@pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
 def test_a_lowered_module_of_any_size_builds_again(preset: str) -> None:
     steps = next(each.steps for each in PRESETS if each.name == preset)
     recipe = Recipe(
