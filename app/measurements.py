@@ -90,6 +90,12 @@ class Measurements(QObject):
         workspace.run_changed.connect(self._make_way)
         workspace.replayed.connect(self._ask_again)
 
+    def follow_tuning(self, held_back: bool) -> None:
+        """Go on where a tuning no longer holds it back."""
+        if not held_back:
+            self._soon.start()
+        self.changed.emit()
+
     # What there is to see
 
     @property
@@ -106,6 +112,11 @@ class Measurements(QObject):
     def doing_of(self) -> Scheduled | None:
         """Of which function after which steps."""
         return None if self._job is None else self._job.of
+
+    @property
+    def waits(self) -> bool:
+        """Whether a run or a tuning has the processors, so that nothing is measured now."""
+        return self._workspace.running or self._workspace.tuning.holds_back
 
     def is_coming(self, kind: Kind, of: Scheduled) -> bool:
         """Whether something is under way, or the next thing that is."""
@@ -262,7 +273,7 @@ class Measurements(QObject):
     def _go_on(self) -> None:
         """Let the worker begin with what is next."""
         jobs = self._next()
-        if self._job is not None or not jobs or self._workspace.running:
+        if self._job is not None or not jobs or self.waits:
             self.changed.emit()
             return
         job = self._job = jobs[0]

@@ -209,6 +209,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *changing_inputs(window),
         *passes(window),
         *window.schedules.commands(),
+        *window.tune.commands(),
         *NumberCommands(window).commands(),
         *comparing(window),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
@@ -230,6 +231,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         commands.add(command)
     run_steps.watch(commands)
     timing.watch(commands)
+    window.tune.watch(commands)
     commands.check(window.settings.scheme())
     window.targets.watch()
 

@@ -23,6 +23,7 @@ from lowerscope.app.views.tensorir_view import TensorIRView
 from lowerscope.app.views.time_page import TimePage
 from lowerscope.app.views.timeline_view import TimelineView
 from lowerscope.app.views.translation_page import TranslationPage
+from lowerscope.app.views.tune_page import TunePage
 from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
@@ -125,6 +126,7 @@ class Panes(QMainWindow):
         """Give the pane at the bottom its pages; where there is no room, the last are in a menu."""
         self.compare = ComparePage(workspace, self.outcome.set_busy)
         self.time = TimePage(workspace)
+        self.tune = TunePage(workspace)
         self.variants = VariantsPage(workspace, self.outcome.set_busy)
         self.inputs = InputsPage(workspace)
         self.translation = TranslationPage(workspace, self.outcome.set_busy)
@@ -135,6 +137,7 @@ class Panes(QMainWindow):
             ("compare", self.tr("Compare"), self.compare),
             ("time", self.tr("Time"), self.time),
             ("variants", self.tr("Variants"), self.variants),
+            ("tune", self.tr("Tune"), self.tune),
             ("inputs", self.tr("Input"), self.inputs),
             ("problems", self.tr("Problems"), self.problems),
             ("translation", self.tr("Translation"), self.translation),
@@ -285,6 +288,10 @@ class Panes(QMainWindow):
         """Show the difference, and let the keyboard go through it."""
         self._show_high("difference", DIFFERENCE_SHARE)
         self.difference.page.diff.setFocus()
+
+    def show_tuning(self) -> None:
+        """Show how far the tuning is, high enough for its curve."""
+        self._show_high("tune", DIFFERENCE_SHARE)
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
         self.difference.filter.setText(function)

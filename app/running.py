@@ -127,6 +127,7 @@ class Runs(QObject):
         self.variants.go_on()
         recipe = workspace.recipe
         busy = workspace.changing or workspace.engine.state in ("starting", "busy")
+        busy = busy or workspace.tuning.measures
         wanted = self._waits
         if wanted is None or busy or recipe is None:
             return

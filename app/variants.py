@@ -199,7 +199,7 @@ class RunVariants(QObject):
         """Start the next run of the row, if there is one and the engine has nothing to do."""
         workspace = self._workspace
         busy = workspace.changing or workspace.engine.state in ("starting", "busy")
-        if not self._waits or busy:
+        if not self._waits or busy or workspace.tuning.measures:
             return
         # To ask the worker makes it busy, which comes back here.
         self._waits = False

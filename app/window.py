@@ -160,6 +160,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.source_watch import SourceWatch
         from lowerscope.app.target_commands import TargetCommands
         from lowerscope.app.trusting import Trusting
+        from lowerscope.app.tune_commands import TuneCommands
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -176,6 +177,7 @@ class MainWindow(QMainWindow):
         self.extensions = Extensions(self.workspace, self.trusting, self)
         self.pipeline = PipelineEditing(self.workspace, self)
         self.schedules = ScheduleCommands(self)
+        self.tune = TuneCommands(self)
         Following(self.workspace, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
@@ -234,6 +236,7 @@ class MainWindow(QMainWindow):
             self.pipeline.fill(self._panes)
             self.schedules.fill(self._panes)
             self.exports.watch(self._panes)
+            self.tune.fill(self._panes)
             self.pages.addWidget(self._panes)
             self._view_menu.addSeparator()
             for dock in self._panes.docks.values():

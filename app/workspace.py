@@ -30,6 +30,7 @@ from lowerscope.app.scheduling import Scheduling
 from lowerscope.app.selecting import Selecting
 from lowerscope.app.selection import Selection
 from lowerscope.app.stepping import Stepping
+from lowerscope.app.tuning import Tuning
 from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
@@ -122,6 +123,7 @@ class Workspace(QObject):
         self.selecting.changed.connect(self.selection_changed)
         self.runs.changed.connect(self.run_changed)
         self.run_steps = RunSteps(self)
+        self.tuning = Tuning(self)
         self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
@@ -203,7 +205,8 @@ class Workspace(QObject):
         self.engine.start()
 
     def stop(self) -> None:
-        """End both children."""
+        """End all children."""
+        self.tuning.close()
         self.engine.stop()
         self.worker.stop()
 
@@ -410,12 +413,9 @@ class Workspace(QObject):
         """Let the engine derive what is shown, so that what is asked for next is there."""
         if self._recipe is None or self._replay_request is not None:
             return
+        params = SnapshotParams(recipe=self._recipe, metrics=self.metrics)
         self._replay_request = self.engine.request(
-            "snapshot",
-            SnapshotParams(recipe=self._recipe, metrics=self.metrics),
-            self._accept_replay,
-            self._refuse_replay,
-            self.say,
+            "snapshot", params, self._accept_replay, self._refuse_replay, self.say
         )
 
     def _accept_replay(self, _snapshot: Snapshot) -> None:

@@ -160,6 +160,8 @@ class NumbersPage(QWidget):
             return what[measurements.doing]
         if self._workspace.running:
             return self.tr("Waits until the model has run")
+        if measurements.waits:
+            return self.tr("Waits until the tuning is paused or over")
         problem = measurements.problem("measure", here)
         return "" if problem is None else problem.line()
 

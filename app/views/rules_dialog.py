@@ -142,7 +142,7 @@ def _row(record: RuledFunction) -> Row:
     elif record.rule:
         rule, why = Cell(f"✓ {record.rule}", role="right"), ""
     else:
-        rule, why = Cell("✕ none", role="wrong"), record.reason
+        rule, why = Cell("✕ none", role="quiet"), record.reason
     return Row(
         record.function,
         (

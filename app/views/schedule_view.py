@@ -50,6 +50,8 @@ class ScheduleView(Pane):
         self.by_rule.setToolTip(
             self.tr("Have a rule schedule the function: a variant whose steps say why")
         )
+        self.tune = QPushButton(self.tr("Tune…"))
+        self.tune.setToolTip(self.tr("Try many schedules on this machine, and keep the fastest"))
         self.keep = QPushButton(self.tr("Keep"))
         self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
@@ -106,6 +108,7 @@ class ScheduleView(Pane):
         bar.setSpacing(8)
         bar.addWidget(self.variant)
         bar.addWidget(self.by_rule)
+        bar.addWidget(self.tune)
         bar.addWidget(self.keep)
         bar.addWidget(self.left_over)
         bar.addStretch(1)
@@ -149,7 +152,10 @@ class ScheduleView(Pane):
         right = Qt.TextElideMode.ElideRight
         self.variant.setText(self.variant.fontMetrics().elidedText(whole, right, room))
         self.variant.setAccessibleName(whole)
-        for widget in (self.variant, self.by_rule, self.keep, self.in_model, self.run):
+        for widget in (
+            *(self.variant, self.by_rule, self.tune),
+            *(self.keep, self.in_model, self.run),
+        ):
             widget.setEnabled(record is not None)
         twins = () if record is None else record.twins
         self.everywhere.setVisible(bool(twins))

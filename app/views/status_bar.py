@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QStatusBar, QWidget
 
 from lowerscope.app import theme
@@ -23,7 +23,15 @@ CANCEL_AFTER = 1000
 
 
 class StatusBar(QStatusBar):
-    """The status bar."""
+    """The status bar.
+
+    Signals
+    -------
+    tuning_wanted
+        The user wants to see how far the tuning is.
+    """
+
+    tuning_wanted = Signal()
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,11 +48,18 @@ class StatusBar(QStatusBar):
         self.cancel = QPushButton(self.tr("Cancel"))
         self.cancel.setProperty("quiet", True)
         self.cancel.clicked.connect(workspace.cancel)
+        self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
+        self.tuning.setProperty("quiet", True)
+        self.tuning.setToolTip(self.tr("Show how far the tuning is"))
+        self.tuning.ensurePolished()
+        # Of one size, for the same reason as the labels of the children.
+        self.tuning.setFixedSize(self.tuning.sizeHint())
+        self.tuning.hide()
+        self.tuning.clicked.connect(self.tuning_wanted)
         self.selection = ElidedLabel()
         self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        for label in (self.engine, self.worker, self.remote):
-            self.addWidget(label)
-        for widget in (self.progress, self.activity, self.cancel):
+        children: tuple[QWidget, ...] = (self.engine, self.worker, self.remote, self.tuning)
+        for widget in (*children, self.progress, self.activity, self.cancel):
             self.addWidget(widget)
         self.addPermanentWidget(self.selection, 1)
         self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
@@ -57,6 +72,7 @@ class StatusBar(QStatusBar):
         workspace.snapshot_changed.connect(self._show_remote)
         workspace.activity_changed.connect(self._note_activity)
         workspace.selection_changed.connect(self._show_selection)
+        workspace.tuning.changed.connect(self._show_tuning)
         theme.notifier().changed.connect(self._show_children)
         self._show_children()
         self._show_remote()
@@ -110,6 +126,18 @@ class StatusBar(QStatusBar):
         }
         colour, mark, word = words[state]
         return f'<span style="color:{colour}">{mark}</span> {name} {word}'
+
+    def _tuning_text(self, done: int, total: int, *, paused: bool = False) -> str:
+        word = self.tr("❚❚ tuning") if paused else self.tr("▸ tuning")
+        return f"{word} {done} / {total}"
+
+    def _show_tuning(self) -> None:
+        tuning, state = self._workspace.tuning, self._workspace.tuning.state
+        self.tuning.setVisible(tuning.under_way)
+        if tuning.under_way:
+            done, total = (0, 0) if state is None else (state.trials_done, state.trials_total)
+            paused = tuning.phase in ("pausing", "paused")
+            self.tuning.setText(self._tuning_text(done, total, paused=paused))
 
     def _note_activity(self) -> None:
         if not self._workspace.activity.text:

@@ -18,6 +18,7 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.errors import last_line
+from lowerscope.core.errors import last_line
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.at_sizes import is_symbolic
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
@@ -306,7 +307,12 @@ class Search:
         """Return some candidates; none where there are no more."""
         for place in self._places():
             source = self._source(place)
-            proposals = [] if source is None else source.propose(_BATCH)
+            try:
+                proposals = [] if source is None else source.propose(_BATCH)
+            except REFUSED as error:
+                # It cannot go on with what it has drawn for some functions.
+                self.reason = f"TVM's search ended: {last_line(error)}"
+                proposals = []
             if proposals:
                 return proposals
             self._ended.add(place)

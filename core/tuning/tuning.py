@@ -44,8 +44,8 @@ class Tuning:
 
     @property
     def state(self) -> TuneState:
-        """How far it is."""
-        return msgspec.structs.replace(self._state, paused=self._paused.is_set())
+        """How far it is; paused once it waits, and no candidate is measured any more."""
+        return self._state
 
     def pause(self, paused: bool) -> TuneState:
         """Pause it after the candidate that is under way, or resume it."""
@@ -149,6 +149,8 @@ class _Run:
 
     def _wait_while_paused(self) -> None:
         began = time.monotonic()
+        if self._paused.is_set():
+            self._tell(msgspec.structs.replace(self._state(finished=False), paused=True))
         while self._paused.is_set():
             self._progress.check()
             time.sleep(_POLL)

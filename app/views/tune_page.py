@@ -1,0 +1,240 @@
+"""The page Tune: the functions that are tuned, and the best time of one over the trials."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.views.tune_words import (
+    call_text,
+    levels_of,
+    points_of,
+    summary,
+    tuned_row,
+)
+from lowerscope.app.widgets.best_curve import BestCurve
+from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.progress_line import ProgressLine
+from lowerscope.app.widgets.table import Column, Table
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.tuning_records import TunedFunction
+
+_SHARES = [370, 300]
+
+NARROW = 520
+"""Below this width, as beside the workbench, the curve stands below the table."""
+
+
+class TunePage(QWidget):
+    """The table of the functions beside the curve of the one that is selected.
+
+    Signals
+    -------
+    tune_wanted
+        The user wants to choose what is tuned.
+    workbench_wanted(str)
+        The user wants to see the schedule of a function.
+    """
+
+    tune_wanted = Signal()
+    workbench_wanted = Signal(str)
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._tuning = workspace.tuning
+        # The function that the user has chosen; empty to follow the one that is tuned.
+        self._chosen = ""
+        self.tune = QPushButton(self.tr("Tune…"))
+        self.tune.setToolTip(self.tr("Choose the functions and the number of trials"))
+        self.pause = QPushButton(self.tr("Pause"))
+        self.pause.setToolTip(self.tr("Measure no more candidates until it is resumed"))
+        self.stop = QPushButton(self.tr("Stop"))
+        self.stop.setToolTip(self.tr("End it; what was found is kept"))
+        self.more = QPushButton(self.tr("Go on"))
+        self.summary = ElidedLabel()
+        self.summary.setProperty("role", "quiet")
+        self.in_model = QCheckBox(self.tr("apply to the model"))
+        self.in_model.setToolTip(
+            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+        )
+        self.progress = ProgressLine()
+        self.table = Table(
+            self.tr("Functions that are tuned"),
+            (
+                Column(self.tr("function"), width=104),
+                Column(self.tr("state"), width=76),
+                Column(self.tr("trials"), numeric=True, width=68),
+                Column(
+                    self.tr("failed"),
+                    numeric=True,
+                    width=50,
+                    tooltip=self.tr("Refused, crashed, too slow, or computed something else"),
+                ),
+                Column(
+                    self.tr("best"),
+                    numeric=True,
+                    width=68,
+                    tooltip=self.tr("One call of the best that was found"),
+                ),
+                Column(
+                    self.tr("by torch"),
+                    numeric=True,
+                    width=64,
+                    tooltip=self.tr("The best by torch's time: below 1, TVM is faster"),
+                ),
+                Column(self.tr("rules"), numeric=True, width=76),
+                Column(self.tr("torch"), numeric=True, width=76),
+                Column(self.tr("note"), stretch=True),
+            ),
+        )
+        self.table.set_empty(
+            self.tr("Nothing tuned yet"),
+            self.tr(
+                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
+                "that computes the same. It takes a minute or more."
+            ),
+        )
+        self.curve = BestCurve(self.tr("Best time over the trials"), call_text)
+        self.said = QLabel()
+        self.said.setWordWrap(True)
+        self.said.setContentsMargins(12, 4, 12, 6)
+        self._lay_out()
+        self.tune.clicked.connect(self.tune_wanted)
+        self.pause.clicked.connect(self._pause_or_resume)
+        self.stop.clicked.connect(self._tuning.stop)
+        self.more.clicked.connect(self._go_on)
+        self.in_model.clicked.connect(workspace.variants.set_in_model)
+        self.table.row_clicked.connect(self._choose)
+        self.table.row_activated.connect(self.workbench_wanted)
+        self._tuning.changed.connect(self._show_if_seen)
+        workspace.recipe_wanted.connect(self._show_if_seen)
+        self._show()
+
+    def _lay_out(self) -> None:
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        for button in (self.tune, self.pause, self.stop, self.more):
+            buttons.addWidget(button)
+        buttons.addStretch(0)
+        bar = self._bar = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.setSpacing(8)
+        bar.addLayout(buttons)
+        bar.addWidget(self.summary, 1)
+        bar.addWidget(self.in_model)
+        split = self._split = QSplitter(Qt.Orientation.Horizontal)
+        for place, part in enumerate((self.table, self.curve)):
+            split.addWidget(part)
+            split.setStretchFactor(place, _SHARES[place])
+            split.setCollapsible(place, False)
+        split.setSizes(_SHARES)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(bar)
+        column.addWidget(self.progress)
+        column.addWidget(split, 1)
+        column.addWidget(self.said)
+
+    # What the user does
+
+    def _pause_or_resume(self) -> None:
+        if self._tuning.phase in ("paused", "pausing"):
+            self._tuning.resume()
+        else:
+            self._tuning.pause()
+
+    def _go_on(self) -> None:
+        self._tuning.go_on()
+
+    def _choose(self, function: str) -> None:
+        self._chosen = function
+        self._workspace.select((f"tir:{function}",))
+        self._show_curve()
+
+    # What is shown
+
+    def _show_if_seen(self) -> None:
+        if self.isVisible():
+            self._show()
+
+    def _show(self) -> None:
+        tuning, phase = self._tuning, self._tuning.phase
+        state = tuning.state
+        self.tune.setEnabled(self._workspace.recipe is not None and not tuning.under_way)
+        paused = phase in ("paused", "pausing")
+        self.pause.setText(self.tr("Resume") if paused else self.tr("Pause"))
+        self.pause.setEnabled(paused or phase == "tuning")
+        self.stop.setEnabled(tuning.under_way and phase != "stopping")
+        more = self.tr("{0} more trials").format(tuning.trials)
+        self.more.setText(more if tuning.can_go_on else self.tr("Go on"))
+        self.more.setEnabled(tuning.can_go_on)
+        self.in_model.setChecked(self._workspace.variants.in_model)
+        self.in_model.setEnabled(self._workspace.recipe is not None)
+        self.summary.set_whole(summary(tuning))
+        said = tuning.said
+        self.said.setText(said.text)
+        self.said.setVisible(bool(said.text))
+        role = "wrong" if said.role == "wrong" else "quiet"
+        if self.said.property("role") != role:
+            self.said.setProperty("role", role)
+            self.said.style().polish(self.said)
+        if not tuning.under_way:
+            self.progress.clear()
+        elif state is None or not state.trials_total:
+            self.progress.set_busy()
+        else:
+            self.progress.set_fraction(state.trials_done / state.trials_total)
+        self.table.set_rows(() if state is None else [tuned_row(each) for each in state.functions])
+        self._show_curve()
+
+    def _shown(self) -> TunedFunction | None:
+        """Return the function whose curve is shown: the chosen one, or the one that is tuned."""
+        state = self._tuning.state
+        functions = () if state is None else state.functions
+        chosen = (each for each in functions if each.name == self._chosen)
+        tuned = (each for each in functions if each.state == "tuning")
+        begun = (each for each in reversed(functions) if each.points)
+        return next(chosen, None) or next(tuned, None) or next(begun, None)
+
+    def _show_curve(self) -> None:
+        function = self._shown()
+        if function is None:
+            self.table.set_selection(())
+            self.curve.set_curve((), (), 0, 0)
+            self.curve.set_empty("")
+            return
+        self.table.set_selection((function.name,))
+        self.curve.setAccessibleName(
+            self.tr("Best time of {0} over the trials").format(function.name)
+        )
+        self.curve.set_empty(self.tr("{0}: no candidate measured yet").format(function.name))
+        until = max(function.planned, function.trials)
+        self.curve.set_curve(points_of(function), levels_of(function), function.trials, until)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        wanted = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if wanted != self._split.orientation():
+            self._split.setOrientation(wanted)
+            self._split.setSizes([90, 150] if narrow else _SHARES)
+            way = QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight
+            self._bar.setDirection(way)
