@@ -18,7 +18,6 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.errors import last_line
-from lowerscope.core.errors import last_line
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.at_sizes import is_symbolic
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
