@@ -18,6 +18,7 @@ from lowerscope.app.views.tune_page import TunePage
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.tuning_records import TunedFunction
+from tests.end_to_end.driving import PATIENCE, wait_until
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -65,6 +66,11 @@ def trials_of(bench: Bench) -> int:
     return 0 if tuning_of(bench).state is None else found(bench).trials
 
 
+def wait_for_trials(bench: Bench, count: int) -> None:
+    """Wait for the first candidates: two processes import torch and TVM before."""
+    assert wait_until(lambda: trials_of(bench) >= count, 3 * PATIENCE), tuning_of(bench).said
+
+
 def variants(bench: Bench) -> list[str]:
     return [each.variant for each in bench.window.workspace.variants.all]
 
@@ -78,7 +84,7 @@ def group_of(pid: int) -> list[psutil.Process]:
 def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> None:
     tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
     start(bench, 10)
-    bench.wait(lambda: trials_of(bench) >= 2 and found(bench).points)
+    wait_for_trials(bench, 2)
     before = len(page.curve.points())
     assert before >= 1
     assert {each.label for each in page.curve.levels()} >= {"unscheduled"}
@@ -116,7 +122,7 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
 def test_a_run_pauses_it_and_stopped_it_leaves_no_process(bench: Bench) -> None:
     tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
     start(bench, 5_000)
-    bench.wait(lambda: trials_of(bench) >= 1)
+    wait_for_trials(bench, 1)
     bench.window.commands.action("run").trigger()
     bench.wait(lambda: tuning.phase == "paused")
     assert "run" in tuning.said.text
@@ -141,7 +147,7 @@ def test_a_run_pauses_it_and_stopped_it_leaves_no_process(bench: Bench) -> None:
 def test_a_process_that_is_killed_is_said_and_what_it_found_is_kept(bench: Bench) -> None:
     tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
     start(bench, 5_000)
-    bench.wait(lambda: trials_of(bench) >= 1 and tuning.phase == "tuning")
+    wait_for_trials(bench, 1)
     assert tuning.pid is not None
     processes = group_of(tuning.pid)
     os.kill(tuning.pid, signal.SIGKILL)
