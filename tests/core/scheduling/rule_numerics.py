@@ -78,7 +78,8 @@ def _count(line: dict[str, Any], findings: Findings) -> None:
             findings.models += 1
         case "ruled":
             findings.functions += 1
-            if line["rule"]:
+            # Of a function of a single value there is nothing to schedule.
+            if line["rule"] and line["steps"]:
                 findings.by_rule[line["rule"]] += 1
             else:
                 findings.unfit[line["reason"]] += 1
@@ -181,7 +182,8 @@ def _scheduled(function: Any, target: Any, about: dict[str, Any]) -> Any:
     from lowerscope.core.scheduling.rules.by_rule import by_rule
 
     ruled = by_rule(function, target)
-    say("ruled", rule=ruled.rule, reason=ruled.reason, **about)
+    steps = len(ruled.primitives)
+    say("ruled", rule=ruled.rule, reason=ruled.reason, steps=steps, **about)
     if not ruled.primitives:
         return None
     sch = Schedule(tvm.IRModule({"main": function}))
