@@ -178,7 +178,7 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
     from lowerscope.core.passes.presets import find_pipeline
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.progress import SILENT
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.core.recipe import Recipe, Source, with_tuned
 
     base = Recipe(source=Source(spec=f"sample:{model}"), target="native")
     ways = {
@@ -188,13 +188,28 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
     pipeline = Pipeline()
     threads = use_threads(base.threads)
     peaks = pipeline.numbers.peaks(base, True, SILENT)
-    by_rules, _ = GOALS[model]
+    by_rules, by_tuning = GOALS[model]
     plain = _Way(pipeline, "unscheduled", ways["unscheduled"], None)
     ruled = _Way(pipeline, "rules", ways["rules"], by_rules, most_seconds=SECONDS)
     scheduled = [ruled]
+    if tuned:
+        way = _Way(pipeline, "tuned", with_tuned(ways["rules"]), by_tuning)
+        way.name += f" ({_budget(way.stages, threads)})"
+        scheduled.append(way)
     # Apart: few calls of what is unscheduled would be few of all.
     figures = _by_turns(model, [plain], threads, peaks, compiled=False)
     return figures + _by_turns(model, scheduled, threads, peaks, compiled=True)
+
+
+def _budget(stages: Stages, threads: int) -> str:
+    """Return what tuning has measured of the functions of a model."""
+    from lowerscope.core.tuning.database import Database
+
+    database = Database(stages.target, threads)
+    functions = stages.functions.by_name.values()
+    known = [kept for each in functions if (kept := database.kept(each)) is not None]
+    trials = sum(each.trials for each in known)
+    return f"{trials} trials of {len(known)} of {len(functions)} functions"
 
 
 class _Way:
