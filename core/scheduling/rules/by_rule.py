@@ -15,6 +15,7 @@ from lowerscope.core.scheduling.rules.contraction import ContractionRule
 from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
 from lowerscope.core.scheduling.rules.elementwise import ElementwiseRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
+from lowerscope.core.scheduling.rules.matrix_vector import MatrixVectorRule
 from lowerscope.core.scheduling.rules.movement import MovementRule
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
 from lowerscope.core.scheduling.rules.row_wise import RowWiseRule
@@ -36,6 +37,7 @@ class Rule(Protocol):
 
 RULES: tuple[Rule, ...] = (
     DepthwiseRule(),
+    MatrixVectorRule(),
     ContractionRule(),
     RowsRule(),
     AnySizeRule(),

@@ -12,6 +12,7 @@ from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock
 
 from lowerscope.core.scheduling.references import Place, function_of, places
+from lowerscope.core.scheduling.rules.costs import operations
 from lowerscope.core.scheduling.rules.writing import Writing
 from lowerscope.core.scheduling.sizes import known, mentions
 
@@ -47,6 +48,8 @@ class Contraction:
         Of what is summed.
     before, after
         Names of the other blocks.
+    finishing
+        How many operations are done with a complete sum, about.
     """
 
     block: str
@@ -59,6 +62,7 @@ class Contraction:
     dtype: str
     before: tuple[str, ...]
     after: tuple[str, ...]
+    finishing: int
 
     def is_read_by(self, read: int, axis: int) -> bool:
         """Return whether a buffer is another element for another value of an axis."""
@@ -134,6 +138,7 @@ def contraction_of(writing: Writing) -> Contraction | None:
         dtype=str(store.buffer.dtype),
         before=tuple(names[:at]),
         after=tuple(names[at + 1 :]),
+        finishing=sum(operations(each.stmt.body) for each in found[at + 1 :]),
     )
 
 

@@ -31,33 +31,44 @@ class RowWiseRule:
         StepFailed
             If TVM or a guard refuses one of the steps.
         """
-        before = stages_of(writing)
-        if not any(each.reduces for each in before):
-            return None
-        inline_cheap(writing)
-        stages = stages_of(writing)
-        if not stages:
-            return None
-        rows = _rows(writing, stages)
-        parts: list[str] = []
-        for number, stage in enumerate(stages):
-            if stage.reduces and stage.near >= stage.spatial:
-                # With a condition for what is left over, TVM lets a single block begin apart.
-                last = not any(each.reduces for each in stages[number + 1 :])
-                if None in stage.extents[stage.spatial :] and not last:
-                    continue
-                parts += _reduce_lanes(writing, stage, machine)
-            elif stage.spatial > rows and not (stage.reduces and stage.near < 0):
-                _fill_lanes(writing, stage, rows, machine)
-        if rows:
-            _merge(writing, rows)
-            _share(writing, stages, rows, machine)
-        else:
-            for stage in stages:
-                _share_stage(writing, stage, machine)
-        for name in parts:
-            _begin(writing, name)
-        return writing
+        return row_by_row(writing, machine)
+
+
+def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
+    """Write the steps for a function that reduces; ``None`` where none of its blocks does.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses one of the steps.
+    """
+    before = stages_of(writing)
+    if not any(each.reduces for each in before):
+        return None
+    inline_cheap(writing)
+    stages = stages_of(writing)
+    if not stages:
+        return None
+    rows = _rows(writing, stages)
+    parts: list[str] = []
+    for number, stage in enumerate(stages):
+        if stage.reduces and stage.near >= stage.spatial:
+            # With a condition for what is left over, TVM lets a single block begin apart.
+            last = not any(each.reduces for each in stages[number + 1 :])
+            if None in stage.extents[stage.spatial :] and not last:
+                continue
+            parts += _reduce_lanes(writing, stage, machine)
+        elif stage.spatial > rows and not (stage.reduces and stage.near < 0):
+            _fill_lanes(writing, stage, rows, machine)
+    if rows:
+        _merge(writing, rows)
+        _share(writing, stages, rows, machine)
+    else:
+        for stage in stages:
+            _share_stage(writing, stage, machine)
+    for name in parts:
+        _begin(writing, name)
+    return writing
 
 
 def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 
 from lowerscope.core.schedules import At
 from lowerscope.core.scheduling.references import Place, function_of
+from lowerscope.core.scheduling.rules.costs import CHEAP, operations
 from lowerscope.core.scheduling.rules.reading import SPATIAL, blocks_of, is_spatial
 from lowerscope.core.scheduling.rules.writing import Writing
 from lowerscope.core.scheduling.sizes import known, mentions
-
-_CHEAP = 12
-"""So many operations are computed again rather than stored and read."""
 
 
 @dataclass(frozen=True)
@@ -152,35 +149,6 @@ def inline_cheap(writing: Writing) -> None:
         ]
         whole = {known(axis.dom.extent) for axis in block.iter_vars}
         once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
-        if readers and (once or whole == {1} or operations(block.body) <= _CHEAP):
+        if readers and (once or whole == {1} or operations(block.body) <= CHEAP):
             why = "it is read at once" if once else "it costs less than to store and to read it"
             writing.do("compute_inline", why, block=At(block=name))
-
-
-_COSTLY = 20
-"""A call, such as that of an exponential function, costs as much as so many operations."""
-
-
-def operations(body: Any) -> int:
-    """Return how many operations a statement takes, about."""
-    count = 0
-
-    def visit(value: Any) -> None:
-        nonlocal count
-        if isinstance(value, tvm.ir.Call):
-            count += 1 if value.op.name in _FREE else _COSTLY
-        elif isinstance(value, tirx.Div):
-            count += 4
-        else:
-            count += 1
-
-    tvm_ffi.structural_walk(body, (_ARITHMETIC, visit))
-    return count
-
-
-_FREE = ("tirx.if_then_else", "tirx.reinterpret", "tirx.likely")
-
-_ARITHMETIC = (
-    *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Select, tirx.Cast),
-    tvm.ir.Call,
-)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import tvm
 
+from lowerscope.core.scheduling.rules.costs import CHEAP
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.reading import Contraction
 
@@ -186,6 +187,13 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
         # The lanes are not stored side by side.
         worth -= 0.2
     worth *= tile.lanes / machine.lanes(found.dtype)
+    if found.finishing > CHEAP:
+        # What is done with a sum is done in as many lanes as lie side by side in the result.
+        final = len(found.spatial) - 1
+        beside = tile.lanes if tile.vector == final else tile.cuts.get(final, 1)
+        summing = math.prod(found.reduced) / tile.lanes
+        finishing = found.finishing / tile.lanes
+        worth *= (summing + finishing) / (summing + found.finishing / beside)
     if tile.packed >= 0 and not found.free[tile.packed]:
         # To lay an element out takes as long as a few of its products for each lane.
         worth /= 1 + _LAYING_OUT * tile.lanes / found.uses(tile.packed)
