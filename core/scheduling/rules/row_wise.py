@@ -11,7 +11,6 @@ from lowerscope.core.scheduling.rules.reading import REDUCTION, blocks_of
 from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS
 from lowerscope.core.scheduling.rules.stages import Stage, inline_cheap, stages_of
 from lowerscope.core.scheduling.rules.writing import Writing
-from lowerscope.core.scheduling.sizes import known
 
 PARTITION = "pragma_loop_partition_hint"
 
@@ -106,11 +105,23 @@ def _along(place: Place, rows: int, written: list[object]) -> bool:
 
 
 def _lanes(extent: int | None, most: int) -> int:
-    """Return how many lanes a loop has: as few as it has values, and a power of two."""
+    """Return how many lanes a loop has: a power of two, that divides it unless there are too few.
+
+    TVM computes one by one what has a condition, as what is left over has.
+    """
+    lanes = most
+    while extent is not None and lanes >= _LEAST and extent % lanes:
+        lanes //= 2
+    if lanes >= min(_LEAST, most):
+        return lanes
     lanes = most
     while extent is not None and lanes > extent:
         lanes //= 2
     return lanes
+
+
+_LEAST = 4
+"""Fewer lanes are not worth it."""
 
 
 def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str, ...]:
@@ -201,8 +212,8 @@ def _place(writing: Writing, parts: str) -> int:
 
 def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
     loops = writing.loops(block)
-    rest = extent is None or (extent % lanes and _is_static(writing))
-    if rest and len(loops) - 2 >= first:
+    # TVM forgets what is asked of a loop when it narrows its variable, as it does known ones.
+    if extent is None and len(loops) - 2 >= first:
         writing.do(
             "annotate",
             "the last values, which fill no register, are done apart",
@@ -213,32 +224,37 @@ def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, fir
     writing.do("vectorize", "they are computed at once", loop=loops[-1])
 
 
-def _is_static(writing: Writing) -> bool:
-    """Return whether all extents are known.
-
-    TVM does not build a loop whose last part is done apart if only others are of unknown length.
-    """
-    axes = [axis for place in blocks_of(writing) for axis in place.stmt.iter_vars]
-    return all(known(axis.dom.extent) is not None for axis in axes)
-
-
 def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> None:
     """Compute neighbours of one stage, in one row, side by side in the lanes of a register."""
     near = stage.near if rows <= stage.near < stage.spatial else stage.spatial - 1
-    if near < 0:
+    if near < 0 or stage.counts:
+        # TVM makes no vectors of a search.
         return
     extent = stage.extents[near]
     lanes = _lanes(extent, machine.lanes(stage.dtype))
     if lanes < 2:
         return
-    why = f"{lanes} values are one vector register"
     loop = At(block=stage.name, loop=near)
+    if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
+        why = f"{_COLUMNS} vector registers of results: whole lines of the cache are read"
+        _, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
+        loops = writing.loops(stage.name)
+        order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
+        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.do("unroll", "each register has its name", loop=writing.loops(stage.name)[-2])
+        _vectorize(writing, stage.name, extent, lanes, near)
+        return
+    why = f"{lanes} values are one vector register"
     _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
     loops = writing.loops(stage.name)
     if near + 2 < len(loops):
-        order: tuple[Reference, ...] = (*loops[near + 2 :], lane)
+        order = (*loops[near + 2 :], lane)
         writing.do("reorder", "the lanes innermost", loops=order)
     _vectorize(writing, stage.name, extent, lanes, near)
+
+
+_COLUMNS = 4
+"""So many registers of results are reduced at once, where the rows are not what lies beside."""
 
 
 def _merge(writing: Writing, rows: int) -> None:

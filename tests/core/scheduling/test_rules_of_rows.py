@@ -111,6 +111,27 @@ def test_a_softmax_is_one_loop_over_its_rows() -> None:
     assert "AllocWorkspace@" not in tvm.compile(module, WIDE).mod.inspect_source("asm")
 
 
+@pytest.mark.parametrize("sizes", [(1, 40, 64), (1, 7, 13), (1, 1000, 512)])
+def test_a_matrix_times_a_vector_reads_its_rows_once(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    x, w, b = (te.placeholder(shape, name="p") for shape in ((m, k), (n, k), (n,)))
+    sums = topi.add(topi.matmul(x, w, transp_b=True), b)
+    function = te.create_prim_func([x, w, b, topi.nn.relu(sums)])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "matrix times vector"
+    assert Runner(WIDE).difference("product", function, after) is None
+
+
+def test_what_is_costly_is_done_in_the_lanes_of_the_result() -> None:
+    """The tile of a product with an erf behind it lies along what is stored side by side."""
+    x, w = te.placeholder((64, 256), name="x"), te.placeholder((256, 1024), name="w")
+    function = vector_math(te.create_prim_func([x, w, topi.erf(topi.matmul(x, w))]))
+    ruled, after = made(function, NATIVE)
+    assert ruled.rule == "contraction"
+    assert "T.vectorized(3)" not in after.script()
+    assert Runner(NATIVE).difference("product", function, after) is None
+
+
 def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
     x = np.linspace(0, 1, 3 * 64, dtype="float32").reshape(3, 64)
     x[1, 17] = x[1, 34] = x[2, 63] = np.nan
