@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NoReturn, get_args
+from typing import TYPE_CHECKING, NoReturn, get_args
 
 import msgspec
 
 from lowerscope.core.engine.channel import Channel, end_group
-from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
+from lowerscope.core.engine.jobs import Call, Context, Job, Jobs, Lane, problem_of
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     VERSION,
@@ -32,9 +32,14 @@ from lowerscope.core.engine.protocol import (
     Request,
     Role,
 )
+from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.errors import Problem
+from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.memory_limit import limit_memory
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
 
 Warm = Callable[[], Mapping[str, Call]]
 """Imports all that the methods need, and returns them by name."""
@@ -156,7 +161,6 @@ def _open_pipeline() -> Mapping[str, Call]:
     faulthandler.enable(file=2)
 
     from lowerscope.core.execution.target_catalogue import target_records
-    from lowerscope.core.export.folder import export_record
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.remote.machine import remote_state
     from lowerscope.core.rendering.hierarchy import Opening
@@ -224,7 +228,7 @@ def _open_pipeline() -> Mapping[str, Call]:
         "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
         "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
         "guard": lambda p, context: pipeline.guard(p.recipe, context),
-        "export": lambda p, context: export_record(pipeline, p, context),
+        "export": lambda p, context: _export(pipeline, p, context),
         "run": lambda p, context: pipeline.run(
             p.recipe, context, p.part, p.before, quick=p.quick, keep=p.keep
         ),
@@ -238,6 +242,13 @@ def _open_pipeline() -> Mapping[str, Call]:
         ),
         "variant_times": lambda p, context: measure_variants(pipeline, p.recipes, context),
     }
+
+
+def _export(pipeline: Pipeline, params: ExportParams, context: Context) -> ExportRecord:
+    # Who never exports need not wait for it.
+    from lowerscope.core.export.folder import export_record
+
+    return export_record(pipeline, params, context)
 
 
 def main() -> NoReturn:

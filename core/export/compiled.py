@@ -32,6 +32,7 @@ def compiled_files(stages: Stages) -> Iterator[File]:
         If there is no C compiler to link with; or a function that the model calls is registered
         by a file that cannot be copied.
     """
+    stages.check_runs_here("a library is linked")
     _check_compiler()
     lowered = stages.lowered
     library = {} if lowered is None else lowered.library

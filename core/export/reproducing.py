@@ -86,6 +86,7 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     LowerscopeError
         If a step fails, or something in it cannot be written down; it is named.
     """
+    stages.check_runs_here("the program runs the model")
     stages.transformed.check()
     _check_functions(stages)
     stored = Stored(ARRAYS)

@@ -188,6 +188,15 @@ def test_a_missing_compiler_is_named(
     assert "apt-get install g++" in done.left_out[0]
 
 
+def test_what_runs_elsewhere_is_not_made_here(pipeline: Pipeline, tmp_path: Path) -> None:
+    target = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu"}'
+    wanted = parse_wanted(["reproduce,library"])
+    recipe = recipe_of("sample:matmul_relu", "--target", target)
+    done = export(pipeline, recipe, tmp_path, force=False, wanted=wanted)
+    assert done.paths == ()
+    assert [each.partition(":")[0] for each in done.left_out] == ["reproduce", "library"]
+
+
 def test_graphs_as_pictures(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
     from PySide6.QtGui import QImage
 
