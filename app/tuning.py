@@ -317,7 +317,7 @@ class Tuning(QObject):
     def _make_way(self) -> None:
         """Pause for a run, and go on after it."""
         if self._workspace.running:
-            if self.phase == "tuning" and self.state is None:
+            if self.phase == "tuning" and (self.state is None or not self.state.trials_total):
                 self._begin_later()
             elif self.phase == "tuning":
                 self._for_run = True

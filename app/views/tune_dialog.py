@@ -125,21 +125,27 @@ class TuneDialog(QDialog):
             words = self.tr("About {0}.")
         self.estimate.setText(words.format(span_text(seconds), functions, each))
         self.estimate.setVisible(there > 0)
-        self.empty.setText(
-            self.tr(
+        recipe = self._workspace.wanted
+        why = ""
+        if there == 0:
+            why = self.tr(
                 "There is no TensorIR function to tune. Legalise the operators of the model: the "
                 "pipeline Legalise or Fuse has LegalizeOps."
             )
-        )
-        self.empty.setVisible(there == 0)
-        self.begin.setEnabled(there > 0 and not self._tuning.under_way)
+        elif recipe is not None and recipe.remote is not None:
+            why = self.tr(
+                "The model runs on another machine, and candidates are measured on this one: "
+                "choose a target of this machine first."
+            )
+        self.empty.setText(why)
+        self.empty.setVisible(bool(why))
+        self.begin.setEnabled(not why and not self._tuning.under_way)
         notes = [
             self.tr(
                 "It measures on all threads of the recipe. The window goes on answering; a run "
                 "pauses the tuning, and the workbench's own measurements wait until it is over."
             )
         ]
-        recipe = self._workspace.wanted
         if recipe is not None and recipe.target == "llvm":
             notes.append(
                 self.tr(
