@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +23,11 @@ if TYPE_CHECKING:
     from lowerscope.core.tuning.tuning import Tuning
 
 _DONE, _STOPPED = 0, 2
+
+_KEPT = "stopped; what was found is kept"
+
+_PATIENCE = 1.0
+"""Seconds until an interrupt ends the process, if it has not stopped by itself."""
 
 _HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
 
@@ -72,15 +81,49 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     )
     code, progress = _DONE, _Told(pipeline.tuning)
     try:
-        tuned = pipeline.tuning.tune(recipe, wanted, progress)
+        with _ended_soon():
+            tuned = pipeline.tuning.tune(recipe, wanted, progress)
     except KeyboardInterrupt:
         if not pipeline.tuning.state.functions:
             raise
-        print("lowerscope: stopped; what was found is kept", file=sys.stderr)
+        _say(_KEPT)
         code, tuned = _STOPPED, Tuned(state=pipeline.tuning.state)
     if options.json:
         return code, to_json(tuned)
     return code, "\n".join((*_table(tuned.state.functions), *_end(tuned)))
+
+
+@contextlib.contextmanager
+def _ended_soon() -> Iterator[None]:
+    """End this process where an interrupt in the body is not heard of in time.
+
+    Python hears of it between two calls, and a call of TVM's search may take seconds. The process
+    that measures ends with this one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    over = threading.Event()
+
+    def watch() -> None:
+        # One byte for each signal; none where the other end is closed.
+        if os.read(source, 1) and not over.wait(_PATIENCE):
+            _say(_KEPT)
+            os._exit(_STOPPED)
+
+    before = signal.set_wakeup_fd(sink)
+    watching = threading.Thread(target=watch, name="interrupts", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.close(sink)
+        watching.join()
+        os.close(source)
 
 
 class _Told(Silent):
