@@ -276,7 +276,10 @@ class Stages(Keys):
     def tuned(self, function: tirx.PrimFunc) -> tuple[Primitive, ...] | None:
         """Return the best history that tuning has found of a function, if it was tuned."""
         kept = self.tunings.kept(function)
-        return None if kept is None else kept.primitives
+        if kept is None or (kept.by_rules is None and not kept.primitives):
+            # What rules write could not be measured, and is not known to be slower than nothing.
+            return None
+        return kept.primitives
 
     @cached_property
     def transformed(self) -> TransformedModel:

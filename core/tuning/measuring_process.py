@@ -214,14 +214,22 @@ def _calls(seconds: float) -> int:
 
 
 def without_packing(function: Any) -> Any:
-    """Return a function without what lays its weights out anew, where that is done at build."""
+    """Return a function without what lays its weights out anew, where that is done at build.
+
+    Where TVM cannot leave it out, such as where the weights are padded, it is there.
+    """
     import tvm
     from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+    from lowerscope.core.errors import TVM_ERRORS
 
     if "layout_free_buffers" not in (function.attrs or {}):
         return function
     module = tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
-    return RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)["main"]
+    try:
+        return RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)["main"]
+    except TVM_ERRORS:
+        return function
 
 
 class _Known:
