@@ -147,14 +147,15 @@ def _filters(writing: Writing, found: Window) -> int:
 def _rows(found: Window, width: int, filters: int, machine: Machine) -> int:
     """Return how many rows are computed together: what is read for one is read for the others."""
     extent = found.spatial[-2] if len(found.spatial) > 1 else None
-    if extent is None:
+    if extent is None or filters > 1:
+        # Of several filters and several rows, LLVM leaves the sums in memory: half as fast.
         return 1
     each = -(-width // machine.lanes(found.dtype))
     size = _bytes(found.dtype)
     room = min(
-        (machine.registers - _SPARE) // (each * filters),
-        (_STACK - 1) // (width * size * filters),
-        max(1, _BODY // (each * filters * math.prod(found.reduced[-2:]))),
+        (machine.registers - _SPARE) // each,
+        (_STACK - 1) // (width * size),
+        max(1, _BODY // (each * math.prod(found.reduced[-2:]))),
         7,
     )
     return next(count for count in range(max(1, room), 0, -1) if extent % count == 0)
