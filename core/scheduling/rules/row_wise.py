@@ -67,7 +67,7 @@ def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
             _share_stage(writing, stage, machine)
     for name in parts:
         _begin(writing, name)
-    return writing
+    return writing if writing.primitives else None
 
 
 def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
