@@ -29,7 +29,11 @@ class Farm:
         port = free_port()
         self.tracker = f"127.0.0.1:{port}"
         self._trackers.append(self._start("rpc_tracker", port, []))
-        self._wait(lambda: self.known() is not None)
+        try:
+            self._wait(lambda: self.known() is not None)
+        except AssertionError:
+            self.close()
+            raise
 
     @property
     def words(self) -> list[str]:
@@ -90,7 +94,7 @@ class Farm:
             )
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 240
         while not condition():
             assert time.monotonic() < until, "the tracker or a server did not start"
             time.sleep(0.05)

@@ -73,3 +73,13 @@ def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: s
             where=where,
             todo=f"Choose its own, --target '{machine.target}'",
         )
+
+
+def use_threads_there(opened: Session, wanted: int, most: int | None) -> int | None:
+    """Let the server use so many threads, or all; return how many it uses."""
+    configure = opened.function("runtime.config_threadpool")
+    if configure is None or most is None or not wanted:
+        return most
+    count = min(wanted, most)
+    opened.call("setting the number of threads", lambda: configure(1, count))
+    return count

@@ -20,7 +20,11 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.relax_bindings import own_function
 from lowerscope.core.remote.execution import RemoteExecution
-from lowerscope.core.remote.machine import check_runs_there, machine_of_server
+from lowerscope.core.remote.machine import (
+    check_runs_there,
+    machine_of_server,
+    use_threads_there,
+)
 from lowerscope.core.remote.session import Session, session
 from lowerscope.core.remote.shipping import ship
 from lowerscope.core.remote.tracker import Tracker
@@ -151,20 +155,10 @@ def _sent(opened: Session, stages: Stages, recipe: Recipe, progress: Progress) -
     """Send a model, and have it set up with the recipe's threads."""
     machine = machine_of_server(opened)
     check_runs_there(stages.target, machine, opened.where)
-    threads = _use_threads(opened, recipe.threads, machine.threads)
+    threads = use_threads_there(opened, recipe.threads, machine.threads)
     progress.report(f"Sending the model to {opened.remote.title}")
     execution = RemoteExecution(opened, ship(opened, stages.built.executable))
     return _There(execution, msgspec.structs.replace(machine, threads=threads), opened.remote.key)
-
-
-def _use_threads(opened: Session, wanted: int, most: int | None) -> int | None:
-    """Let the server use so many threads, or all; return how many it uses."""
-    configure = opened.function("runtime.config_threadpool")
-    if configure is None or most is None or not wanted:
-        return most
-    count = min(wanted, most)
-    opened.call("setting the number of threads", lambda: configure(1, count))
-    return count
 
 
 def _run_at(

@@ -48,10 +48,13 @@ class Session:
         What was asked for.
     address
         ``host:port`` of the server.
+    is_over
+        Whether the server was lost, or its connection cut.
     """
 
     def __init__(self, remote: Remote, progress: Progress, wait: float) -> None:
         self.remote = remote
+        self.is_over = False
         self._progress = progress
         self._others = {each.fd for each in _connections()}
         with Tracker(remote) as tracker:
@@ -142,6 +145,7 @@ class Session:
 
     def cut(self) -> None:
         """End the connection at once; what waits for an answer gets none."""
+        self.is_over = True
         for each in _connections():
             here = each.raddr and f"{each.raddr.ip}:{each.raddr.port}" == self._peer
             if each.fd in self._others or not here:
@@ -186,6 +190,7 @@ class Session:
                 code=FAILED,
                 details=text,
             )
+        self.is_over = True
         return LowerscopeError(
             f"the server was lost while {doing}",
             where=self.where,

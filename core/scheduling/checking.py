@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 import tvm
@@ -57,14 +57,36 @@ class Reference:
         return sum(each.numel() * each.element_size() for each in tensors)
 
 
+class CompiledSomewhere(Protocol):
+    """A function that was compiled, somewhere."""
+
+    def call(self, arguments: Sequence[Any]) -> None:
+        """Call it once with tensors of this machine."""
+
+
+Compiler = Callable[[tirx.PrimFunc, tvm.target.Target], CompiledSomewhere]
+"""Makes of a function what can be called: `compile_alone`, or what does so on another machine."""
+
+
 class TookTooLong(Exception):
     """There was no time left; what took too long is still running."""
 
 
-def reference_of(sized: AtSizes, target: tvm.target.Target, seed: int, limit: Limit) -> Reference:
+def reference_of(
+    sized: AtSizes,
+    target: tvm.target.Target,
+    seed: int,
+    limit: Limit,
+    compiler: Compiler = compile_alone,
+) -> Reference:
     """Run the unscheduled function on random values.
 
     Where it gives something that is not finite for normal numbers, positive ones are drawn.
+
+    Parameters
+    ----------
+    compiler
+        Makes of a function what can be called with tensors of this machine.
 
     Raises
     ------
@@ -74,7 +96,7 @@ def reference_of(sized: AtSizes, target: tvm.target.Target, seed: int, limit: Li
         If it takes longer than there is time.
     """
     function, parameters = sized.static, static_parameters(sized.static)
-    compiled = limit.run(lambda: compile_alone(sized.function, target))
+    compiled = limit.run(lambda: compiler(sized.function, target))
 
     def run(positive: bool) -> Reference:
         inputs = draw(function, parameters, seed, positive)
@@ -94,7 +116,11 @@ def reference_of(sized: AtSizes, target: tvm.target.Target, seed: int, limit: Li
 
 
 def compare(
-    function: tirx.PrimFunc, target: tvm.target.Target, reference: Reference, limit: Limit
+    function: tirx.PrimFunc,
+    target: tvm.target.Target,
+    reference: Reference,
+    limit: Limit,
+    compiler: Compiler = compile_alone,
 ) -> Checked:
     """Run a scheduled function on the values of its reference, and say whether it gives the same.
 
@@ -113,7 +139,7 @@ def compare(
     TookTooLong
         If it takes longer than there is time.
     """
-    compiled = limit.run(lambda: compile_alone(function, target))
+    compiled = limit.run(lambda: compiler(function, target))
     given = [
         _Given(*each)
         for each in zip(reference.parameters, reference.inputs, reference.outputs, strict=True)

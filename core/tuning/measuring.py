@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
 import msgspec
 
+from lowerscope.core.errors import error_of
 from lowerscope.core.tuning.messages import (
     LENGTH,
     Candidate,
@@ -72,13 +73,21 @@ class LocalMeasurer:
         Called again and again while it waits; may raise to cancel.
     patience
         See `PATIENCE`.
+    words
+        Further arguments of the process: see `measuring_process`.
     """
 
-    def __init__(self, check: Callable[[], None], patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        check: Callable[[], None],
+        patience: float = PATIENCE,
+        words: Sequence[str] = (),
+    ) -> None:
         self._check = check
+        self._words = words
         self._patience = patience
         self._subject: Subject | None = None
-        self._process = _start()
+        self._process = _start(self._words)
         self._fresh = True
 
     def __enter__(self) -> LocalMeasurer:
@@ -116,7 +125,10 @@ class LocalMeasurer:
         if self._fresh:
             seconds += _START
         try:
-            return self._answer(message, seconds)
+            outcome = self._answer(message, seconds)
+            if outcome.problem is not None:
+                raise error_of(outcome.problem)
+            return outcome
         except TimeoutError:
             self._restart()
             return Outcome(reason=f"it took longer than {seconds:g} s, and was stopped")
@@ -157,7 +169,7 @@ class LocalMeasurer:
 
     def _restart(self) -> None:
         self._kill()
-        self._process = _start()
+        self._process = _start(self._words)
         self._fresh = True
 
     def _kill(self) -> None:
@@ -170,8 +182,9 @@ class LocalMeasurer:
                 pipe.close()
 
 
-def _start() -> subprocess.Popen[bytes]:
-    program = [sys.executable, "-m", "lowerscope.core.tuning.measuring_process", str(os.getpid())]
+def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    module = "lowerscope.core.tuning.measuring_process"
+    program = [sys.executable, "-m", module, str(os.getpid()), *words]
     return subprocess.Popen(
         program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

@@ -1,7 +1,8 @@
 """The process that candidates are compiled and run in: they may crash it, or never end.
 
 It is started as ``python -m lowerscope.core.tuning.measuring_process PARENT`` and ends with the
-process that has started it.
+process that has started it. With a `Remote` as JSON and a number of threads besides, it compiles
+here, and what it has compiled is run on another machine.
 """
 
 from __future__ import annotations
@@ -55,11 +56,22 @@ def main() -> None:
     # An interrupt at the terminal goes to all of its processes; the first one ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepare()
-    bench = Bench()
+    bench = Bench() if len(sys.argv) < _THERE else _bench_there(sys.argv[2], int(sys.argv[3]))
     for message in _messages(source):
         answer = frame(bench.take(message))
         while answer:
             answer = answer[os.write(sink, answer) :]
+
+
+_THERE = 4
+"""So many arguments name another machine."""
+
+
+def _bench_there(remote: str, threads: int) -> Bench:
+    from lowerscope.core.remote.bench import RemoteBench
+    from lowerscope.core.remote_records import Remote
+
+    return RemoteBench(msgspec.json.decode(remote, type=Remote), threads)
 
 
 def _end_with(parent: int) -> None:
@@ -113,6 +125,10 @@ class Bench:
         except self._refused as error:
             return Outcome(reason=_first_line(error))
 
+    def forget(self, number: int) -> None:
+        """Forget a subject, so that it is run again."""
+        self._subjects.pop(number, None)
+
     @property
     def _refused(self) -> tuple[type[BaseException], ...]:
         from lowerscope.core.errors import TVM_ERRORS, LowerscopeError
@@ -130,7 +146,9 @@ class Bench:
         limit = self._limit(message)
         try:
             base = self._sized(message.base)
-            known.reference = self._checking.reference_of(base, target, message.seed, limit)
+            known.reference = self._checking.reference_of(
+                base, target, message.seed, limit, self.compiled
+            )
             seconds, build = self._time(base, known, None)
         except self._checking.TookTooLong:
             return Outcome(reason=f"it takes longer than {message.seconds:g} s unscheduled")
@@ -145,7 +163,11 @@ class Bench:
             return Outcome(seconds, build_seconds=build)
         try:
             checked = self._checking.compare(
-                sized.function, known.target, known.reference, self._limit(known.subject)
+                sized.function,
+                known.target,
+                known.reference,
+                self._limit(known.subject),
+                self.compiled,
             )
         except self._checking.TookTooLong:
             return Outcome(reason="there was no time to check it", build_seconds=build)
@@ -167,23 +189,31 @@ class Bench:
 
     def _time(self, sized: Any, known: _Known, best: float | None) -> tuple[float, float]:
         """Return the time of a call of a function, and of compiling it."""
-        from lowerscope.core.scheduling.alone import compile_alone
-
         began = time.perf_counter()
         packed = without_packing(sized.function)
-        compiled = compile_alone(packed, known.target)
+        compiled = self.compiled(packed, known.target)
         build = time.perf_counter() - began
         static = packed if sized.static is sized.function else sized.static
         arguments = known.arguments(static)
 
         def call(number: int) -> float:
-            if number > 1:
-                return compiled.seconds(arguments, number)
-            start = time.perf_counter()
-            compiled.call(arguments)
-            return time.perf_counter() - start
+            return self.seconds(compiled, arguments, number)
 
         return shortest(call, best), build
+
+    def compiled(self, function: Any, target: Any) -> Any:
+        """Return a function that was compiled, where it is going to run."""
+        from lowerscope.core.scheduling.alone import compile_alone
+
+        return compile_alone(function, target)
+
+    def seconds(self, compiled: Any, arguments: Sequence[Any], number: int) -> float:
+        """Return the mean time of so many calls."""
+        if number > 1:
+            return float(compiled.seconds(arguments, number))
+        start = time.perf_counter()
+        compiled.call(arguments)
+        return time.perf_counter() - start
 
 
 def shortest(call: Callable[[int], float], best: float | None) -> float:

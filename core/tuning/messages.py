@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
+from lowerscope.core.errors import Problem
+
 LENGTH = struct.Struct("<I")
 
 T = TypeVar("T")
@@ -74,11 +76,14 @@ class Outcome(msgspec.Struct, frozen=True):
         Why not, or why it does not count: it computes something else.
     build_seconds
         The time that it took to compile.
+    problem
+        Why nothing more can be measured; ``None`` where that is not so.
     """
 
     seconds: float | None = None
     reason: str = ""
     build_seconds: float = 0.0
+    problem: Problem | None = None
 
 
 Message = Subject | Candidate

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.numbers import given_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.remote.measurer import measurer_of
+from lowerscope.core.remote_records import remote_of
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
 from lowerscope.core.tuning.database import Database, identity_of
-from lowerscope.core.tuning.measuring import LocalMeasurer
 from lowerscope.core.tuning.task import Setting, Task, shared_out
 from lowerscope.core.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
@@ -70,14 +72,18 @@ class Tuning:
         self._paused.clear()
         self._state = TuneState(doing="Lowering the model")
         threads = use_threads(recipe.threads)
-        with LocalMeasurer(progress.check) as measurer:
+        remote = recipe.remote or remote_of(options.tracker, options.key)
+        with measurer_of(remote, recipe.threads, progress) as measurer:
             stages = self._stages(recipe, progress)
-            where = f"{options.tracker} {options.key}".strip()
+            if remote is None:
+                check_runs_here(stages.target)
+            where = "" if remote is None else f"{remote.tracker} {remote.key}"
             database = Database(stages.target, threads, where)
             setting = Setting(
                 stages.target, threads, options.seed, options.trials, database, measurer
             )
-            run = _Run(stages, setting, options, progress, self._paused, self._tell)
+            there = remote is not None
+            run = _Run(stages, setting, options, progress, self._paused, self._tell, there=there)
             try:
                 run.measure()
             finally:
@@ -100,6 +106,8 @@ class _Run:
         progress: Progress,
         paused: threading.Event,
         tell: Callable[[TuneState], None],
+        *,
+        there: bool,
     ) -> None:
         self._stages = stages
         self._setting = setting
@@ -112,6 +120,8 @@ class _Run:
         self._searching_since = 0.0
         self._before = 0
         self._doing = ""
+        # Torch is here, and its times say nothing of another machine.
+        self._there = there
         self.tasks: list[Task] = []
 
     def measure(self) -> None:
@@ -200,7 +210,7 @@ class _Run:
     def _torch(self, name: str) -> float | None:
         """Return the seconds that torch takes for what a function computes, if that is all."""
         nodes = nodes_of(self._stages, name)
-        if nodes.does_more or self._options.tracker:
+        if nodes.does_more or self._there:
             return None
         found = torch_ms(self._stages, nodes.names, self._options.seed, self._progress)
         return None if found is None else found / 1000

@@ -1,0 +1,132 @@
+"""Candidates that are compiled here, and run on another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, last_line
+from lowerscope.core.progress import SILENT
+from lowerscope.core.remote.execution import sent_to
+from lowerscope.core.remote.machine import check_runs_there, machine_of_server, use_threads_there
+from lowerscope.core.remote.session import LOST, Session
+from lowerscope.core.remote.shipping import ship_function
+from lowerscope.core.remote.tracker import WAIT
+from lowerscope.core.remote_records import Remote
+from lowerscope.core.tuning.measuring_process import Bench
+from lowerscope.core.tuning.messages import Message, Outcome, Subject
+
+_ENTRY = "alone"
+
+
+class RemoteBench(Bench):
+    """Has a session on a server; when that is lost, the next one is on another.
+
+    Who is lost with a candidate may have been killed by it: it is not tried again.
+
+    Parameters
+    ----------
+    threads
+        For the server to use; 0 for all that it has.
+    """
+
+    def __init__(self, remote: Remote, threads: int) -> None:
+        super().__init__()
+        self._remote = remote
+        self._threads = threads
+        self._session: Session | None = None
+        self._sent: dict[int, tuple[Sequence[Any], list[Any]]] = {}
+
+    def take(self, message: Message) -> Outcome:
+        """See `Bench`; with a problem where there is no server any more."""
+        problem = self._connected(message)
+        if problem is not None:
+            return Outcome(reason=problem.what, problem=problem)
+        outcome = super().take(message)
+        if isinstance(message, Subject) and self._lost:
+            self.forget(message.number)
+            problem = self._connected(message)
+            if problem is not None:
+                return Outcome(reason=problem.what, problem=problem)
+            outcome = super().take(message)
+        return outcome
+
+    @property
+    def _lost(self) -> bool:
+        return self._session is not None and self._session.is_over
+
+    def _connected(self, message: Message) -> Problem | None:
+        """Connect if there is no connection; return why there can be none."""
+        if self._session is not None and not self._session.is_over:
+            return None
+        self._sent.clear()
+        try:
+            opened = Session(self._remote, SILENT, WAIT)
+            machine = machine_of_server(opened)
+            if isinstance(message, Subject):
+                check_runs_there(tvm.target.Target(message.target), machine, opened.where)
+            use_threads_there(opened, self._threads, machine.threads)
+        except LowerscopeError as error:
+            if error.problem.code == LOST:
+                return self._connected(message)
+            return error.problem
+        self._session = opened
+        return None
+
+    def compiled(self, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
+        """Compile here, and send it."""
+        assert self._session is not None, "it connects before it is asked to measure"
+        module = tvm.IRModule({_ENTRY: function.with_attr("global_symbol", _ENTRY)})
+        try:
+            built = tvm.compile(module, target)
+        except TVM_ERRORS as error:
+            raise LowerscopeError(
+                f"TVM could not compile the function: {last_line(error)}", where="tune"
+            ) from error
+        return _There(self._session, ship_function(self._session, built))
+
+    def seconds(self, compiled: Any, arguments: Sequence[Any], number: int) -> float:
+        """Return what the server's clock says; the tensors are sent once."""
+        key = id(arguments)
+        if key not in self._sent:
+            self._sent[key] = arguments, compiled.sent(arguments)
+        return float(compiled.timed(self._sent[key][1], number))
+
+
+class _There:
+    """A function on a server."""
+
+    def __init__(self, session: Session, module: Any) -> None:
+        self._session = session
+        self._module = module
+        self._device = session.device()
+
+    def sent(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return copies of tensors there."""
+        return self._session.call(
+            "sending tensors", lambda: [sent_to(self._device, each) for each in arguments]
+        )
+
+    def call(self, arguments: Sequence[Any]) -> None:
+        """Call it once with tensors of this machine, which have afterwards what theirs have."""
+        sent = self.sent(arguments)
+        self._session.call("running a function", lambda: self._module[_ENTRY](*sent))
+
+        def fetch() -> None:
+            for ours, theirs in zip(arguments, sent, strict=True):
+                if all(ours.shape):
+                    theirs.copyto(ours)
+
+        self._session.call("fetching tensors", fetch)
+
+    def timed(self, sent: Sequence[Any], number: int) -> float:
+        """Return the mean time of so many calls, after one that does not count."""
+
+        def measure() -> float:
+            evaluator = self._module.time_evaluator(_ENTRY, self._device, number=number, repeat=1)
+            return float(evaluator(*sent).mean)
+
+        return self._session.call("measuring a function", measure)
