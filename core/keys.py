@@ -146,8 +146,10 @@ class Keys:
 
     @cached_property
     def tunings(self) -> Database:
-        """What tuning has found for the target and the threads of the recipe."""
-        return Database(self.target, min(self._recipe.threads or MACHINE, MACHINE))
+        """What tuning has found for the target, the threads and the machine of the recipe."""
+        remote = self._recipe.remote
+        threads = min(self._recipe.threads or MACHINE, MACHINE)
+        return Database(self.target, threads, "" if remote is None else remote.where)
 
     @property
     def _schedules(self) -> list[Schedule]:
@@ -177,7 +179,7 @@ class Keys:
     def run_key(self) -> str:
         """Of what is run, and where: the module with its library files, and the inputs' values."""
         remote = self._recipe.remote
-        where = () if remote is None else (remote.tracker, remote.key)
+        where = () if remote is None else (remote.where,)
         return key_of("run", self.shown_key, self.load_key, *where)
 
     def _extension_key(self, extension: Extension) -> str:

@@ -38,6 +38,11 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = TIMEOUT
 
     @property
+    def where(self) -> str:
+        """What is found there is kept by this, ``host:port key``."""
+        return f"{self.tracker} {self.key}"
+
+    @property
     def title(self) -> str:
         """What it is called beside a target: ``remote: rasp4``."""
         return f"remote: {self.key}"

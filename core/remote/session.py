@@ -55,6 +55,7 @@ class Session:
     def __init__(self, remote: Remote, progress: Progress, wait: float) -> None:
         self.remote = remote
         self.is_over = False
+        self._files = 0
         self._progress = progress
         self._others = {each.fd for each in _connections()}
         with Tracker(remote) as tracker:
@@ -69,6 +70,14 @@ class Session:
     def where(self) -> str:
         """What the server is called where something has failed."""
         return f"{self.remote.title}, server {self.address}"
+
+    def new_file(self, suffix: str) -> str:
+        """Return the name of a file that was not sent yet.
+
+        A library that is loaded from the file of another one would be that one.
+        """
+        self._files += 1
+        return f"lowerscope{self._files}{suffix}"
 
     def device(self) -> Any:
         """Return the server's processor."""

@@ -63,7 +63,7 @@ def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callabl
 
 def _as_library(session: Session, export: Callable[[str], object]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "lowerscope.tar"
+        file = Path(folder) / session.new_file(".tar")
         try:
             export(str(file))
         except TVM_ERRORS as error:
@@ -74,34 +74,34 @@ def _as_library(session: Session, export: Callable[[str], object]) -> Any:
                 details=str(error),
             ) from error
         _upload(session, file)
-    return session.call("linking the model", lambda: session.rpc.load_module("lowerscope.tar"))
+    return session.call("linking the model", lambda: session.rpc.load_module(file.name))
 
 
 def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
     load = session.function(_EXECUTABLE)
     assert load is not None, "a TVM with LLVM has the virtual machine"
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "lowerscope.vm"
+        file = Path(folder) / session.new_file(".vm")
         executable.mod.write_to_file(str(file), "relax.VMExecutable")
         _upload(session, file)
 
     def loaded() -> Any:
-        path = session.rpc.get_function("tvm.rpc.server.workpath")("lowerscope.vm")
+        path = session.rpc.get_function("tvm.rpc.server.workpath")(file.name)
         return load(path)
 
     module = session.call("loading the model", loaded)
-    for place, imported in enumerate(executable.mod.imports):
-        library = _upload_llvm(session, imported, f"lowerscope{place}.ll")
+    for imported in executable.mod.imports:
+        library = _upload_llvm(session, imported)
         session.call("loading the model", partial(module.import_module, library))
     return module
 
 
-def _upload_llvm(session: Session, module: Any, name: str = "lowerscope.ll") -> Any:
+def _upload_llvm(session: Session, module: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / name
+        file = Path(folder) / session.new_file(".ll")
         module.write_to_file(str(file), "ll")
         _upload(session, file)
-    return session.call("compiling the model there", lambda: session.rpc.load_module(name))
+    return session.call("compiling the model there", lambda: session.rpc.load_module(file.name))
 
 
 def _upload(session: Session, file: Path) -> None:

@@ -77,7 +77,7 @@ class Tuning:
             stages = self._stages(recipe, progress)
             if remote is None:
                 check_runs_here(stages.target)
-            where = "" if remote is None else f"{remote.tracker} {remote.key}"
+            where = "" if remote is None else remote.where
             database = Database(stages.target, threads, where)
             setting = Setting(
                 stages.target, threads, options.seed, options.trials, database, measurer

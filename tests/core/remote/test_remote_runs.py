@@ -16,6 +16,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, from_json, to_json
 from lowerscope.core.remote.machine import remote_state
+from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.remote_records import Remote, remote_of
 from lowerscope.core.schedules import APPLY_RULES
 from tests.remote_servers import KEY, Farm, free_port, relay
@@ -105,6 +106,17 @@ def test_parameters_that_are_inputs_and_several_sizes_are_sent(
     )
     sized = pipeline.run(named, Silent(), quick=True)
     assert [each.verdict for each in sized.sizes] == ["match", "match"]
+
+
+def test_a_second_model_of_a_session_is_not_the_first(farm: Farm, pipeline: Pipeline) -> None:
+    slow, fast = (
+        cli.recipe_of_command(["run", "sample:conv_net", "--lowering", "te", *words, *farm.words])
+        for words in ([], ["--schedule", "rules", "--target", "native"])
+    )
+    assert slow.remote is not None
+    stages = [pipeline.stages(each) for each in (slow, fast)]
+    (unscheduled,), (by_rules,) = measure_remotely(stages, (slow, fast), slow.remote, Silent())
+    assert 1.5 * by_rules.sides[0].fastest < unscheduled.sides[0].fastest
 
 
 def test_a_server_without_a_compiler_is_sent_llvm(
