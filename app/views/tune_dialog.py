@@ -132,11 +132,6 @@ class TuneDialog(QDialog):
                 "There is no TensorIR function to tune. Legalise the operators of the model: the "
                 "pipeline Legalise or Fuse has LegalizeOps."
             )
-        elif recipe is not None and recipe.remote is not None:
-            why = self.tr(
-                "The model runs on another machine, and candidates are measured on this one: "
-                "choose a target of this machine first."
-            )
         self.empty.setText(why)
         self.empty.setVisible(bool(why))
         self.begin.setEnabled(not why and not self._tuning.under_way)
@@ -146,6 +141,8 @@ class TuneDialog(QDialog):
                 "pauses the tuning, and the workbench's own measurements wait until it is over."
             )
         ]
+        if recipe is not None and recipe.remote is not None:
+            notes.append(self.tr("Candidates run on {0}.").format(recipe.remote.title))
         if recipe is not None and recipe.target == "llvm":
             notes.append(
                 self.tr(
