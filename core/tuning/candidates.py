@@ -15,14 +15,15 @@ from typing import Any, Protocol
 
 import tvm
 from tvm import tirx
-from tvm.s_tir import meta_schedule
+from tvm.s_tir import Schedule, meta_schedule
 
 from lowerscope.core.errors import last_line
-from lowerscope.core.schedules import Primitive
+from lowerscope.core.schedules import At, Primitive
+from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.at_sizes import is_symbolic
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.intrinsics import register, without_those_of_gpus
-from lowerscope.core.scheduling.references import function_of
+from lowerscope.core.scheduling.references import Output, first_outputs, function_of
 from lowerscope.core.scheduling.rules.by_rule import written_by_rule
 from lowerscope.core.scheduling.rules.writing import Choice, Writing
 from lowerscope.core.scheduling.structure import structure_of
@@ -69,6 +70,25 @@ class Proposal:
     def function(self) -> tirx.PrimFunc:
         """The function after all of it."""
         return function_of(self.writing.sch)
+
+
+def replayed(
+    function: tirx.PrimFunc, target: tvm.target.Target, primitives: Sequence[Primitive]
+) -> tirx.PrimFunc:
+    """Return a function after a history.
+
+    Raises
+    ------
+    StepFailed
+        If TVM or a guard refuses one of its steps.
+    """
+    sch = Schedule(tvm.IRModule({"main": function}))
+    outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(sch))
+    for primitive in primitives:
+        applied = apply(sch, primitive, outputs, target)
+        sch = applied.sch
+        outputs[primitive.id] = applied.outputs
+    return function_of(sch)
 
 
 class Source(Protocol):

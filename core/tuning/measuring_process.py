@@ -41,6 +41,12 @@ _REPEATS = 20
 _BATCH = 1e-3
 """Seconds that one measurement takes at least: of a shorter function, several calls are one."""
 
+_TURNS = 12
+"""So many times each of two schedules is measured by turns."""
+
+_LONG = 0.5
+"""Who takes so many seconds is not called again to be measured by turns."""
+
 _HOPELESS = 3.0
 """A first call that takes so many times as long as the best is not repeated."""
 
@@ -149,7 +155,8 @@ class Bench:
             known.reference = self._checking.reference_of(
                 base, target, message.seed, limit, self.compiled
             )
-            seconds, build = self._time(base, known, None)
+            call, build = self._callable(base, known)
+            seconds = shortest(call, None)
         except self._checking.TookTooLong:
             return Outcome(reason=f"it takes longer than {message.seconds:g} s unscheduled")
         except self._refused as error:
@@ -158,9 +165,14 @@ class Bench:
 
     def _candidate(self, known: _Known, message: Candidate) -> Outcome:
         sized = self._sized(message.scheduled)
-        seconds, build = self._time(sized, known, message.best)
-        if known.reference is None or (message.best is not None and seconds >= message.best):
-            return Outcome(seconds, build_seconds=build)
+        call, build = self._callable(sized, known)
+        seconds, rival = shortest(call, message.best), None
+        beaten = message.best is None or seconds < message.best
+        if message.rival is not None and (beaten or message.always):
+            seconds, rival = self._by_turns(call, seconds, message, known)
+            beaten = rival is None or seconds < rival
+        if known.reference is None or not beaten:
+            return Outcome(seconds, build_seconds=build, rival_seconds=rival)
         try:
             checked = self._checking.compare(
                 sized.function,
@@ -174,7 +186,20 @@ class Bench:
         if checked.verdict != "same":
             reason = f"it computes something else: {checked.reason}"
             return Outcome(reason=reason, build_seconds=build)
-        return Outcome(seconds, build_seconds=build)
+        return Outcome(seconds, build_seconds=build, rival_seconds=rival)
+
+    def _by_turns(
+        self, call: Callable[[int], float], seconds: float, message: Candidate, known: _Known
+    ) -> tuple[float, float | None]:
+        """Return the times of a candidate and of its rival; ``None`` where that takes too long."""
+        assert message.rival is not None
+        if message.best is not None and message.best > _LONG:
+            return seconds, None
+        rival, _ = self._callable(self._sized(message.rival), known)
+        rival(1)
+        number, its_number = _calls(seconds), _calls(min(rival(1), rival(1)))
+        turns = [(call(number), rival(its_number)) for _ in range(_TURNS)]
+        return min(each for each, _ in turns), min(each for _, each in turns)
 
     def _limit(self, subject: Subject) -> Any:
         from lowerscope.core.progress import Silent
@@ -187,8 +212,8 @@ class Bench:
         function = self._tvm.ir.load_json(sized.function)
         return AtSizes(function, self._tvm.ir.load_json(sized.static) if sized.static else function)
 
-    def _time(self, sized: Any, known: _Known, best: float | None) -> tuple[float, float]:
-        """Return the time of a call of a function, and of compiling it."""
+    def _callable(self, sized: Any, known: _Known) -> tuple[Callable[[int], float], float]:
+        """Return what times so many calls of a function, and the time that compiling it took."""
         began = time.perf_counter()
         packed = without_packing(sized.function)
         compiled = self.compiled(packed, known.target)
@@ -199,7 +224,7 @@ class Bench:
         def call(number: int) -> float:
             return self.seconds(compiled, arguments, number)
 
-        return shortest(call, best), build
+        return call, build
 
     def compiled(self, function: Any, target: Any) -> Any:
         """Return a function that was compiled, where it is going to run."""

@@ -57,12 +57,24 @@ class Subject(msgspec.Struct, frozen=True, tag=True):
 class Candidate(msgspec.Struct, frozen=True, tag=True):
     """A schedule of a subject: it is compiled, timed, and checked where it is the best so far.
 
-    ``best`` is the time in seconds that it has to beat; ``None`` for any.
+    Attributes
+    ----------
+    subject, scheduled
+        Of which function, and the function after it.
+    best
+        The time in seconds that it has to beat; ``None`` for any.
+    rival
+        What has that time: a candidate that seems to beat it is timed by turns with it, since a
+        time that was measured at another moment may have been that of a busy machine.
+    always
+        Time both by turns also where the candidate does not seem to beat it.
     """
 
     subject: int
     scheduled: Sized
     best: float | None = None
+    rival: Sized | None = None
+    always: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -72,6 +84,8 @@ class Outcome(msgspec.Struct, frozen=True):
     ----------
     seconds
         The shortest of some calls; ``None`` where it could not be run.
+    rival_seconds
+        Those of the rival, where they were timed by turns.
     reason
         Why not, or why it does not count: it computes something else.
     build_seconds
@@ -84,6 +98,7 @@ class Outcome(msgspec.Struct, frozen=True):
     reason: str = ""
     build_seconds: float = 0.0
     problem: Problem | None = None
+    rival_seconds: float | None = None
 
 
 Message = Subject | Candidate

@@ -14,8 +14,9 @@ from tvm.s_tir import meta_schedule
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
+from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.sizes_at_calls import Given
-from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, with_cores
+from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, replayed, with_cores
 from lowerscope.core.tuning.database import Database, Kept, Tried
 from lowerscope.core.tuning.measuring import Measurer
 from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
@@ -23,6 +24,9 @@ from lowerscope.core.tuning_records import TunedFunction, TunedPoint
 
 VARIANT = "tuned"
 """What a schedule that tuning has found is called among the variants of its function."""
+
+_AS_FAST = 1.02
+"""Rules that take so many times as long as what was found are as fast: noise is not less."""
 
 UNSCHEDULED_SECONDS = 30.0
 """The time that a function may take before it is scheduled: it is run to check candidates."""
@@ -75,6 +79,8 @@ class Task:
         self._given = given
         self._kept = kept or Kept(function=record.name, torch=record.torch)
         self._search: Search | None = None
+        self._usual: Proposal | None = None
+        self._rival: Sized | None = None
         self._waiting: list[Proposal] = []
         self._asked: list[Proposal] = []
         self._seconds: list[float | None] = []
@@ -119,9 +125,9 @@ class Task:
         self._kept = msgspec.structs.replace(
             self._kept, unscheduled=found.seconds, best=found.seconds, primitives=()
         )
-        usual = self._searching().usual()
-        if usual is not None:
-            self._try(usual, clock)
+        self._usual = self._searching().usual()
+        if self._usual is not None:
+            self._try(self._usual, clock, always=True)
         self._setting.database.keep(self._function, self._kept)
         self._show()
 
@@ -130,6 +136,30 @@ class Task:
         done = self._kept.trials >= trials
         state = "failed" if self.ended else "done" if done else "waiting"
         self._show(planned=trials, state=state)
+
+    def settle(self) -> None:
+        """Measure the best and the rules' own by turns: what is not faster is not better."""
+        kept, usual = self._kept, self._usual_proposal()
+        if not self._begun or usual is None or kept.primitives in ((), usual.primitives):
+            return
+        best = self._best()
+        found = self._setting.measurer.measure(
+            Candidate(
+                subject=self._number,
+                scheduled=_sized(at_sizes(usual.function, self._given)),
+                best=kept.best,
+                rival=best,
+                always=True,
+            )
+        )
+        if found.seconds is None or found.rival_seconds is None:
+            return
+        changes = {"by_rules": found.seconds, "best": found.rival_seconds}
+        if found.seconds <= found.rival_seconds * _AS_FAST:
+            changes |= {"best": found.seconds, "primitives": usual.primitives}
+        self._kept = msgspec.structs.replace(kept, **changes)
+        self._setting.database.keep(self._function, self._kept)
+        self._show()
 
     def stop(self) -> None:
         """Say that no more candidates of it are measured, since the tuning was stopped."""
@@ -193,13 +223,40 @@ class Task:
             )
         )
 
-    def _try(self, proposal: Proposal, clock: Callable[[], float]) -> float | None:
+    def _usual_proposal(self) -> Proposal | None:
+        """Return what the rules do by themselves."""
+        if self._usual is None:
+            self._usual = self._searching().usual()
+        return self._usual
+
+    def _best(self) -> Sized | None:
+        """Return the function that has the best time; ``None`` where its history is refused."""
+        if self._rival is None:
+            kept, target = self._kept, self._setting.target
+            try:
+                function = replayed(self._function, target, kept.primitives)
+            except StepFailed:
+                return None
+            self._rival = _sized(at_sizes(function, self._given))
+        return self._rival
+
+    def _try(
+        self, proposal: Proposal, clock: Callable[[], float], *, always: bool = False
+    ) -> float | None:
         """Measure a candidate; return its time, ``None`` where it came to nothing."""
-        kept = self._kept
         scheduled = _sized(at_sizes(proposal.function, self._given))
         found = self._setting.measurer.measure(
-            Candidate(subject=self._number, scheduled=scheduled, best=kept.best)
+            Candidate(
+                subject=self._number,
+                scheduled=scheduled,
+                best=self._kept.best,
+                rival=self._best(),
+                always=always,
+            )
         )
+        if found.rival_seconds is not None:
+            self._correct(found.rival_seconds)
+        kept = self._kept
         tried = kept.tried
         if proposal.decisions is not None:
             tried = (*tried, Tried(dict(proposal.decisions), found.seconds))
@@ -221,9 +278,20 @@ class Task:
             self._kept = msgspec.structs.replace(
                 self._kept, best=found.seconds, primitives=proposal.primitives
             )
+            self._rival = scheduled
             point = TunedPoint(trials=self._kept.trials, seconds_spent=clock(), best=found.seconds)
             self._show(points=(*self.record.points, point), from_database=False, note="")
         return found.seconds
+
+    def _correct(self, best: float) -> None:
+        """Take down another time of the best so far."""
+        kept = self._kept
+        changes: dict[str, float] = {"best": best}
+        if not kept.primitives:
+            changes["unscheduled"] = best
+        elif self._usual is not None and kept.primitives == self._usual.primitives:
+            changes["by_rules"] = best
+        self._kept = msgspec.structs.replace(kept, **changes)
 
     def _commit(self, drawn: Any, seconds: float) -> None:
         """Add what TVM's search has drawn to TVM's own database."""

@@ -141,6 +141,10 @@ class _Run:
         while waiting := [each for each in self.tasks if each.wants_more]:
             for task in waiting:
                 self._take_turn(task)
+        for task in self.tasks:
+            self._wait_while_paused()
+            self._say(f"Comparing {task.record.name} with what rules make of it")
+            task.settle()
 
     def end(self) -> None:
         """Say that it is over."""
