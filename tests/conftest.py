@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -12,6 +13,11 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
     # Of two files at a time each has a display, and its keyboard, for itself.
     os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a job in the background has it, and would hand it on to what the tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

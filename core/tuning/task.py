@@ -154,11 +154,12 @@ class Task:
         )
         if found.seconds is None or found.rival_seconds is None:
             return
-        changes = {"by_rules": found.seconds, "best": found.rival_seconds}
+        changes: dict[str, Any] = {"by_rules": found.seconds, "best": found.rival_seconds}
         if found.seconds <= found.rival_seconds * _AS_FAST:
             changes |= {"best": found.seconds, "primitives": usual.primitives}
         self._kept = msgspec.structs.replace(kept, **changes)
         self._setting.database.keep(self._function, self._kept)
+        self._mend_curve()
         self._show()
 
     def stop(self) -> None:
@@ -292,6 +293,14 @@ class Task:
         elif self._usual is not None and kept.primitives == self._usual.primitives:
             changes["by_rules"] = best
         self._kept = msgspec.structs.replace(kept, **changes)
+        self._mend_curve()
+
+    def _mend_curve(self) -> None:
+        """Let the curve end at the best time as it is known by now."""
+        *before, last = self.record.points or (None,)
+        if last is not None and self._kept.best is not None:
+            last = msgspec.structs.replace(last, best=self._kept.best)
+            self._show(points=(*before, last))
 
     def _commit(self, drawn: Any, seconds: float) -> None:
         """Add what TVM's search has drawn to TVM's own database."""

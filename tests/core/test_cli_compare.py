@@ -124,7 +124,7 @@ def test_one_that_cannot_run_is_exit_code_2_and_the_others_run(
 
 def test_bad_use_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cases = (
-        (["--schedule", "tuned"], ("--schedule tuned", "tuned", ".json", "rules", "none")),
+        (["--schedule", "best"], ("--schedule best", "tuned", ".json", "rules", "none")),
         (["--schedule", str(tmp_path / "gone.json")], ("gone.json",)),
         (["--lowering", "fast"], ("fast",)),
         (["--pipeline", "turbo"], ("turbo", "fuse")),

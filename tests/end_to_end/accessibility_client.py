@@ -60,6 +60,8 @@ if __name__ == "__main__":
     for _ in range(240):
         nodes = [each for frame in window for each in entries(frame)]
         said = [text for each in nodes for text in (each.get("line", ""), each["description"])]
+        # A list that is being filled is said to have no rows yet.
+        said += [each["name"] for each in nodes if each.get("rows")]
         if all(any(each in text for text in said) for each in wanted):
             break
         time.sleep(0.5)

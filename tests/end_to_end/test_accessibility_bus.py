@@ -20,7 +20,7 @@ RUN = """
 set -u
 "$1" -m lowerscope.app sample:fashion_mlp &
 window=$!
-timeout 100 "$2" "$3" Lowerscope "# from tvm" "5 nodes"
+timeout 100 "$2" "$3" Lowerscope "# from tvm" "5 nodes" "Parts of the model"
 status=$?
 kill $window
 wait $window 2>/dev/null

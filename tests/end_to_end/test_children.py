@@ -152,6 +152,7 @@ def test_a_file_that_kills_the_engine_again_and_again_is_given_up(
 ) -> None:
     path = tmp_path / "net.py"
     window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
+    window.commands.action("watch").trigger()
     workspace, banners = window.workspace, []
     workspace.announced.connect(lambda text, _role: banners.append(text))
     before = window.panes.relax.script.code.text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.difference_view import DifferenceView
@@ -69,8 +69,7 @@ def test_the_filter_is_that_of_both_sides(qtbot: QtBot, window: MainWindow) -> N
     qtbot.keyClicks(view.filter, "nothing like it")
     assert view.page.diff.empty.isVisible()
     view.filter.clear()
-    # The second of three positions, of which the last is the narrowest.
-    middle = QPoint(view.columns.width() * 6 // 10, view.columns.height() // 2)
+    middle = view.columns.segment_rect("one").center().toPoint()
     qtbot.mouseClick(view.columns, Qt.MouseButton.LeftButton, pos=middle)
     assert view.page.diff.area.document.unified
 

@@ -106,7 +106,7 @@ def test_threads_and_repeats_are_set_in_a_form_and_a_run_is_measured_by_them(
 def test_a_measurement_that_the_engine_disturbs_says_so_and_is_made_again(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
-    window = open_window("sample:matmul_relu", measuring=Measuring(repeats=20_000))
+    window = open_window("sample:matmul_relu", measuring=Measuring(repeats=8_000))
     workspace, panel = window.workspace, window.panes.result.times
     told: list[tuple[bool, str]] = []
     asked: list[int] = []

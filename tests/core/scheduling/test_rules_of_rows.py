@@ -81,7 +81,8 @@ def test_rows_of_any_length_compute_the_same(
         dtype = "float32"
     function = legalised(operator, *shapes(*sizes), dtype=dtype)
     ruled, after = made(function, target)
-    assert ruled.rule == "row by row", ruled.reason
+    # Of a single value there is nothing to be scheduled.
+    assert ruled.rule == "row by row" or max(sizes) == 1, ruled.reason
     assert all(each.comment for each in ruled.primitives)
     assert Runner(target).difference(name, function, after) is None
 
