@@ -37,7 +37,8 @@ def test_the_panes_follow_the_steps(qtbot: QtBot, open_window: OpenWindow) -> No
     assert "cls.matmul" in relax.script.code.text()
     assert timeline.title.text() == "1 LegalizeOps"
     assert timeline.facts.whole().endswith("8 functions changed")
-    assert relax.script.moment.text() == tensorir.context() == "after 1 LegalizeOps"
+    assert relax.script.moment.text() == "after 1 LegalizeOps"
+    qtbot.waitUntil(lambda: tensorir.context() == "after 1 LegalizeOps", timeout=PATIENCE)
     qtbot.waitUntil(lambda: "def matmul" in tensorir.script.code.text(), timeout=PATIENCE)
 
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)

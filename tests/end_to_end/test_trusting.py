@@ -60,12 +60,11 @@ def test_a_file_runs_when_it_was_read_and_allowed(
     assert not asks(window)
     wait_for_records(qtbot, window)
     window.commands.action("watch").trigger()
-    trace.unlink()
-    write(tmp_path / "net.py", text + "\n# another\n")
+    write(tmp_path / "net.py", text.replace("it_ran", "it_ran_again"))
     window.open_source(path)
     assert any("has changed" in label.text() for label in question(window).findChildren(QLabel))
     question(window).reject()
-    assert not trace.exists()
+    assert not (tmp_path / "it_ran_again").exists()
 
 
 def test_a_session_and_a_rule_file_ask_the_same(
