@@ -137,6 +137,10 @@ class Sessions(QObject):
 
     # Opening
 
+    def is_file(self, source: str) -> bool:
+        """Return whether a source is named as the file of a session."""
+        return source.endswith(SUFFIX)
+
     def open(self, text: str) -> bool:
         """Open a file; return whether it is one. What is open stays until its model is there."""
         path = Path(text).absolute()

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings
 
-from lowerscope.core.run_records import KEEP
-
 RECENT_MOST = 10
 TRUSTED_MOST = 500
 
@@ -112,6 +110,9 @@ class Settings:
 
     def keep(self) -> int:
         """Return how many bytes of a run's values are kept."""
+        # Not at the start of the window, which it would hold up.
+        from lowerscope.core.run_records import KEEP
+
         value = str(self._store.value("keep", str(KEEP)))
         return int(value) if value.isdecimal() else KEEP
 

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 from lowerscope.app import theme
 from lowerscope.app.settings import Settings
 from lowerscope.app.views.welcome_page import WelcomePage
-from lowerscope.core.session_files import SUFFIX
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ class MainWindow(QMainWindow):
 
     def open_source(self, spec: str) -> None:
         """Open ``sample:NAME``, a file with a model, or a session."""
-        if spec.endswith(SUFFIX):
+        if self.sessions.is_file(spec):
             self.open_session(spec)
             return
         self.opening.open_source(spec)
@@ -276,7 +275,7 @@ class MainWindow(QMainWindow):
 
     def open_recent(self, spec: str) -> None:
         """Open a source once more, with all that it was opened with."""
-        if spec.endswith(SUFFIX):
+        if self.sessions.is_file(spec):
             self.open_session(spec)
             return
         self.opening.open_recent(spec, self.settings.recipe_of(spec))

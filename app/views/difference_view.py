@@ -80,7 +80,7 @@ class DifferenceView(QWidget):
         )
         self.swap = self._button(self.tr("Swap"), self.tr("Let the sides change places"))
         self.unpin = self._button(self.tr("Unpin"), self.tr("Follow the step that is looked at"))
-        self.save = self._button(self.tr("Save…"), self.tr("Save the difference as a patch"))
+        self.save = self._tool(self.tr("Save the difference as a patch…"))
         self.old_label = self._label()
         self.new_label = self._label()
         self._lay_out()
@@ -176,6 +176,7 @@ class DifferenceView(QWidget):
     def _draw_icons(self) -> None:
         self.previous.setIcon(icon("up"))
         self.following.setIcon(icon("down"))
+        self.save.setIcon(icon("save"))
 
     # Making it
 
@@ -203,13 +204,13 @@ class DifferenceView(QWidget):
         bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         row = QHBoxLayout(bar)
         row.setContentsMargins(8, 4, 8, 4)
-        row.setSpacing(8)
+        row.setSpacing(5)
         row.addWidget(self.filter, 1)
         row.addWidget(self.same)
         row.addStretch(1)
         for widget in (self.figure, self.previous, self.following, self.columns):
             row.addWidget(widget)
-        for button in (self.pin, self.swap, self.unpin, self.save):
+        for button in (self.pin, self.swap, self.unpin):
             row.addWidget(button)
         sides = self._sides = QWidget()
         sides.setProperty("edge", "bottom")
@@ -222,6 +223,7 @@ class DifferenceView(QWidget):
             caption.setProperty("role", "quiet")
             labels.addWidget(caption)
             labels.addWidget(label, 1)
+        labels.addWidget(self.save)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
