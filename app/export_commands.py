@@ -43,14 +43,21 @@ class ExportCommands(QObject):
         self.dialog: ExportDialog | None = None
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menus on files and on graphs."""
+        """Return the commands, for the menu on files."""
         tr = self._window.tr
-        file, graph = tr("&File"), tr("&Graph")
+        file = tr("&File")
         return (
             Command("export-files", file, tr("&Export…"), self.choose, "Ctrl+Alt+E"),
             Command("export-function", file, tr("Export the &function…"), self.export_function),
             Command("export-step", file, tr("Export the module of the &step…"), self.export_step),
             Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),
+        )
+
+    def picture_commands(self) -> tuple[Command, ...]:
+        """Return those for the menu on graphs."""
+        tr = self._window.tr
+        graph = tr("&Graph")
+        return (
             Command(
                 "save-picture",
                 graph,

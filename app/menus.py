@@ -100,6 +100,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "Ctrl+T",
         ),
         *window.graphs.commands(),
+        *window.exports.picture_commands(),
         *window.code_commands.commands(),
         Command(
             "high-level",

@@ -46,6 +46,9 @@ def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
     window = window_of(qtbot)
     shortcuts = Counter(command.shortcut for command, _ in window.commands if command.shortcut)
     assert [shortcut for shortcut, count in shortcuts.items() if count > 1] == []
+    titles = [action.text().replace("&", "") for action in window.menuBar().actions()]
+    assert titles[:4] == ["File", "Edit", "View", "Graph"]
+    assert titles[-1] == "Help"
     in_menus = {action for menu in window.menuBar().actions() for action in menu.menu().actions()}
     assert all(action in in_menus for _, action in window.commands)
 
