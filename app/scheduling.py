@@ -16,7 +16,14 @@ from lowerscope.app.step_lines import schedule_lines
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, without_schedules
 from lowerscope.core.schedule_records import LoopNode, ScheduleRecord, ScheduleStep
-from lowerscope.core.schedules import Made, Reference, Schedule, references_of, schedule_for
+from lowerscope.core.schedules import (
+    Made,
+    Reference,
+    Schedule,
+    name_before_packing,
+    references_of,
+    schedule_for,
+)
 from lowerscope.core.step_records import Moment
 
 if TYPE_CHECKING:
@@ -198,7 +205,11 @@ class Scheduling(QObject):
     # Which function
 
     def look(self, function: str) -> None:
-        """Schedule another function; none for ``""``."""
+        """Schedule another function; none for ``""``.
+
+        Of one whose weights a step after the schedules lays out, that is the function before it.
+        """
+        function = name_before_packing(function)
         if function != self.function:
             self.function = function
             self._forget()

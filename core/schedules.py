@@ -239,3 +239,8 @@ def named_apart(schedules: Sequence[Schedule]) -> tuple[Schedule, ...]:
         name = free_name(names, schedule.variant)
         apart.append(msgspec.structs.replace(schedule, variant=name))
     return tuple(apart)
+
+
+def name_before_packing(function: str) -> str:
+    """Return the name that a function had before TVM's ``SplitLayoutRewritePreproc`` split it."""
+    return function.removesuffix("_prepacked")

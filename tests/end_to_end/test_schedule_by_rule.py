@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.rules_dialog import RulesDialog
+from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe, Source
+from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -122,3 +125,13 @@ def test_the_whole_model_is_scheduled_by_one_click(bench: Bench, tmp_path: Path)
         assert len(workspace.recipe.steps) == count
     assert not dialog.in_model.isChecked()
     dialog.close()
+
+
+def test_a_function_whose_weights_are_laid_out_is_scheduled_as_it_was_before(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu", steps=find_pipeline("optimise-cpu").steps)
+    window.commands.action("workbench").trigger()
+    scheduling = window.workspace.scheduling
+    qtbot.waitUntil(lambda: scheduling.record is not None, timeout=PATIENCE)
+    assert scheduling.problem is None
