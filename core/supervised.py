@@ -56,7 +56,9 @@ def run_supervised(arguments: Sequence[str]) -> int:
 
 
 def _run_in_child(parent: int, arguments: Sequence[str]) -> int:
+    # A terminal interrupts both. Only the first reads where the run is, and then asks it to stop.
     signal.signal(signal.SIGINT, _fall_silent)
+    signal.signal(signal.SIGTERM, _stop)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:  # it has ended already
@@ -64,14 +66,18 @@ def _run_in_child(parent: int, arguments: Sequence[str]) -> int:
     return cli.leave(cli.main(arguments))
 
 
-def _fall_silent(signum: int, frame: object) -> NoReturn:
-    """Stop without a word: what an interrupt looks like to a kernel is no fault of the kernel's.
+def _fall_silent(signum: int, frame: object) -> None:
+    """Say no more: what an interrupt looks like to a kernel is no fault of the kernel's.
 
     `_stopped` says what there is to say.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)
+
+
+def _stop(signum: int, frame: object) -> NoReturn:
+    _fall_silent(signum, frame)
     raise KeyboardInterrupt
 
 
@@ -96,8 +102,10 @@ def _end_of(child: int, file: str) -> int:
 
 
 def _stopped(child: int, file: str) -> int:
-    """Let a process stop, which has been asked to as this one has, or kill it."""
+    """Let a process stop, or kill it, and say where it was."""
     place = running_call.read(file).text
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGTERM)
     end = time.monotonic() + PATIENCE
     ended, status = os.waitpid(child, os.WNOHANG)
     while not ended and time.monotonic() < end:
