@@ -1,6 +1,6 @@
 """A matmul is scheduled by mouse in the real window: ``python -m tests.schedule_walk``.
 
-Prints the table of the README: what each step makes of the time, on this machine, as the page
+Prints the table of the help page: what each step makes of the time, on this machine, as the page
 *Numbers* has it. Run it while nothing else runs. `tests.screenshots` takes its pictures on the way.
 """
 

@@ -13,8 +13,8 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, OptionValue, Recipe, Source, Step
 from lowerscope.core.records import Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.resources import HELP
 
-README = Path(__file__).parents[3] / "README.md"
 MLP = Source(spec="sample:fashion_mlp")
 
 FILE = '''\
@@ -167,12 +167,11 @@ def test_a_file_without_a_pass_is_told_of(tmp_path: Path) -> None:
     assert any("it has no pass" in note.text for note in record.notes)
 
 
-def test_the_example_of_the_readme_works(
+def test_the_example_of_the_page_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = README.read_text(encoding="utf-8")
-    section = text[text.index("## Passes of your own") :]
-    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    text = (HELP / "add-pass.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert code is not None
     path = tmp_path / "my_passes.py"
     path.write_text(code[1])
