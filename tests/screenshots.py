@@ -1,7 +1,7 @@
 """Pictures of the real window: ``python -m tests.screenshots FOLDER``.
 
-The README and the help pages show them; those of a schedule are taken on the walk of `tests.schedule_walk`. Run it
-on a display, or under ``xvfb-run -s "-screen 0 1600x1000x24"``.
+The README and the help show them; those of a schedule are taken on the walk of
+`tests.schedule_walk`. Run it on a display, or under ``xvfb-run -s "-screen 0 1600x1000x24"``.
 """
 
 from __future__ import annotations

@@ -167,9 +167,7 @@ def test_a_file_without_a_pass_is_told_of(tmp_path: Path) -> None:
     assert any("it has no pass" in note.text for note in record.notes)
 
 
-def test_the_example_of_the_page_works(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_example_of_the_page_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (HELP / "add-pass.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert code is not None
