@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
         if given[0] == "run":
-            from lowerscope.core.supervised import run_supervised
+            from lowerscope.core.command_line.supervised import run_supervised
 
             return run_supervised(given)
         from lowerscope.core import cli

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowerscope.app.comparing import enable_comparing
-from lowerscope.app.differing_nodes import enable_finding
-from lowerscope.app.importers import show_translator
-from lowerscope.app.input_commands import enable_inputs
-from lowerscope.app.session_commands import enable_sessions
-from lowerscope.app.variant_commands import enable_variants
+from lowerscope.app.commands.comparing import enable_comparing
+from lowerscope.app.commands.differing_nodes import enable_finding
+from lowerscope.app.commands.importers import show_translator
+from lowerscope.app.commands.inputs import enable_inputs
+from lowerscope.app.commands.sessions import enable_sessions
+from lowerscope.app.commands.variants import enable_variants
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow

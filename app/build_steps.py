@@ -11,7 +11,7 @@ from lowerscope.app.stepping import Stepping
 from lowerscope.core.engine.protocol import BuildParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.step_records import PassRecord
+from lowerscope.core.records.steps import PassRecord
 
 
 class BuildSteps(QObject):

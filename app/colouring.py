@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.selection import Links
-from lowerscope.core.records import FxNode, Snapshot
+from lowerscope.core.records.snapshot import FxNode, Snapshot
 
 
 class Colouring(QObject):

@@ -13,9 +13,9 @@ from typing import Literal
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.child_process import QUEUED, ChildProcess, Ending
-from lowerscope.app.outstanding import OnProblem, OnProgress, OnResult, Outstanding
-from lowerscope.app.server_command import server_command
+from lowerscope.app.children.child_process import QUEUED, ChildProcess, Ending
+from lowerscope.app.children.outstanding import OnProblem, OnProgress, OnResult, Outstanding
+from lowerscope.app.children.server_command import server_command
 from lowerscope.core.engine import running_call
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
@@ -33,7 +33,7 @@ from lowerscope.core.engine.protocol import (
 )
 from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
-from lowerscope.core.memory_limit import usual_limit
+from lowerscope.core.running.memory_limit import usual_limit
 
 CANCEL_MS = 700
 """A child that has not answered a cancel by then is killed."""

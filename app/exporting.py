@@ -12,8 +12,8 @@ from lowerscope.core.engine.protocol import GraphParams
 from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wanted
-from lowerscope.core.graph_records import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

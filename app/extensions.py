@@ -15,7 +15,7 @@ from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.extensions_dialog import ExtensionsDialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension, ExtensionKind, Recipe
-from lowerscope.core.records import FxNode, SourceLine
+from lowerscope.core.records.snapshot import FxNode, SourceLine
 
 
 def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:

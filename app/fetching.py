@@ -8,10 +8,8 @@ from typing import Any
 
 import msgspec
 
+from lowerscope.app.children.requests import OnProblem, OnProgress, Requests
 from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.requests import OnProblem, OnProgress, Requests
-from lowerscope.core.comparison_records import Comparison, Saved, TensorPlace, Window
-from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
 from lowerscope.core.engine.protocol import (
     CatalogueParams,
     DifferenceParams,
@@ -30,15 +28,17 @@ from lowerscope.core.engine.run_params import (
     SaveRunValuesParams,
     WindowParams,
 )
-from lowerscope.core.graph_records import FITS, GraphName, GraphRecord
-from lowerscope.core.model_records import ValuesRecord
-from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FunctionRecord, SourceLine, TextRecord, View
+from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
+from lowerscope.core.records.difference import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.records.graph import FITS, GraphName, GraphRecord
+from lowerscope.core.records.model import ValuesRecord
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.run_step import RunStep
+from lowerscope.core.records.snapshot import FunctionRecord, SourceLine, TextRecord, View
+from lowerscope.core.records.steps import Moment
+from lowerscope.core.records.translation import NodeTranslation
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.run_step_records import RunStep
-from lowerscope.core.step_records import Moment
-from lowerscope.core.translation_records import NodeTranslation
 
 
 class Fetches:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt, QTimer, Signal
 
-from lowerscope.app.agreeing import SetRuns
+from lowerscope.app.runs.agreeing import SetRuns
 from lowerscope.core.errors import Problem
-from lowerscope.core.model_records import InputRecord
 from lowerscope.core.recipe import Drawing, InputSpec, Recipe
+from lowerscope.core.records.model import InputRecord
 from lowerscope.core.sources.input_option import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
 
 if TYPE_CHECKING:

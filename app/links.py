@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator
 
 from lowerscope.app.step_lines import StepLine
+from lowerscope.core.comparing.tolerances import tolerance_texts
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step
-from lowerscope.core.remote_records import TIMEOUT
-from lowerscope.core.tolerances import tolerance_texts
+from lowerscope.core.records.remote import TIMEOUT
 
 
 def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:

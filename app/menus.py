@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
-from lowerscope.app.comparing import comparing
-from lowerscope.app.differing_nodes import finding_differences
-from lowerscope.app.fault_commands import FaultCommands
-from lowerscope.app.importers import importing
-from lowerscope.app.input_commands import changing_inputs
-from lowerscope.app.keep_command import KeepCommand
-from lowerscope.app.number_commands import NumberCommands
-from lowerscope.app.pipeline_editing import passes
-from lowerscope.app.reporting import reporting
-from lowerscope.app.run_step_commands import RunStepCommands
-from lowerscope.app.session_commands import keeping_sessions
-from lowerscope.app.timing_commands import TimingCommands
-from lowerscope.app.variant_commands import running_variants
+from lowerscope.app.commands.comparing import comparing
+from lowerscope.app.commands.differing_nodes import finding_differences
+from lowerscope.app.commands.faults import FaultCommands
+from lowerscope.app.commands.importers import importing
+from lowerscope.app.commands.inputs import changing_inputs
+from lowerscope.app.commands.keeping import KeepCommand
+from lowerscope.app.commands.numbers import NumberCommands
+from lowerscope.app.commands.pipeline import passes
+from lowerscope.app.commands.reporting import reporting
+from lowerscope.app.commands.run_steps import RunStepCommands
+from lowerscope.app.commands.sessions import keeping_sessions
+from lowerscope.app.commands.timing import TimingCommands
+from lowerscope.app.commands.variants import running_variants
 from lowerscope.app.views.about import show_about
 from lowerscope.app.views.palette import open_palette
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import PassOption
 from lowerscope.core.recipe import OptionValue
+from lowerscope.core.records.passes import PassOption
 
 WORDS = {
     "bool": "true or false",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lowerscope.core.recipe import Override, Recipe, Strategy
-from lowerscope.core.records import Snapshot
+from lowerscope.core.records.snapshot import Snapshot
 
 
 def calls_among(snapshot: Snapshot, entities: Iterable[str]) -> list[str]:

@@ -27,9 +27,9 @@ from lowerscope.app.views.tune_page import TunePage
 from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.comparison_records import TensorPlace
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.comparison import TensorPlace
+from lowerscope.core.records.run import RunRecord
 
 Row = tuple[tuple[str, int], ...]
 """Panes that stand side by side, from the left, each with its width."""

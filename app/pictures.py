@@ -12,7 +12,7 @@ from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_paint import GraphPainter
 from lowerscope.app.widgets.graph_picture import write_picture
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
 
 

@@ -8,9 +8,9 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.stepping import Stepping
-from lowerscope.core.difference_records import Side
 from lowerscope.core.recipe import Recipe, Step, Strategy
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.steps import Moment
 
 
 class Pins(QObject):

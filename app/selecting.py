@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.selection import Links, Selection
-from lowerscope.core.records import FunctionRecord, Snapshot
+from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
 
 
 class Selecting(QObject):

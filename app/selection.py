@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.records import FunctionRecord, Snapshot
+from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Settings:
     def keep(self) -> int:
         """Return how many bytes of a run's values are kept."""
         # Not at the start of the window, which it would hold up.
-        from lowerscope.core.run_records import KEEP
+        from lowerscope.core.records.run import KEEP
 
         value = str(self._store.value("keep", str(KEEP)))
         return int(value) if value.isdecimal() else KEEP

@@ -69,8 +69,8 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
         return None
     from importlib.metadata import version
 
-    from lowerscope.core import recipe_options
     from lowerscope.core.cli import COMMANDS
+    from lowerscope.core.command_line import recipe_options
     from lowerscope.core.sources.spec import with_absolute_paths
 
     parser = recipe_options.OneLineParser(

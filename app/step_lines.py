@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lowerscope.core.run_records import CallRun
-from lowerscope.core.schedule_records import ScheduleStep
-from lowerscope.core.step_records import PassRecord, TranslationRecord
+from lowerscope.core.records.run import CallRun
+from lowerscope.core.records.schedule import ScheduleStep
+from lowerscope.core.records.steps import PassRecord, TranslationRecord
 
 Status = Literal["done", "failed", "skipped", "off"]
 

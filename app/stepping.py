@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.step_lines import StepFilter, StepLine, node_lines, pass_lines
 from lowerscope.core.recipe import Source
-from lowerscope.core.records import Snapshot
-from lowerscope.core.step_records import Clock, Moment, PassRecord
+from lowerscope.core.records.snapshot import Snapshot
+from lowerscope.core.records.steps import Clock, Moment, PassRecord
 
 PLAY_MS = 500
 """So long a step is shown while it plays."""

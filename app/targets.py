@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, Signal
 
 from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.remote_records import Remote, RemoteState
-from lowerscope.core.target_records import TargetRecord
+from lowerscope.core.records.remote import Remote, RemoteState
+from lowerscope.core.records.target import TargetRecord
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

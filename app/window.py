@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.actions import Commands
+    from lowerscope.app.commands.pipeline import PipelineEditing
+    from lowerscope.app.commands.schedule import ScheduleCommands
     from lowerscope.app.extensions import Extensions
     from lowerscope.app.graphs import Graphs
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
-    from lowerscope.app.pipeline_editing import PipelineEditing
-    from lowerscope.app.schedule_commands import ScheduleCommands
     from lowerscope.app.sessions import Sessions
     from lowerscope.app.source_watch import SourceWatch
     from lowerscope.app.trusting import Trusting
@@ -144,22 +144,22 @@ class MainWindow(QMainWindow):
         from PySide6.QtGui import QIcon
 
         from lowerscope.app.actions import Commands
-        from lowerscope.app.code_commands import CodeCommands
-        from lowerscope.app.export_commands import ExportCommands
+        from lowerscope.app.commands.code import CodeCommands
+        from lowerscope.app.commands.exporting import ExportCommands
+        from lowerscope.app.commands.inputs import Dropping
+        from lowerscope.app.commands.pipeline import PipelineEditing
+        from lowerscope.app.commands.schedule import ScheduleCommands
+        from lowerscope.app.commands.sessions import lay_out, layout_of
+        from lowerscope.app.commands.targets import TargetCommands
+        from lowerscope.app.commands.tuning import TuneCommands
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.following import Following
         from lowerscope.app.graphs import Graphs
-        from lowerscope.app.input_commands import Dropping
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
-        from lowerscope.app.pipeline_editing import PipelineEditing
-        from lowerscope.app.schedule_commands import ScheduleCommands
-        from lowerscope.app.session_commands import lay_out, layout_of
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
-        from lowerscope.app.target_commands import TargetCommands
         from lowerscope.app.trusting import Trusting
-        from lowerscope.app.tune_commands import TuneCommands
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -219,8 +219,8 @@ class MainWindow(QMainWindow):
     def panes(self) -> Panes:
         """The panes; made when they are first needed, since the welcome page needs none."""
         if self._panes is None:
+            from lowerscope.app.commands.sessions import LayoutWatch
             from lowerscope.app.panes import Panes
-            from lowerscope.app.session_commands import LayoutWatch
 
             self._panes = Panes(self.workspace)
             self._panes.problems.tracer_wanted.connect(self.opening.trace_by)
@@ -380,7 +380,7 @@ class MainWindow(QMainWindow):
             self.show_welcome()
 
     def _show_title(self) -> None:
-        from lowerscope.app.session_commands import title
+        from lowerscope.app.commands.sessions import title
 
         self.setWindowTitle(title(self))
 

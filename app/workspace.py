@@ -12,31 +12,31 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.build_steps import BuildSteps
-from lowerscope.app.child_process import Ending
+from lowerscope.app.children.child_process import Ending
+from lowerscope.app.children.requests import REPLACED_MS
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.faults import Faults
 from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import History
 from lowerscope.app.inputs import Inputs
-from lowerscope.app.measurements import Measurements
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
-from lowerscope.app.requests import REPLACED_MS
-from lowerscope.app.run_steps import RunSteps
-from lowerscope.app.running import Runs
-from lowerscope.app.schedule_variants import Variants
-from lowerscope.app.scheduling import Scheduling
+from lowerscope.app.runs.faults import Faults
+from lowerscope.app.runs.running import Runs
+from lowerscope.app.runs.steps import RunSteps
 from lowerscope.app.selecting import Selecting
 from lowerscope.app.selection import Selection
 from lowerscope.app.stepping import Stepping
-from lowerscope.app.tuning import Tuning
+from lowerscope.app.workbench.measurements import Measurements
+from lowerscope.app.workbench.scheduling import Scheduling
+from lowerscope.app.workbench.tuning import Tuning
+from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
-from lowerscope.core.records import FunctionRecord, Note, Snapshot
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
-from lowerscope.core.run_records import RunRecord
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tvm import relax, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, build
 from lowerscope.core.passes.recording import PassRun, Recorder, pass_records
-from lowerscope.core.step_records import PassRecord
+from lowerscope.core.records.steps import PassRecord
 
 _Functions = dict[str, tuple[tvm.ir.GlobalVar, Any]]
 

@@ -17,30 +17,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lowerscope.core.cli_compare import add_compare_options, compare, recipes_of
-from lowerscope.core.cli_export import add_export_options
-from lowerscope.core.cli_guarded import add_fault_options
-from lowerscope.core.cli_passes import (
+from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
+from lowerscope.core.command_line.export import add_export_options
+from lowerscope.core.command_line.guarded import add_fault_options
+from lowerscope.core.command_line.passes import (
     add_passes_options,
     check_passes,
     passes,
     recipe_of_catalogue,
 )
-from lowerscope.core.cli_report import add_report_option
-from lowerscope.core.cli_schedule import add_schedule_options, schedule
-from lowerscope.core.cli_sets import add_set_option
-from lowerscope.core.cli_targets import add_targets_options, targets
-from lowerscope.core.cli_tune import add_tune_options, tune
-from lowerscope.core.errors import LowerscopeError, last_line
-from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.recipe_options import (
+from lowerscope.core.command_line.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
     add_recipe_options,
     recipe_from,
 )
-from lowerscope.core.schedule_records import CHECK_THREAD
+from lowerscope.core.command_line.report import add_report_option
+from lowerscope.core.command_line.schedule import add_schedule_options, schedule
+from lowerscope.core.command_line.sets import add_set_option
+from lowerscope.core.command_line.targets import add_targets_options, targets
+from lowerscope.core.command_line.tune import add_tune_options, tune
+from lowerscope.core.errors import LowerscopeError, last_line
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.sources.samples import samples
 from lowerscope.core.sources.spec import check_readable, source_path
 
@@ -119,8 +119,12 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         recipe = recipe_of_catalogue(options) if listing else _recipe(options)
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
+            from lowerscope.core.command_line.showing import (
+                check_model_schedules,
+                leaves_out,
+                note_lines,
+            )
             from lowerscope.core.pipeline import Pipeline
-            from lowerscope.core.showing import check_model_schedules, leaves_out, note_lines
 
             pipeline = Pipeline()
             if not listing:
@@ -288,7 +292,7 @@ def _course(options: argparse.Namespace) -> int:
 
 
 def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.showing import (
+    from lowerscope.core.command_line.showing import (
         show_builder,
         show_code,
         show_fx,
@@ -367,14 +371,14 @@ def _check_shown(options: argparse.Namespace) -> None:
 
 
 def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.cli_run import run
+    from lowerscope.core.command_line.run import run
 
     done, text = run(pipeline, recipe, options)
     return MATCH if done else DIFFER, text
 
 
 def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.cli_export import export
+    from lowerscope.core.command_line.export import export
 
     done, text = export(pipeline, recipe, options)
     return MATCH if done else ERROR, text

@@ -13,9 +13,9 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of
 from lowerscope.core.execution.twin import Twin, make_twin
 from lowerscope.core.memo import key_of
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
 
 
 @dataclass(frozen=True)

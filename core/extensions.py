@@ -15,7 +15,7 @@ from lowerscope.core.lowering.user_rules import UserRule, gathering
 from lowerscope.core.passes.catalogue import Pass
 from lowerscope.core.passes.user_passes import user_passes
 from lowerscope.core.recipe import Extension
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.files import neighbours
 from lowerscope.core.sources.spec import check_readable, user_path

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from tvm import IRModule
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.lowering.translator import LoweredModel
 from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.records.graph import GraphName, GraphRecord
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.fused_groups import FusedGroup, groups_in, is_group
 from lowerscope.core.rendering.fx_graph import fx_graph
@@ -19,7 +20,6 @@ from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rendering.relax_graph import relax_graph
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
 from lowerscope.core.tracing.tracing import TracedModel
 
 

@@ -24,9 +24,9 @@ from lowerscope.core.recipe import (
     schedules_functions,
     steps_before_schedules,
 )
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.files import input_files, source_files
-from lowerscope.core.step_records import Moment
 from lowerscope.core.tuning.database import Database
 from lowerscope.core.versions import VERSIONS
 

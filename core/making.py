@@ -11,8 +11,8 @@ from tvm import IRModule, ir
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.recipe import Recipe, applies_schedules
+from lowerscope.core.records.run import Making
 from lowerscope.core.relax_bindings import binding_ids, callee_of
-from lowerscope.core.run_records import Making
 from lowerscope.core.schedules import schedule_for
 from lowerscope.core.stages import Stages
 

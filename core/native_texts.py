@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tvm import tirx
 
 from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
-from lowerscope.core.calls import calls_in
 from lowerscope.core.compiled_functions import CompiledFunctions, compiled, twin_of
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.assembly import assembly_of
@@ -15,10 +14,11 @@ from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_i
 from lowerscope.core.execution.llvm_text import LlvmFunction, piece_of
 from lowerscope.core.execution.twin import Chain, Origins, origins_of
 from lowerscope.core.passes.following import inverse
-from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.records.snapshot import Span, TextRecord
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.tensorir_parts import Part, blocks_in, parts_of
+from lowerscope.core.running.calls import calls_in
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
 
 
 def bytecode_text(stages: Stages, name: str) -> TextRecord:

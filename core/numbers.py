@@ -10,10 +10,10 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import key_of
-from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.schedule_records import Checked, Measured, Peaks, Work
+from lowerscope.core.records.schedule import Checked, Measured, Peaks, Work
+from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.at_sizes import at_sizes, is_symbolic
 from lowerscope.core.scheduling.checking import Limit, Reference, check, reference_of
 from lowerscope.core.scheduling.measuring import Timing, time_alone

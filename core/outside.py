@@ -15,7 +15,7 @@ from lowerscope.core.execution.calling import (
     missing_text,
 )
 from lowerscope.core.extensions import notes_on
-from lowerscope.core.records import (
+from lowerscope.core.records.snapshot import (
     ExtensionRecord,
     FunctionRecord,
     FxNode,

@@ -8,42 +8,42 @@ from __future__ import annotations
 import msgspec
 import psutil
 
-from lowerscope.core.agreement import agreement
-from lowerscope.core.agreement_records import AgreementRecord
-from lowerscope.core.difference_records import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.comparing.agreement import agreement
+from lowerscope.core.comparing.finding_tensors import constant_records, find_tensor
+from lowerscope.core.comparing.module_difference import graphs_difference, module_difference
+from lowerscope.core.comparing.tensor_values import as_array, values_of
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
-from lowerscope.core.fault_records import GuardedRun
-from lowerscope.core.finding_tensors import constant_records, find_tensor
-from lowerscope.core.graph_records import GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
-from lowerscope.core.guarded_runs import guarded_run
 from lowerscope.core.memo import FileHashes, Memo, key_of
-from lowerscope.core.model_records import ValuesRecord
-from lowerscope.core.module_difference import graphs_difference, module_difference
 from lowerscope.core.numbers import Numbers
 from lowerscope.core.outside import with_outside
-from lowerscope.core.pass_records import PassType
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord, View
+from lowerscope.core.records.agreement import AgreementRecord
+from lowerscope.core.records.difference import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.records.graph import GraphName, GraphRecord
+from lowerscope.core.records.model import ValuesRecord
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.run import KEEP, RunPart, RunRecord
+from lowerscope.core.records.snapshot import FunctionRecord, Snapshot, SourceLine, TextRecord, View
+from lowerscope.core.records.steps import Moment, PassRecord
+from lowerscope.core.records.translation import NodeTranslation
 from lowerscope.core.remote.running import run_remotely
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import TextMetrics
 from lowerscope.core.rule_files import write_rule
-from lowerscope.core.run_records import KEEP, RunPart, RunRecord
-from lowerscope.core.run_values import RunValues
-from lowerscope.core.runs import measure_again, run_all
+from lowerscope.core.running.guarded_runs import guarded_run
+from lowerscope.core.running.runs import measure_again, run_all
+from lowerscope.core.running.values import RunValues
 from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.snapshot import input_records, make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_functions import functions_at
-from lowerscope.core.step_records import Moment, PassRecord
-from lowerscope.core.tensor_values import as_array, values_of
 from lowerscope.core.texts import needs_build, write_text
 from lowerscope.core.translation import node_translation
-from lowerscope.core.translation_records import NodeTranslation
 from lowerscope.core.tuning.tuning import Tuning
 from lowerscope.core.workbench import Workbench
 
@@ -370,7 +370,7 @@ class Pipeline:
         quick: bool = False,
         keep: int = KEEP,
     ) -> RunRecord:
-        """Build, run on the CPU, compare with torch, and time both: see `core.runs`.
+        """Build, run on the CPU, compare with torch, and time both: see `core.running.runs`.
 
         Of `before`, an earlier run of the same module, all but a `part` is kept. It is run where
         the recipe says: see `core.remote.running`.
@@ -391,12 +391,12 @@ class Pipeline:
         return record
 
     def agreement(self, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
-        """Run a set of inputs by one executable, and compare: see `core.agreement`."""
+        """Run a set of inputs by one executable, and compare: see `core.comparing.agreement`."""
         use_threads(recipe.threads)
         return agreement(self.stages(recipe, progress), recipe, path, progress)
 
     def guard(self, recipe: Recipe, progress: Progress) -> GuardedRun:
-        """Build and run once, each call with guarded memory: see `core.guarded_runs`."""
+        """Build and run once, each call with guarded memory: see `core.running.guarded_runs`."""
         use_threads(recipe.threads)
         return guarded_run(self.stages(recipe, progress), progress)
 

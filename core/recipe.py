@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from lowerscope.core.measuring import Measuring
-from lowerscope.core.remote_records import Remote
+from lowerscope.core.comparing.tolerances import Tolerances, tolerances_of_one
+from lowerscope.core.records.remote import Remote
+from lowerscope.core.running.measuring import Measuring
 from lowerscope.core.schedules import (
     APPLY_RULES,
     APPLY_SCHEDULES,
@@ -19,7 +20,6 @@ from lowerscope.core.schedules import (
     SCHEDULING,
     Schedule,
 )
-from lowerscope.core.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 3
 """Of a recipe's file; 1 had one tolerance for all dtypes, and 2 no other machine."""

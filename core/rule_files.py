@@ -9,7 +9,7 @@ from pathlib import Path
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
 from lowerscope.core.recipe import STRATEGIES, Strategy
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
 

@@ -10,10 +10,11 @@ import tvm
 
 from lowerscope.core.graphs import kinds_of
 from lowerscope.core.lowering.translator import LoweredModel
-from lowerscope.core.model_records import InputRecord, ModelRecord, ModuleRecord, ParameterRecord
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
-from lowerscope.core.records import FunctionRecord, FxNode, FxPart, Snapshot
+from lowerscope.core.records.model import InputRecord, ModelRecord, ModuleRecord, ParameterRecord
+from lowerscope.core.records.snapshot import FunctionRecord, FxNode, FxPart, Snapshot
+from lowerscope.core.records.steps import Fate, TranslationRecord
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_graph import fx_graph
@@ -23,7 +24,6 @@ from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
-from lowerscope.core.step_records import Fate, TranslationRecord
 from lowerscope.core.tracing.tracing import TracedModel
 
 Links = dict[tuple[str, str], None]

@@ -41,6 +41,7 @@ from lowerscope.core.recipe import (
     binds_params,
     steps_before_schedules,
 )
+from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.functions import Functions
@@ -53,7 +54,6 @@ from lowerscope.core.sources.loading import (
     open_model,
     with_inputs,
 )
-from lowerscope.core.step_records import Clock, Moment
 from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.following import inverse
-from lowerscope.core.records import FunctionRecord
+from lowerscope.core.records.snapshot import FunctionRecord
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
 
 
 def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:

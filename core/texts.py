@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 import tvm
 
+from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.finding_tensors import constants_by_name
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
-from lowerscope.core.records import Span, TextRecord, View
+from lowerscope.core.records.snapshot import Span, TextRecord, View
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.builder_constants import elements_of
 from lowerscope.core.rendering.builder_text import BuilderText, builder_text
 from lowerscope.core.rendering.functions import prim_funcs_of
@@ -24,7 +25,6 @@ from lowerscope.core.rendering.script import function_text, relax_text
 from lowerscope.core.rendering.source_text import source_text
 from lowerscope.core.rendering.te_text import te_text
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
 
 _NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {
     "llvm": llvm_text,

@@ -11,6 +11,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.builder import te_name
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, UsedRule
+from lowerscope.core.records.translation import NodeTranslation, RuleSource
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.function_source import function_source, functions_in
 from lowerscope.core.rendering.library_call import (
@@ -21,7 +22,6 @@ from lowerscope.core.rendering.library_call import (
 from lowerscope.core.rendering.node_map import ValueNames
 from lowerscope.core.rendering.te_steps import te_records
 from lowerscope.core.stages import Stages
-from lowerscope.core.translation_records import NodeTranslation, RuleSource
 
 
 def node_translation(stages: Stages, node: str) -> NodeTranslation:

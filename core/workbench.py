@@ -7,8 +7,8 @@ from collections.abc import Callable
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, applies_schedules
+from lowerscope.core.records.schedule import ByRule, Move, RuledFunction, ScheduleRecord
 from lowerscope.core.rendering.line_matching import matching_lines
-from lowerscope.core.schedule_records import ByRule, Move, RuledFunction, ScheduleRecord
 from lowerscope.core.schedules import Reference, schedule_for
 from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves

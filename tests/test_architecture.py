@@ -67,7 +67,7 @@ def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) ->
 @pytest.mark.parametrize(
     "modules",
     [
-        "lowerscope.core, lowerscope.core.recipe, lowerscope.core.records, lowerscope.core.cli",
+        "lowerscope.core.recipe, lowerscope.core.records.snapshot, lowerscope.core.cli",
         "lowerscope.app.window, lowerscope.app.panes",
     ],
 )

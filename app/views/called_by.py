@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import FunctionRecord
+from lowerscope.core.records.snapshot import FunctionRecord
 
 _OFFERED = 4
 

@@ -11,7 +11,7 @@ from lowerscope.app.widgets.graph_canvas import (
     CanvasPort,
     CanvasRegion,
 )
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.records.graph import GraphRecord
 
 _BADGES = STRATEGY_LETTERS | STATUS_MARKS
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMenu
 from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.formats import STRATEGY_NAMES
 from lowerscope.core.recipe import STRATEGIES
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 
 if TYPE_CHECKING:
     from lowerscope.app.views.compare_page import ComparePage

@@ -15,8 +15,8 @@ from lowerscope.app.views.formats import (
 )
 from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.records import FxNode, Snapshot
-from lowerscope.core.run_records import NodeRun, RunRecord
+from lowerscope.core.records.run import NodeRun, RunRecord
+from lowerscope.core.records.snapshot import FxNode, Snapshot
 
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""

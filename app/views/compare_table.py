@@ -11,7 +11,7 @@ from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.run_records import NOT_THERE, NodeRun
+from lowerscope.core.records.run import NOT_THERE, NodeRun
 
 OWN_ERROR, TORCH_TIME = 4, 6
 """Places of columns."""

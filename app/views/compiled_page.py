@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records import TextRecord, View
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.snapshot import TextRecord, View
+from lowerscope.core.records.steps import Moment
 
 WAITING_MS = 150
 """What takes longer than this says what is under way."""

@@ -10,7 +10,7 @@ from lowerscope.app.views.formats import (
     count_text,
     shape_text,
 )
-from lowerscope.core.records import (
+from lowerscope.core.records.snapshot import (
     FunctionRecord,
     FxNode,
     FxPart,

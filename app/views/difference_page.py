@@ -13,9 +13,9 @@ from lowerscope.app.views.sides_page import ROLES, SidesPage
 from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.difference_records import DifferenceRecord, FunctionDifference, Side, Status
+from lowerscope.core.records.difference import DifferenceRecord, FunctionDifference, Side, Status
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.changed_words import changed_words
-from lowerscope.core.step_records import Moment
 
 LIST_WIDTH = 240
 

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
-from lowerscope.core.records import ExtensionRecord, SourceLine
+from lowerscope.core.records.snapshot import ExtensionRecord, SourceLine
 
 KINDS = {"rules": "rules", "library": "library", "passes": "passes"}
 

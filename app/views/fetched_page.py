@@ -10,8 +10,8 @@ from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records import TextRecord, View
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.snapshot import TextRecord, View
+from lowerscope.core.records.steps import Moment
 
 
 class FetchedPage(QWidget):

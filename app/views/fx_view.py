@@ -13,7 +13,7 @@ from lowerscope.app.views.source_page import SourcePage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import FxNode, FxPart
+from lowerscope.core.records.snapshot import FxNode, FxPart
 
 
 class FxView(Pane):

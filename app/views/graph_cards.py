@@ -16,8 +16,8 @@ from lowerscope.app.views.formats import STRATEGY_NAMES
 from lowerscope.app.views.node_figures import measured_in, run_facts
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.graph_records import Box, Region
-from lowerscope.core.records import FxNode, Snapshot
+from lowerscope.core.records.graph import Box, Region
+from lowerscope.core.records.snapshot import FxNode, Snapshot
 
 _TYPE = re.compile(r"(?<=\w): .+? = ")
 

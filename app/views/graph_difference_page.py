@@ -16,9 +16,9 @@ from lowerscope.app.widgets.graph_canvas import CanvasGraph, GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.difference_records import GraphDifference, NodeDifference
-from lowerscope.core.graph_records import Box
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.difference import GraphDifference, NodeDifference
+from lowerscope.core.records.graph import Box
+from lowerscope.core.records.steps import Moment
 
 LIST_WIDTH = 330
 

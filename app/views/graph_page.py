@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from lowerscope.app.run_steps import can_break
+from lowerscope.app.runs.steps import can_break
 from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.graph_cards import card_text, frame_text
@@ -20,8 +20,8 @@ from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.graph_records import WHOLE, Box, GraphName, GraphRecord, Region
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.graph import WHOLE, Box, GraphName, GraphRecord, Region
+from lowerscope.core.records.steps import Moment
 
 EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 NOTHING = GraphRecord(boxes=(), edges=(), width=0, height=0)

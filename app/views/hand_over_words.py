@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.core.run_records import CallRun, Hand, HandOver
+from lowerscope.core.records.run import CallRun, Hand, HandOver
 from lowerscope.core.units import bytes_text
 
 

@@ -23,8 +23,8 @@ from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.model_records import InputRecord
 from lowerscope.core.recipe import SEEDS
+from lowerscope.core.records.model import InputRecord
 
 BRUSHES = {"fine": 0.6, "medium": 1.4, "broad": 3.0}
 """Radii of the brush in pixels of a picture of 28×28."""

@@ -26,8 +26,8 @@ from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.model_records import InputRecord
 from lowerscope.core.recipe import SEEDS, Dimension, InputSpec
+from lowerscope.core.records.model import InputRecord
 from lowerscope.core.sources.input_option import DTYPES, EXTENT, IMAGES, parse_input
 
 FILES = "*.npy *.npz *.pt *.png *.jpg *.jpeg *.bmp"

@@ -9,7 +9,7 @@ from lowerscope.app.views.descriptions import line_text, names_of, origin_text
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import LibraryRecord
+from lowerscope.core.records.snapshot import LibraryRecord
 
 
 class LibraryPage(QWidget):

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.execution.environment import MACHINE
-from lowerscope.core.measuring import LEAST, MOST, REPEATS, Measuring
+from lowerscope.core.running.measuring import LEAST, MOST, REPEATS, Measuring
 
 FIELD_WIDTH = 240
 

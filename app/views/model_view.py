@@ -14,8 +14,8 @@ from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.model_records import ModuleRecord
-from lowerscope.core.records import FunctionRecord, Snapshot
+from lowerscope.core.records.model import ModuleRecord
+from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
 
 ROW_HEIGHT, SECTION_HEIGHT = 24, 32
 ENTITY = Qt.ItemDataRole.UserRole

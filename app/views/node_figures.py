@@ -12,8 +12,8 @@ from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.canvas_colours import Colouring
 from lowerscope.app.widgets.canvas_graph import CanvasFigures, CanvasShade
-from lowerscope.core.graph_records import Box
-from lowerscope.core.run_records import NOT_THERE, NodeRun, RunRecord
+from lowerscope.core.records.graph import Box
+from lowerscope.core.records.run import NOT_THERE, NodeRun, RunRecord
 
 _STEPS = 15
 """Colours tell so many levels apart, beside the least."""

@@ -13,8 +13,8 @@ from lowerscope.app.views.formats import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import FxNode, Snapshot
-from lowerscope.core.step_records import TranslationRecord
+from lowerscope.core.records.snapshot import FxNode, Snapshot
+from lowerscope.core.records.steps import TranslationRecord
 
 NOT_YET = "not yet"
 """What is said of a node that the translation has not come to at the step that is looked at."""

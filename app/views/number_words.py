@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.measurements import Measurements
-from lowerscope.app.scheduled import Scheduled
 from lowerscope.app.views.formats import duration_text, error_text
-from lowerscope.core.schedule_records import Checked, Measured
+from lowerscope.app.workbench.measurements import Measurements
+from lowerscope.app.workbench.scheduled import Scheduled
+from lowerscope.core.records.schedule import Checked, Measured
 
 Verdict = tuple[str, str, str, str]
 """Role of a `Pill`, word, figure, and more about it."""

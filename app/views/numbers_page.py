@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.scheduled import Scheduled
 from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.number_rows import measured_rows, work_rows
 from lowerscope.app.views.number_words import faster_text, verdict_of
@@ -22,6 +21,7 @@ from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.time_bars import Bar, TimeBars
+from lowerscope.app.workbench.scheduled import Scheduled
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Schedule, shown_name
 

@@ -20,8 +20,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.pass_form import PassForm
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import OptionValue, Step
+from lowerscope.core.records.passes import PassType
 
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 from lowerscope.app.option_values import WORDS, option_text, option_value
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import PassOption, PassType
 from lowerscope.core.recipe import OptionValue
+from lowerscope.core.records.passes import PassOption, PassType
 
 Field = QLineEdit | QComboBox
 

@@ -10,7 +10,7 @@ from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import step_text
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.core.recipe import OptionValue, Step
-from lowerscope.core.step_records import Clock
+from lowerscope.core.records.steps import Clock
 
 METAL = "section:build"
 """Key of the row above the build's own passes."""

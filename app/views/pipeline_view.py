@@ -29,9 +29,9 @@ from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.pass_records import PassType
 from lowerscope.core.recipe import Step
-from lowerscope.core.step_records import Clock, Moment
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.steps import Clock, Moment
 
 
 class PipelineView(Pane):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.widgets.score_bars import ScoreBars, ScoreRow
-from lowerscope.core.run_records import TOP, RunRecord
+from lowerscope.core.records.run import TOP, RunRecord
 
 
 def show_prediction(bars: ScoreBars, record: RunRecord | None) -> None:

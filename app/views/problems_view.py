@@ -21,7 +21,7 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records import Note
+from lowerscope.core.records.snapshot import Note
 
 
 class ProblemsView(QWidget):

@@ -12,7 +12,7 @@ from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.snapshot import TextRecord
 
 _ANNOTATION = re.compile(r"^ *\w+(: .+?) = ", re.MULTILINE)
 

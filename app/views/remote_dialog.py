@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.targets import Targets
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.remote_records import (
+from lowerscope.core.records.remote import (
     TIMEOUT,
     Remote,
     RemoteState,

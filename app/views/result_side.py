@@ -11,7 +11,7 @@ from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.run import RunRecord
 
 WIDTH, PICTURE_SIDE = 186, 100
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, 
 from lowerscope.app.views.descriptions import line_text
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.core.translation_records import RuleSource
+from lowerscope.core.records.translation import RuleSource
 
 KINDS = {
     "user": "rule of yours",

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.formats import count_text
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.schedule_records import RuledFunction
+from lowerscope.core.records.schedule import RuledFunction
 
 
 class RulesDialog(QDialog):

@@ -19,8 +19,8 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.run_step_records import RunStep
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.run_step import RunStep
+from lowerscope.core.records.steps import Moment
 
 STRIP = 26
 """Height of the line above the table, in pixels."""

@@ -8,8 +8,8 @@ from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.comparison_records import TensorStatistics
-from lowerscope.core.run_step_records import RunStep, StepTensor
+from lowerscope.core.records.comparison import TensorStatistics
+from lowerscope.core.records.run_step import RunStep, StepTensor
 
 
 def instruction_rows(step: RunStep, unfolded: bool) -> Iterator[Row]:

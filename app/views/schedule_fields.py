@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.scheduling import Scheduling
 from lowerscope.app.widgets.factors_field import Factor, FactorsField
 from lowerscope.app.widgets.order_list import OrderList
-from lowerscope.core.schedule_records import Field
+from lowerscope.app.workbench.scheduling import Scheduling
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, Element, Made, Reference
 
 _LARGEST = 2**31 - 1

@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.schedule_trying import Draft
 from lowerscope.app.views.schedule_fields import Editor, editor_of, follow_selection
+from lowerscope.app.workbench.trying import Draft
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Argument
 

@@ -10,7 +10,7 @@ from lowerscope.app.views.schedule_rows import move_choices
 from lowerscope.app.widgets.choice_list import ChoiceList
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.schedule_records import Move
+from lowerscope.core.records.schedule import Move
 
 
 class ScheduleMovesPage(QWidget):

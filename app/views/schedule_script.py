@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 
-from lowerscope.app.schedule_trying import Preview
 from lowerscope.app.views.schedule_moves_page import ScheduleMenu
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.workbench.trying import Preview
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.schedule import ScheduleRecord, StepError
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.changed_words import changed_words
 from lowerscope.core.rendering.difference import line_runs
-from lowerscope.core.schedule_records import ScheduleRecord, StepError
 
 
 class ScheduleScript(QWidget):

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.formats import error_text
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.agreement_records import AgreementRecord, SampleRun
+from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 
 WIDTH = 264
 

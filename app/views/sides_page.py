@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.table import Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.difference_records import Status
 from lowerscope.core.errors import Problem
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.difference import Status
+from lowerscope.core.records.steps import Moment
 
 ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "removed": "wrong"}
 """The roles of the marks of a list."""

@@ -17,7 +17,7 @@ from lowerscope.app.targets import Targets
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.target_records import TargetRecord, target_line
+from lowerscope.core.records.target import TargetRecord, target_line
 
 TYPING_MS = 150
 """So long after the last key it is looked up."""

@@ -9,7 +9,7 @@ from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.core.translation_records import TeRecord
+from lowerscope.core.records.translation import TeRecord
 
 
 class TePanel(QWidget):

@@ -33,8 +33,8 @@ from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.value_grid import ValueGrid
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.comparison_records import Comparison, Window
 from lowerscope.core.errors import Problem
+from lowerscope.core.records.comparison import Comparison, Window
 
 Wanted = tuple[tuple[int, ...], tuple[int, int, int, int]]
 """A slice, and the part of it: first row and column, and how many of each."""

@@ -31,10 +31,10 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.comparison_records import Comparison, Saved, TensorPlace
 from lowerscope.core.errors import Problem
-from lowerscope.core.run_records import NodeRun
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace
+from lowerscope.core.records.run import NodeRun
+from lowerscope.core.records.steps import Moment
 
 SOON_MS = 200
 LOOKING = "Looking at values"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from lowerscope.app.widgets.heat_piece import HeatPiece, HeatScale
-from lowerscope.core.comparison_records import Comparison, Window
+from lowerscope.core.records.comparison import Comparison, Window
 
 Side = Literal["tvm", "torch", "difference"]
 SIDES: tuple[Side, ...] = ("tvm", "torch", "difference")

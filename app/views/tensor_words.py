@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.formats import error_text, shape_text
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.comparison_records import Comparison, TensorStatistics
+from lowerscope.core.records.comparison import Comparison, TensorStatistics
 
 LARGEST_ABSOLUTE, LARGEST_RELATIVE, NOT_FINITE = "max-abs", "max-rel", "not-finite"
 """Keys of the rows that are about one element."""

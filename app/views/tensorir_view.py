@@ -18,7 +18,7 @@ from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records import FunctionRecord
+from lowerscope.core.records.snapshot import FunctionRecord
 
 OFFERED = 5
 """So many functions stand in the strip above a text, at most."""

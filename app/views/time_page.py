@@ -20,7 +20,7 @@ from lowerscope.app.widgets.run_chart import RunChart
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.run_records import NOT_THERE, RunRecord
+from lowerscope.core.records.run import NOT_THERE, RunRecord
 
 CHART_AND_TABLE = [88, 140]
 """Their heights at first; the table takes what there is more."""

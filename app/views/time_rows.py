@@ -11,9 +11,9 @@ from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.formats import STRATEGY_LETTERS, duration_text
 from lowerscope.app.widgets.run_chart import Piece, Span
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.memory_records import MemoryRecord, Storage
-from lowerscope.core.records import FxNode, Snapshot
-from lowerscope.core.run_records import CallRun, RunRecord
+from lowerscope.core.records.memory import MemoryRecord, Storage
+from lowerscope.core.records.run import CallRun, RunRecord
+from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.units import bytes_text
 
 BY = ("node", "function", "module", "call")

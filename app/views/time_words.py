@@ -8,7 +8,8 @@ from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.widgets.time_bars import Bar
-from lowerscope.core.time_records import (
+from lowerscope.core.command_line.time_text import ratio_text
+from lowerscope.core.records.times import (
     FEW,
     RunTimes,
     SideTimes,
@@ -16,7 +17,6 @@ from lowerscope.core.time_records import (
     is_disturbed,
     times_as_fast,
 )
-from lowerscope.core.time_text import ratio_text
 
 
 def tr(text: str) -> str:

@@ -14,7 +14,7 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.step_records import Clock, Moment
+from lowerscope.core.records.steps import Clock, Moment
 
 ROOMY = 1180
 """From this width on, there is room to say how many steps are hidden."""

@@ -19,14 +19,14 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.tolerances import (
+from lowerscope.core.comparing.tolerances import (
     DTYPES,
     EPSILONS,
     Tolerance,
     Tolerances,
     parse_number,
 )
+from lowerscope.core.errors import LowerscopeError
 
 FIELD_WIDTH = 110
 

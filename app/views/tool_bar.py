@@ -21,11 +21,11 @@ from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
-from lowerscope.core.run_records import RunRecord
-from lowerscope.core.target_records import short_target
+from lowerscope.core.records.model import ModelRecord
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.target import short_target
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",

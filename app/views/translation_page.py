@@ -17,8 +17,8 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.step_records import Moment
-from lowerscope.core.translation_records import NodeTranslation
+from lowerscope.core.records.steps import Moment
+from lowerscope.core.records.translation import NodeTranslation
 
 BOTH = 900
 """From this width on, in pixels, the rule and what ``emit_te`` did stand side by side."""

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.tune_words import estimated_seconds, span_text
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.tuning_records import TuneOptions
+from lowerscope.core.records.tuning import TuneOptions
 
 MOST_TRIALS = 100_000
 SLOWEST = 3

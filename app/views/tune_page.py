@@ -27,7 +27,7 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.tuning_records import TunedFunction
+from lowerscope.core.records.tuning import TunedFunction
 
 _SHARES = [370, 300]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lowerscope.app.tuning import Tuning
 from lowerscope.app.views.formats import count_text, duration_text
 from lowerscope.app.widgets.best_curve import CurvePoint, Level
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.tuning_records import TunedFunction, TunedState, TuneState
+from lowerscope.app.workbench.tuning import Tuning
+from lowerscope.core.records.tuning import TunedFunction, TunedState, TuneState
 
 STATES: dict[TunedState, tuple[str, str]] = {
     "waiting": ("○ waits", "quiet"),

@@ -12,8 +12,8 @@ from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.histogram import Histogram
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.model_records import ValuesRecord
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.model import ValuesRecord
+from lowerscope.core.records.steps import Moment
 
 Facts = tuple[tuple[str, str], ...]
 

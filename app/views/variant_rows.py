@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.variants import KeptRun
+from lowerscope.app.runs.variants import KeptRun
 from lowerscope.app.views.formats import (
     STATUS_MARKS,
     count_text,
@@ -18,10 +18,10 @@ from lowerscope.app.views.result_view import STATUS
 from lowerscope.app.views.time_words import how_of
 from lowerscope.app.widgets.table import Cell, Column, Row
 from lowerscope.app.widgets.time_bars import Bar
-from lowerscope.core.difference_records import FunctionDifference
 from lowerscope.core.errors import Problem
-from lowerscope.core.run_records import RunRecord
-from lowerscope.core.variant_records import (
+from lowerscope.core.records.difference import FunctionDifference
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.variant import (
     FunctionTimes,
     Variant,
     fastest,

@@ -23,7 +23,7 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.table import Table
 from lowerscope.app.widgets.time_bars import TimeBars
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.variant_records import Variant, fastest
+from lowerscope.core.records.variant import Variant, fastest
 
 _SHARES = ((416, 292), (312, 396))
 """Of the width: what the variants get beside the bars, and beside the functions of two."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 
 Wanted = tuple[str, Moment | None]
 """What a page can show: what goes by a name, at a moment."""

@@ -12,9 +12,6 @@ from typing import Any
 
 import msgspec
 
-from lowerscope.core.agreement_records import AgreementRecord
-from lowerscope.core.comparison_records import Comparison, Window
-from lowerscope.core.difference_records import DifferenceRecord, GraphDifference
 from lowerscope.core.engine.protocol import (
     BuildParams,
     CatalogueParams,
@@ -56,15 +53,17 @@ from lowerscope.core.engine.schedule_params import (
 from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
 from lowerscope.core.engine.tuning_params import PauseTuningParams, TuneParams, TuneStateParams
 from lowerscope.core.export.catalogue import ExportRecord
-from lowerscope.core.fault_records import GuardedRun
-from lowerscope.core.graph_records import GraphRecord
-from lowerscope.core.model_records import ValuesRecord
-from lowerscope.core.pass_records import PassType
-from lowerscope.core.records import FunctionRecord, Snapshot, SourceLine, TextRecord
-from lowerscope.core.remote_records import RemoteState
-from lowerscope.core.run_records import RunRecord
-from lowerscope.core.run_step_records import RunStep
-from lowerscope.core.schedule_records import (
+from lowerscope.core.records.agreement import AgreementRecord
+from lowerscope.core.records.comparison import Comparison, Window
+from lowerscope.core.records.difference import DifferenceRecord, GraphDifference
+from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.records.model import ValuesRecord
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.remote import RemoteState
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.run_step import RunStep
+from lowerscope.core.records.schedule import (
     ByRule,
     Checked,
     Measured,
@@ -74,11 +73,12 @@ from lowerscope.core.schedule_records import (
     ScheduleRecord,
     Work,
 )
-from lowerscope.core.step_records import PassRecord
-from lowerscope.core.target_records import TargetRecord
-from lowerscope.core.time_records import RunTimes
-from lowerscope.core.translation_records import NodeTranslation
-from lowerscope.core.tuning_records import Tuned, TuneState
+from lowerscope.core.records.snapshot import FunctionRecord, Snapshot, SourceLine, TextRecord
+from lowerscope.core.records.steps import PassRecord
+from lowerscope.core.records.target import TargetRecord
+from lowerscope.core.records.times import RunTimes
+from lowerscope.core.records.translation import NodeTranslation
+from lowerscope.core.records.tuning import Tuned, TuneState
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from lowerscope.core.difference_records import Side
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Problem
-from lowerscope.core.graph_records import FITS, GraphName
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records import View
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.graph import FITS, GraphName
+from lowerscope.core.records.snapshot import View
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.step_records import Moment
 
 VERSION = 1
 """Of the messages below; the first message of a child carries it."""
@@ -269,7 +269,7 @@ class GraphDifferenceParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of the tensor called ``name``, in figures; see `core.finding_tensors`.
+    """The values of the tensor called ``name``, in figures; see `core.comparing.finding_tensors`.
 
     The method ``values`` answers at once or with the code ``"not-kept"``; ``derived_values``
     derives what is missing.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.core.comparison_records import Saved, TensorPlace
 from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.run_records import KEEP, RunPart, RunRecord
+from lowerscope.core.records.comparison import Saved, TensorPlace
+from lowerscope.core.records.run import KEEP, RunPart, RunRecord
 
 
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):

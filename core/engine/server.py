@@ -36,7 +36,7 @@ from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import ExportRecord
-from lowerscope.core.memory_limit import limit_memory
+from lowerscope.core.running.memory_limit import limit_memory
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -160,12 +160,12 @@ def _open_pipeline() -> Mapping[str, Call]:
 
     faulthandler.enable(file=2)
 
+    from lowerscope.core.comparing.variants import measure_variants
     from lowerscope.core.execution.target_catalogue import target_records
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.remote.machine import remote_state
     from lowerscope.core.rendering.hierarchy import Opening
     from lowerscope.core.scheduling.code_by_name import program_by_name
-    from lowerscope.core.variants import measure_variants
 
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()

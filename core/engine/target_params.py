@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.core.remote_records import Remote
+from lowerscope.core.records.remote import Remote
 
 
 class TargetsParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.tuning_records import TuneOptions
+from lowerscope.core.records.tuning import TuneOptions
 
 
 class TuneParams(msgspec.Struct, frozen=True, kw_only=True):

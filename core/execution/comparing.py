@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
+from lowerscope.core.comparing.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 from lowerscope.core.execution.elements import CHUNK, NotFinite, elements
-from lowerscope.core.run_records import OutputRecord
-from lowerscope.core.tolerances import DTYPES, EXACT, Tolerance, Tolerances
+from lowerscope.core.records.run import OutputRecord
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _incomparable(reason: str) -> Difference:
 class Verdict:
     """The verdict over all outputs; the tolerance is that of the output that needs the widest.
 
-    See `core.run_records.RunRecord`.
+    See `core.records.run.RunRecord`.
     """
 
     verdict: str
@@ -171,7 +171,7 @@ def judge(
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on one output, as in `core.run_records.OutputRecord`."""
+    """The verdict on one output, as in `core.records.run.OutputRecord`."""
 
     verdict: str
     reason: str = ""

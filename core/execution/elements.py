@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from lowerscope.core.tolerances import Tolerance
+from lowerscope.core.comparing.tolerances import Tolerance
 
 CHUNK = 1 << 16
 """Elements that are looked at together: what is made of them stays near the processor."""

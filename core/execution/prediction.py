@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.run_records import TOP, ClassScore, Prediction
+from lowerscope.core.records.run import TOP, ClassScore, Prediction
 
 _SUM = 1e-3
 """Probabilities in half precision add up to 1 no better than this."""

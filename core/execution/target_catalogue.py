@@ -18,8 +18,8 @@ from lowerscope.core.execution.targets import (
     make_target,
     triple_of,
 )
+from lowerscope.core.records.target import TargetRecord
 from lowerscope.core.scheduling.rules.machine import machine_of
-from lowerscope.core.target_records import TargetRecord
 
 FEATURES = {
     "avx": "AVX",

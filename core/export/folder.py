@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from lowerscope.core.command_line.showing import fx_nodes_of
+from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import (
@@ -42,13 +44,11 @@ from lowerscope.core.export.schedule_files import schedule_files
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.variant import Variant
 from lowerscope.core.rendering.fx_table import print_table
-from lowerscope.core.run_records import RunRecord
-from lowerscope.core.showing import fx_nodes_of
 from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
-from lowerscope.core.variant_names import variant_names
-from lowerscope.core.variant_records import Variant
 
 
 @dataclass(frozen=True)

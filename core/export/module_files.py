@@ -10,14 +10,15 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from lowerscope.core.difference_records import Side
+from lowerscope.core.comparing.module_difference import module_difference
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_numpy
 from lowerscope.core.export.files import File, arrays_file, file_name, text_file
 from lowerscope.core.lowering.parameters import constants_of
-from lowerscope.core.module_difference import module_difference
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.functions import prim_funcs_of
@@ -25,7 +26,6 @@ from lowerscope.core.rendering.metadata import constant_bytes
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.unified_text import unified_text
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment
 from lowerscope.core.texts import builder_of
 
 MOST_INSIDE = 10_000_000

@@ -9,9 +9,9 @@ from typing import Protocol, cast
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import GRAPHS, PICTURES
 from lowerscope.core.export.files import File, text_file
-from lowerscope.core.graph_records import WHOLE, GraphName, GraphRecord
 from lowerscope.core.graphs import draw_graph
 from lowerscope.core.progress import Silent
+from lowerscope.core.records.graph import WHOLE, GraphName, GraphRecord
 from lowerscope.core.rendering.dot import dot_text
 from lowerscope.core.rendering.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics

@@ -29,9 +29,9 @@ from lowerscope.core.export.report_parts import (
     verdict_pill,
 )
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.variant import Variant, fastest
 from lowerscope.core.sources.spec import user_path
 from lowerscope.core.user_cache import processor_name
-from lowerscope.core.variant_records import Variant, fastest
 from lowerscope.resources import REPORT
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")

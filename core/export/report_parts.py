@@ -8,12 +8,12 @@ from html import escape
 
 import msgspec
 
+from lowerscope.core.command_line.time_text import claims_text
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
-from lowerscope.core.run_records import NodeRun, OutputRecord, RunRecord
-from lowerscope.core.time_records import SideTimes
-from lowerscope.core.time_text import claims_text
-from lowerscope.core.variant_records import (
+from lowerscope.core.records.run import NodeRun, OutputRecord, RunRecord
+from lowerscope.core.records.times import SideTimes
+from lowerscope.core.records.variant import (
     Variant,
     fastest,
     other_sides,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lowerscope.core.comparing.tolerances import DTYPES
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.stages import Stages
-from lowerscope.core.tolerances import DTYPES
 
 NAMES = (
     "TOLERANCES",

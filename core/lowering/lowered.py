@@ -11,7 +11,7 @@ from torch import fx
 
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.lowering.te_calls import TeCall
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 
 
 class Info(Protocol):

@@ -9,7 +9,7 @@ from torch import fx
 from lowerscope.core.errors import Problem
 from lowerscope.core.lowering.user_rules import UserRule
 from lowerscope.core.recipe import Override
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 
 
 class Notes:

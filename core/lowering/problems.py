@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from lowerscope.core.lowering.relax_values import Value
 from lowerscope.core.lowering.rule_table import Refused
 from lowerscope.core.lowering.translator import InputSpec, input_variable
 from lowerscope.core.recipe import Recipe, TracerName, Translator
-from lowerscope.core.records import Note
+from lowerscope.core.records.snapshot import Note
 
 IMPORTERS: dict[Translator, tuple[str, TracerName]] = {
     "tvm-fx": ("from_fx", "fx"),

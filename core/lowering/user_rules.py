@@ -19,7 +19,7 @@ from lowerscope.core.lowering.lowered import Info
 from lowerscope.core.lowering.relax_values import Held, Value, dtype_of, held_type, is_tensor
 from lowerscope.core.lowering.rule_table import Missing, Refused, find_in
 from lowerscope.core.recipe import Strategy
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 
 Function = Callable[..., Any]
 Running = Callable[[str], contextlib.AbstractContextManager[None]]

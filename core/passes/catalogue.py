@@ -15,12 +15,12 @@ import tvm
 from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.recipe import BIND_PARAMS
+from lowerscope.core.records.passes import PassType
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 
 Values = Mapping[str, Any]

@@ -15,8 +15,8 @@ from typing import Any
 
 import tvm
 
-from lowerscope.core.pass_records import OptionKind, PassOption
 from lowerscope.core.passes.options import Option
+from lowerscope.core.records.passes import OptionKind, PassOption
 
 _KINDS: Mapping[str, OptionKind] = {"bool": "bool", "int": "int", "float": "float", "str": "text"}
 _PYTHON: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "text": str}

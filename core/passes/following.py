@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.recording import PassRun
+from lowerscope.core.records.steps import Fate
 from lowerscope.core.relax_bindings import Bindings, relax_functions
-from lowerscope.core.step_records import Fate
 
 _FOLDS = frozenset(("FoldConstant", "FoldBatchNorm"))
 

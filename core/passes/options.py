@@ -14,8 +14,8 @@ from tvm import ir, tirx
 from tvm.target import Target
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import OptionKind, PassOption
 from lowerscope.core.recipe import OptionValue
+from lowerscope.core.records.passes import OptionKind, PassOption
 
 Convert = Callable[[Any], Any]
 

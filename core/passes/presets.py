@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import Preset
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
+from lowerscope.core.records.passes import Preset
 from lowerscope.core.schedules import APPLY_RULES, VECTOR_MATH
 from lowerscope.core.sources.spec import user_path
 

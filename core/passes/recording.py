@@ -11,7 +11,7 @@ import tvm
 import tvm_ffi
 from tvm.ir.instrument import PassInstrument, pass_instrument
 
-from lowerscope.core.step_records import PassRecord
+from lowerscope.core.records.steps import PassRecord
 
 Status = Literal["done", "failed", "skipped", "off"]
 

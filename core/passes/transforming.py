@@ -22,10 +22,10 @@ from lowerscope.core.passes.following import Followed, compose, follow, inverse,
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
-from lowerscope.core.records import Note
+from lowerscope.core.records.snapshot import Note
+from lowerscope.core.records.steps import Fate
 from lowerscope.core.relax_bindings import Bindings
 from lowerscope.core.schedules import Applied
-from lowerscope.core.step_records import Fate
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import tvm
 
-from lowerscope.core.pass_records import PassType
 from lowerscope.core.passes.catalogue import Pass, Running, is_pass_class
 from lowerscope.core.passes.options import NoField, Option, options_of, signature_of
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.snapshot import SourceLine
 
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 

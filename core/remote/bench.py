@@ -10,12 +10,12 @@ from tvm import tirx
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, last_line
 from lowerscope.core.progress import SILENT
+from lowerscope.core.records.remote import Remote
 from lowerscope.core.remote.execution import sent_to
 from lowerscope.core.remote.machine import check_runs_there, machine_of_server, use_threads_there
 from lowerscope.core.remote.session import LOST, Session
 from lowerscope.core.remote.shipping import ship_function
 from lowerscope.core.remote.tracker import WAIT
-from lowerscope.core.remote_records import Remote
 from lowerscope.core.tuning.measuring_process import Bench
 from lowerscope.core.tuning.messages import Message, Outcome, Subject
 

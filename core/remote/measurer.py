@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.progress import Progress
+from lowerscope.core.records.remote import Remote
 from lowerscope.core.remote.tracker import Tracker
-from lowerscope.core.remote_records import Remote
 from lowerscope.core.tuning.measuring import PATIENCE, LocalMeasurer
 
 CANDIDATE = 20.0

@@ -14,10 +14,11 @@ from lowerscope.core.execution.comparing import judge
 from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Reference
-from lowerscope.core.measuring import Measuring
-from lowerscope.core.memory_plan import planned_memory
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.remote import Remote, RemoteMachine
+from lowerscope.core.records.run import RunPart, RunRecord, with_times
+from lowerscope.core.records.times import RunTimes, side_times
 from lowerscope.core.relax_bindings import own_function
 from lowerscope.core.remote.execution import RemoteExecution
 from lowerscope.core.remote.machine import (
@@ -28,12 +29,11 @@ from lowerscope.core.remote.machine import (
 from lowerscope.core.remote.session import Session, session
 from lowerscope.core.remote.shipping import ship
 from lowerscope.core.remote.tracker import Tracker
-from lowerscope.core.remote_records import Remote, RemoteMachine
-from lowerscope.core.run_records import RunPart, RunRecord, with_times
-from lowerscope.core.run_sides import inputs_at, measure_reference, reference_of
-from lowerscope.core.runs import SizedRun, record_of, times_of
+from lowerscope.core.running.measuring import Measuring
+from lowerscope.core.running.memory_plan import planned_memory
+from lowerscope.core.running.runs import SizedRun, record_of, times_of
+from lowerscope.core.running.sides import inputs_at, measure_reference, reference_of
 from lowerscope.core.stages import Stages
-from lowerscope.core.time_records import RunTimes, side_times
 
 QUICKLY = Measuring(warm_up=1, repeats=1)
 

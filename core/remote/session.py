@@ -17,9 +17,9 @@ from tvm import rpc
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.progress import Progress
+from lowerscope.core.records.remote import Remote
+from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.remote.tracker import WAIT, Tracker
-from lowerscope.core.remote_records import Remote
-from lowerscope.core.schedule_records import CHECK_THREAD
 
 _ANSWERS = 20
 """A server ends a session after so many times the time limit of one answer."""

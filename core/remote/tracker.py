@@ -13,7 +13,7 @@ from tvm.rpc import base
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
-from lowerscope.core.remote_records import SERVER_HELP, Remote, ServerKey, tracker_address
+from lowerscope.core.records.remote import SERVER_HELP, Remote, ServerKey, tracker_address
 
 CONNECT = 5.0
 """Seconds that a tracker may take to answer."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BoxText:
-    """A box before it has a place; the fields are those of `graph_records.Box`."""
+    """A box before it has a place; the fields are those of `core.records.graph.Box`."""
 
     id: str
     title: str
@@ -20,7 +20,7 @@ class BoxText:
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """What the box stands for, as `graph_records.Box.entities`."""
+        """What the box stands for, as `core.records.graph.Box.entities`."""
         return (self.id,) if self.origins is None else self.origins
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
-from lowerscope.core.graph_records import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
+from lowerscope.core.records.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.collapsing import (
     Collapsed,

@@ -13,7 +13,7 @@ import numpy as np
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.builder_calls import literal
 from lowerscope.core.rendering.builder_constants import ConstantText, constants_in
 from lowerscope.core.rendering.builder_functions import (

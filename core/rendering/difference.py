@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lowerscope.core.difference_records import FunctionDifference, Run, Status
+from lowerscope.core.records.difference import FunctionDifference, Run, Status
 from lowerscope.core.rendering.line_matching import matching_lines, stretches
 
 Kind = Literal["relax", "tensorir", ""]

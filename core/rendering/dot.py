@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.records.graph import GraphRecord
 
 
 def dot_text(graph: GraphRecord, name: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from lowerscope.core.records import SourceLine
-from lowerscope.core.translation_records import RuleSource, SourceKind
+from lowerscope.core.records.snapshot import SourceLine
+from lowerscope.core.records.translation import RuleSource, SourceKind
 
 _RULES = "lowerscope.core.lowering.rules."
 

@@ -9,7 +9,7 @@ from typing import Any
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.passes.blocks import Composed, Owner
-from lowerscope.core.records import FunctionRecord, PieceRecord
+from lowerscope.core.records.snapshot import FunctionRecord, PieceRecord
 from lowerscope.core.rendering.tensorir_parts import (
     allocated_ids,
     blocks_in,

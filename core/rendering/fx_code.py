@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch import fx
 
-from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.records.snapshot import Span, TextRecord
 
 _ASSIGNED = re.compile(r" *(\w+)(?:\s*:[^=]*)? = ")
 

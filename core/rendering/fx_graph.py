@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.graph_records import GraphRecord
-from lowerscope.core.records import FxNode
+from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.records.snapshot import FxNode
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.fx_labels import Label, NodeValue, Values, label_of, operator_name

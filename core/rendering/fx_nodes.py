@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from lowerscope.core.records import FxNode, FxPart, SourceLine
+from lowerscope.core.records.snapshot import FxNode, FxPart, SourceLine
 from lowerscope.core.rendering.fx_labels import Values, label_of
 
 if TYPE_CHECKING:

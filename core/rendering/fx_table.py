@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowerscope.core.model_records import Extent
-from lowerscope.core.records import FxNode, FxPart
+from lowerscope.core.records.model import Extent
+from lowerscope.core.records.snapshot import FxNode, FxPart
 from lowerscope.core.rendering.columns import print_columns
 from lowerscope.core.rendering.shapes import extents
 

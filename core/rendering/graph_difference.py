@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lowerscope.core.difference_records import NodeDifference, Status
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.records.difference import NodeDifference, Status
+from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.line_matching import matching_lines

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lowerscope.core.graph_records import FITS, WHOLE
+from lowerscope.core.records.graph import FITS, WHOLE
 from lowerscope.core.rendering.box_texts import BoxText
 
 

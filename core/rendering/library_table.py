@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowerscope.core.records import LibraryRecord
+from lowerscope.core.records.snapshot import LibraryRecord
 from lowerscope.core.rendering.columns import print_columns
 
 _ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": "not registered"}

@@ -10,7 +10,7 @@ from tvm import IRModule, relax
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.parameters import constants_of
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import module_text
 
 LONGEST_LINE = 400

@@ -14,8 +14,8 @@ from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.lowering.parameters import name_constants
 from lowerscope.core.lowering.relax_values import Held, Value, is_size
 from lowerscope.core.lowering.rule_table import Missing
+from lowerscope.core.records.steps import TranslationRecord
 from lowerscope.core.relax_bindings import Bound
-from lowerscope.core.step_records import TranslationRecord
 
 _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
 """A number as the script writes it where its type counts."""

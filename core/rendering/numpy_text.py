@@ -12,7 +12,7 @@ from typing import Any
 from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.identifiers import Identifiers, identifier
 from lowerscope.core.rendering.numpy_expressions import HELPERS, NumpyExpressions
 from lowerscope.core.rendering.program_lines import ProgramLines

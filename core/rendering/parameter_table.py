@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowerscope.core.model_records import ParameterRecord, ValuesRecord
+from lowerscope.core.records.model import ParameterRecord, ValuesRecord
 
 _WIDTH = 48
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lowerscope.core.graph_records import TITLE_BAR
+from lowerscope.core.records.graph import TITLE_BAR
 from lowerscope.core.rendering.arranging import Arranged
 from lowerscope.core.rendering.coordinates import coordinates
 from lowerscope.core.rendering.scopes import OUT, Enclosed

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.records.snapshot import Span, TextRecord
 
 
 class ProgramLines:

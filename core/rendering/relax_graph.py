@@ -10,8 +10,8 @@ from typing import Any
 
 from tvm import IRModule, relax
 
-from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.relax_bindings import (
     Bound,
     bound_in,

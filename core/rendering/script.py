@@ -11,7 +11,7 @@ import msgspec
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import Card, Span, TextRecord
+from lowerscope.core.records.snapshot import Card, Span, TextRecord
 from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
 from lowerscope.core.rendering.script_cards import allocated_lines, constant_cards, tensorir_cards

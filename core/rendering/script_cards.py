@@ -18,11 +18,11 @@ from typing import Any
 from tvm import DataType, ir, relax, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
-from lowerscope.core.records import Card
+from lowerscope.core.records.schedule import LoopKind
+from lowerscope.core.records.snapshot import Card
 from lowerscope.core.relax_bindings import Bound
 from lowerscope.core.rendering.line_marks import Lines
 from lowerscope.core.rendering.tensorir_parts import Part, allocated_ids, root_block
-from lowerscope.core.schedule_records import LoopKind
 
 _ALLOCATED = re.compile(r" *(\w+) = T\.sblock_alloc_buffer\(")
 _HEADER = re.compile(r" *for ([\w, ]+) in ")

@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Iterable
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine, Span, TextRecord
+from lowerscope.core.records.snapshot import SourceLine, Span, TextRecord
 
 
 def source_text(file: str, lines: Iterable[SourceLine]) -> TextRecord:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lowerscope.core.graph_records import Port
+from lowerscope.core.records.graph import Port
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 
 _MANY = 3

@@ -15,12 +15,12 @@ from lowerscope.core.lowering.builder import NodeBuilder, te_name
 from lowerscope.core.lowering.dimensions import Dimensions
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering
 from lowerscope.core.lowering.te_calls import TeCall
-from lowerscope.core.model_records import Extent
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.model import Extent
+from lowerscope.core.records.snapshot import TextRecord
+from lowerscope.core.records.translation import Placeholder, TeRecord
 from lowerscope.core.rendering.node_map import ValueNames
 from lowerscope.core.rendering.script import function_text, relax_text
 from lowerscope.core.rendering.te_text import te_text
-from lowerscope.core.translation_records import Placeholder, TeRecord
 
 _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
 

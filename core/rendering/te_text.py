@@ -15,7 +15,7 @@ from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.errors import TVM_ERRORS, last_line
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.builder_calls import literal
 from lowerscope.core.rendering.builder_types import tuple_text
 from lowerscope.core.rendering.identifiers import Identifiers, identifier

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lowerscope.core.records import FxNode
+from lowerscope.core.records.snapshot import FxNode
+from lowerscope.core.records.steps import TranslationRecord
+from lowerscope.core.records.translation import NodeTranslation, RuleSource, TeRecord
 from lowerscope.core.rendering.columns import print_columns
 from lowerscope.core.rendering.shapes import extents
-from lowerscope.core.step_records import TranslationRecord
-from lowerscope.core.translation_records import NodeTranslation, RuleSource, TeRecord
 
 _COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", "adds to the module")
 

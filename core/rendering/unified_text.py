@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowerscope.core.difference_records import DifferenceRecord, FunctionDifference
+from lowerscope.core.records.difference import DifferenceRecord, FunctionDifference
 
 CONTEXT = 3
 """Equal lines before and after a change."""

@@ -9,7 +9,7 @@ from typing import Any
 from tvm import tirx
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.entry import Entry
 from lowerscope.core.scheduling.failures import StepFailed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.scheduling import block_guards, intrinsics
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site
 from lowerscope.core.scheduling.loops import PRESERVE_UNIT_ITERS

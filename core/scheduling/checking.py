@@ -17,7 +17,7 @@ from tvm import s_tir, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.progress import Progress
-from lowerscope.core.schedule_records import CHECK_THREAD, Checked
+from lowerscope.core.records.schedule import CHECK_THREAD, Checked
 from lowerscope.core.scheduling.alone import Guarded, compile_alone
 from lowerscope.core.scheduling.at_sizes import AtSizes
 from lowerscope.core.scheduling.parameters import Parameter, statements_in

@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm.s_tir import Schedule
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, Reference
 from lowerscope.core.scheduling.references import Outputs, Place
 

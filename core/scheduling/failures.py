@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lowerscope.core.errors import TVM_ERRORS
-from lowerscope.core.schedule_records import StepError
+from lowerscope.core.records.schedule import StepError
 
 REFUSED = (*TVM_ERRORS, OverflowError, ArithmeticError)
 """What TVM raises when it refuses a primitive or its arguments."""

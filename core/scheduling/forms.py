@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from tvm import tirx
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, At, Made
 from lowerscope.core.scheduling import intrinsics
 from lowerscope.core.scheduling.entry import Entry, Site

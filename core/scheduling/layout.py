@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument
 from lowerscope.core.scheduling import index_maps, layout_guards
 from lowerscope.core.scheduling.blocks import BLOCK

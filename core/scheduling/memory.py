@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.scheduling import index_maps, memory_guards
 from lowerscope.core.scheduling.blocks import BLOCK
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site

@@ -9,7 +9,7 @@ import msgspec
 import tvm
 from tvm.s_tir import Schedule
 
-from lowerscope.core.schedule_records import Move, StepError
+from lowerscope.core.records.schedule import Move, StepError
 from lowerscope.core.schedules import Primitive, Reference
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.entry import Chosen, Entry, Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lowerscope.core.nan_reducers import make_known
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.scheduling import memory_guards, reduction_guards
 from lowerscope.core.scheduling.blocks import BLOCK
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site

@@ -20,10 +20,10 @@ from tvm import s_tir, tirx
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.errors import LowerscopeError, last_line
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.schedule import BufferNode, ByRule, LoopNode, ScheduleStep
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import tensorir_text
 from lowerscope.core.rendering.tensorir_parts import Part, parts_of
-from lowerscope.core.schedule_records import BufferNode, ByRule, LoopNode, ScheduleStep
 from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of

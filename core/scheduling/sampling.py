@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.scheduling import sampling_guards
 from lowerscope.core.scheduling.blocks import BLOCK, one_block
 from lowerscope.core.scheduling.entry import Arguments, Entry, Site

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from tvm import tirx
 from tvm.tirx.buffer import is_buffer_var
 
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.schedule import BufferNode, LoopNode
+from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script_cards import LOOP_KINDS, plain_extent, tensor_bytes
 from lowerscope.core.rendering.tensorir_parts import Part, root_block
-from lowerscope.core.schedule_records import BufferNode, LoopNode
 from lowerscope.core.schedules import At, Reference
 
 _AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}

@@ -8,7 +8,7 @@ from tvm import tirx
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.schedule_records import Field
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Made, Primitive, Reference, Schedule, fits, references_of
 from lowerscope.core.scheduling.arguments import Resolve, given, value
 from lowerscope.core.scheduling.failures import StepFailed

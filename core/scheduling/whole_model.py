@@ -9,7 +9,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import Note
+from lowerscope.core.records.snapshot import Note
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.opened_files import OpenedFiles
 from lowerscope.core.sources.registrations import Registrations
 from lowerscope.core.sources.user_files import file_of, is_installed, is_users, places_of

@@ -16,7 +16,7 @@ from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.examples import ExampleInput, Examples, as_input

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lowerscope.core.model_records import Picture
+from lowerscope.core.records.model import Picture
 
 SIDE = 8
 """Fewer pixels than this on a side are not taken for a picture."""

@@ -12,7 +12,7 @@ from torch import fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.failures import where_of
 from lowerscope.core.tracing.source_lines import line_of_frame
 

@@ -16,7 +16,7 @@ from torch import fx
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import plain
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.source_lines import line_of_traceback
 
 _LONGEST = 200

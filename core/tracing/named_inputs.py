@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import where_of
 
 CONSTRAINT = "fixed-dimension"

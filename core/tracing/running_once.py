@@ -12,7 +12,7 @@ from torch import fx
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import leaves, path_text
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import inputs_do_not_fit, returns_foreign, where_of
 from lowerscope.core.tracing.node_info import NodeInfo, describe
 from lowerscope.core.tracing.source_lines import forward_line

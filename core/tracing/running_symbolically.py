@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import first_line, where_of
 from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.node_info import NodeInfo, describe

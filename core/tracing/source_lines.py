@@ -12,7 +12,7 @@ from types import CodeType, FrameType, TracebackType
 
 import torch
 
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep

@@ -14,7 +14,7 @@ from torch import fx
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import plain
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.eager_calls import EagerCalls
 from lowerscope.core.tracing.failures import cannot_trace, where_of
 from lowerscope.core.tracing.running_once import run_eagerly

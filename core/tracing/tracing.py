@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import is_plain
-from lowerscope.core.records import Note, SourceLine
+from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
 from lowerscope.core.tracing.failures import made_functional, neither_traces, took_export

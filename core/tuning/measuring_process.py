@@ -74,8 +74,8 @@ _THERE = 4
 
 
 def _bench_there(remote: str, threads: int) -> Bench:
+    from lowerscope.core.records.remote import Remote
     from lowerscope.core.remote.bench import RemoteBench
-    from lowerscope.core.remote_records import Remote
 
     return RemoteBench(msgspec.json.decode(remote, type=Remote), threads)
 

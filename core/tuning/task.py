@@ -12,6 +12,7 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records.tuning import TunedFunction, TunedPoint
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
 from lowerscope.core.scheduling.failures import StepFailed
@@ -20,7 +21,6 @@ from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, repl
 from lowerscope.core.tuning.database import Database, Kept, Tried
 from lowerscope.core.tuning.measuring import Measurer
 from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
-from lowerscope.core.tuning_records import TunedFunction, TunedPoint
 
 VARIANT = "tuned"
 """What a schedule that tuning has found is called among the variants of its function."""

@@ -11,17 +11,17 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
-from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.numbers import given_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.remote import remote_of
+from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneOptions, TuneState
 from lowerscope.core.remote.measurer import measurer_of
-from lowerscope.core.remote_records import remote_of
+from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
 from lowerscope.core.tuning.database import Database, identity_of
 from lowerscope.core.tuning.task import Setting, Task, shared_out
-from lowerscope.core.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 _TURN = 8
 """So many candidates of a function are measured before it is another one's turn."""

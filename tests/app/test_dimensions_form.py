@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.inputs_dialog import InputsDialog
-from lowerscope.core.model_records import InputRecord
 from lowerscope.core.recipe import Dimension, InputSpec
+from lowerscope.core.records.model import InputRecord
 
 KNOWN = [InputRecord(name="x", shape=(1, 4), dtype="float32", origin="")]
 

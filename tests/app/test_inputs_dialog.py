@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.inputs_dialog import InputsDialog
-from lowerscope.core.model_records import InputRecord
 from lowerscope.core.recipe import SEEDS, InputSpec
+from lowerscope.core.records.model import InputRecord
 
 
 def _known(*names: str) -> list[InputRecord]:

@@ -10,11 +10,11 @@ import pytest
 
 from lowerscope.app.links import build_link, node_link, recipe_words, step_link
 from lowerscope.app.step_lines import StepLine
-from lowerscope.core.measuring import Measuring
+from lowerscope.core.command_line.recipe_options import add_recipe_options, recipe_from
+from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, Override, Recipe, Source, Step
-from lowerscope.core.recipe_options import add_recipe_options, recipe_from
-from lowerscope.core.tolerances import Tolerance, Tolerances
+from lowerscope.core.running.measuring import Measuring
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 RECIPES = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lowerscope.app.overrides import calls_among, with_strategy
-from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.recipe import Override, Recipe, Source
-from lowerscope.core.records import FxNode, Snapshot, TextRecord
+from lowerscope.core.records.model import ModelRecord
+from lowerscope.core.records.snapshot import FxNode, Snapshot, TextRecord
 
 RECIPE = Recipe(
     source=Source(spec="sample:conv_net"), overrides=(Override(pattern="conv*", strategy="te"),)

@@ -7,9 +7,9 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.pins import Pins
 from lowerscope.app.stepping import Stepping
-from lowerscope.core.difference_records import Side
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.steps import Moment
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 TE = msgspec.structs.replace(RECIPE, lowering="te")

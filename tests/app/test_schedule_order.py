@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lowerscope.app import schedule_order as order
-from lowerscope.app import schedule_sharing as sharing
+from lowerscope.app.workbench import order as order
+from lowerscope.app.workbench import sharing as sharing
 from lowerscope.core.recipe import Recipe, Source, applied_to_model, applies_schedules
 from lowerscope.core.schedules import At, Made, Primitive, Schedule, references_of, schedule_for
 

@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowerscope.app import schedule_sharing as sharing
 from lowerscope.app.history import History
+from lowerscope.app.workbench import sharing as sharing
 from lowerscope.core.recipe import Recipe, Source, from_json, to_json
 from lowerscope.core.schedules import (
     Primitive,

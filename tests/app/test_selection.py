@@ -8,7 +8,7 @@ from lowerscope.app.selection import Links, Selection
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records import FunctionRecord, PieceRecord
+from lowerscope.core.records.snapshot import FunctionRecord, PieceRecord
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.sources.samples import sample_path
 

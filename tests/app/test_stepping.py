@@ -7,11 +7,11 @@ import pytest
 
 from lowerscope.app.step_lines import StepFilter, call_lines
 from lowerscope.app.stepping import Stepping
-from lowerscope.core.model_records import ModelRecord
 from lowerscope.core.recipe import Source
-from lowerscope.core.records import Snapshot, TextRecord
-from lowerscope.core.run_records import CallRun
-from lowerscope.core.step_records import Moment, PassRecord, TranslationRecord
+from lowerscope.core.records.model import ModelRecord
+from lowerscope.core.records.run import CallRun
+from lowerscope.core.records.snapshot import Snapshot, TextRecord
+from lowerscope.core.records.steps import Moment, PassRecord, TranslationRecord
 
 SOURCE = Source(spec="sample:fashion_mlp")
 PASSES = tuple(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.app.variants import variants_of
+from lowerscope.app.runs.variants import variants_of
+from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.schedules import Schedule
-from lowerscope.core.variant_names import variant_names
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"), target="native")
 FUSED = find_pipeline("fuse").steps

@@ -65,9 +65,9 @@ def measure() -> list[Figure]:
 
 
 def _records() -> tuple[object, object]:
-    from lowerscope.core.model_records import ModelRecord
-    from lowerscope.core.records import FxNode, Snapshot, TextRecord
-    from lowerscope.core.run_records import CallRun, NodeRun, RunRecord
+    from lowerscope.core.records.model import ModelRecord
+    from lowerscope.core.records.run import CallRun, NodeRun, RunRecord
+    from lowerscope.core.records.snapshot import FxNode, Snapshot, TextRecord
 
     draw = random.Random(0)
     nodes = tuple(

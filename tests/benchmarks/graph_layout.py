@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from lowerscope.core.graph_records import GraphRecord
+from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.hierarchy import Modules, Opening, groups_in, hierarchy

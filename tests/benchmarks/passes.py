@@ -18,8 +18,8 @@ from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.metrics import DEFAULT
-from lowerscope.core.step_records import Moment
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
 RECORDING = 1.1

@@ -46,10 +46,10 @@ def _comparing(lowering: Strategy, pipeline: str) -> Iterator[Figure]:
 def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], list[float]]:
     from lowerscope.core.execution.running import Execution
     from lowerscope.core.execution.threads import use_threads
-    from lowerscope.core.node_runs import node_runs
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.progress import SILENT
-    from lowerscope.core.run_sides import reference_of
+    from lowerscope.core.running.node_runs import node_runs
+    from lowerscope.core.running.sides import reference_of
 
     use_threads(recipe.threads)
     stages = Pipeline().stages(recipe)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from lowerscope.core.execution.running import Execution, Reference
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.recipe import Recipe
-    from lowerscope.core.schedule_records import Peaks
+    from lowerscope.core.records.schedule import Peaks
+    from lowerscope.core.records.times import RunTimes, SideTimes
     from lowerscope.core.stages import Stages
-    from lowerscope.core.time_records import RunTimes, SideTimes
 
 GOALS: dict[str, tuple[float, float]] = {
     "resnet18": (1.5, 1.0),
@@ -225,7 +225,7 @@ class _Way:
     ) -> None:
         from lowerscope.core.execution.comparing import judge
         from lowerscope.core.execution.running import Execution
-        from lowerscope.core.run_sides import reference_of
+        from lowerscope.core.running.sides import reference_of
 
         self.name, self.recipe, self.goal, self.most_seconds = name, recipe, goal, most_seconds
         self.stages: Stages = pipeline.stages(recipe)
@@ -251,9 +251,9 @@ def _by_turns(
     model: str, ways: Sequence[_Way], threads: int, peaks: Peaks, *, compiled: bool
 ) -> list[Speed]:
     from lowerscope.core.dimensions import runs_of
-    from lowerscope.core.measuring import Measuring
     from lowerscope.core.progress import SILENT
-    from lowerscope.core.run_sides import measure_by_turns
+    from lowerscope.core.running.measuring import Measuring
+    from lowerscope.core.running.sides import measure_by_turns
 
     recipe = ways[0].recipe
     times = measure_by_turns(
@@ -290,10 +290,10 @@ def _compiled(times: RunTimes) -> SideTimes | str:
 
 def _functions(way: _Way, peaks: Peaks) -> tuple[FunctionSpeed, ...]:
     """Return the functions that a model calls, by their share of its time."""
-    from lowerscope.core.calls import CallsOf
     from lowerscope.core.execution.bytecode import BUILTIN
     from lowerscope.core.execution.running import Execution
-    from lowerscope.core.watching import watch
+    from lowerscope.core.running.calls import CallsOf
+    from lowerscope.core.running.watching import watch
 
     stages = way.stages
     calls = CallsOf(stages.recorded, "main").calls

@@ -46,7 +46,7 @@ def _stepped(window: MainWindow, index: int) -> float:
     """Go to a moment, and return the time until the Relax pane shows its text."""
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.core.step_records import Moment
+    from lowerscope.core.records.steps import Moment
 
     page = window.panes.relax.script.stepped
     start = time.perf_counter()

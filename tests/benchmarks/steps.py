@@ -15,7 +15,7 @@ from lowerscope.core.execution.building import build
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
 RECORDING = 1.1

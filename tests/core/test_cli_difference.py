@@ -8,9 +8,9 @@ import json
 import pytest
 
 from lowerscope.core.cli import main
-from lowerscope.core.difference_records import DifferenceRecord
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records.difference import DifferenceRecord
 from lowerscope.core.rendering.difference import FunctionText, function_differences
 from lowerscope.core.rendering.unified_text import unified_text
 

@@ -85,7 +85,7 @@ def test_a_check_that_takes_too_long_ends_with_its_exit_code() -> None:
     program = f"""
 import sys
 from lowerscope.app.__main__ import main
-from lowerscope.core import cli_schedule
+from lowerscope.core.command_line import schedule as cli_schedule
 cli_schedule._SECONDS = 0.2
 sys.exit(main({command!r}))
 """

@@ -9,7 +9,7 @@ import pytest
 from tvm import tirx
 
 from lowerscope.core.encoding import to_bytes, to_json
-from lowerscope.core.records import Note
+from lowerscope.core.records.snapshot import Note
 
 
 def test_texts_that_tvm_makes_are_written_as_what_they_say() -> None:

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.graph_records import GraphRecord
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, Strategy
-from lowerscope.core.records import TextRecord
+from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.records.snapshot import TextRecord
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.hierarchy import Opening
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.script import relax_text
-from lowerscope.core.step_records import Moment
 
 RESNET = Recipe(source=Source(spec="sample:resnet18"))
 FUSED = Recipe(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.comparison_records import TensorPlace
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.comparison import TensorPlace
+from lowerscope.core.records.run import RunRecord
 
 MODEL = """
 import torch

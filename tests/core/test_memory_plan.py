@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tvm import relax
 
-from lowerscope.core.calls import CallsOf
 from lowerscope.core.execution.running import Execution
-from lowerscope.core.memory_plan import AFTER_KILLS, planned_memory
-from lowerscope.core.memory_records import MemoryRecord
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.records.memory import MemoryRecord
+from lowerscope.core.running.calls import CallsOf
+from lowerscope.core.running.memory_plan import AFTER_KILLS, planned_memory
 from lowerscope.core.stages import Stages
 
 FUSED = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 import tvm
 
-from lowerscope.core.difference_records import DifferenceRecord, Side
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records.difference import DifferenceRecord, Side
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.unified_text import unified_text
-from lowerscope.core.step_records import Moment
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 START = Moment(clock="passes", index=0)

@@ -19,7 +19,7 @@ from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Step, Strategy
-from lowerscope.core.run_records import NodeRun, RunRecord
+from lowerscope.core.records.run import NodeRun, RunRecord
 from lowerscope.core.tracing.tracing import trace
 
 LLVM = make_target("llvm", 0)

@@ -13,7 +13,7 @@ from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Drawing, InputSpec, Override, Recipe, Source
-from lowerscope.core.records import Snapshot
+from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.sources.input_option import parse_input
 

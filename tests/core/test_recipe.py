@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
 from lowerscope.core.recipe import InputSpec, Override, Recipe, Source, Step, from_json, to_json
-from lowerscope.core.remote_records import Remote
-from lowerscope.core.tolerances import Tolerance, Tolerances
+from lowerscope.core.records.remote import Remote
 
 FULL = Recipe(
     source=Source(spec="model.py", entry="Net", args='{"width": 3}', params="p.pkl", trust=True),

@@ -15,7 +15,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.report import check_report, write_report
 from lowerscope.core.recipe import Recipe, Source, from_json
-from lowerscope.core.variant_records import Variant
+from lowerscope.core.records.variant import Variant
 from lowerscope.resources import REPORT
 from tests.core.test_cli_compare import WRONG
 

@@ -11,7 +11,7 @@ from lowerscope.core.dimensions import parse_dimension
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
-from lowerscope.core.run_records import KEEP, RunRecord
+from lowerscope.core.records.run import KEEP, RunRecord
 from lowerscope.core.sources.input_option import parse_input
 
 AGAIN = """

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from lowerscope.core.cli import main
+from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.tolerances import Tolerance, Tolerances
 
 MLP = Recipe(source=Source(spec="sample:matmul_relu"))
 

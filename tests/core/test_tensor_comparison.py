@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.comparison_records import TensorPlace, Window
-from lowerscope.core.tensor_comparison import compared, signed_difference, window
-from lowerscope.core.tolerances import Tolerances
+from lowerscope.core.comparing.tensor_comparison import compared, signed_difference, window
+from lowerscope.core.comparing.tolerances import Tolerances
+from lowerscope.core.records.comparison import TensorPlace, Window
 
 PLACE = TensorPlace(entity="fx:relu")
 CHOSEN = Tolerances()
@@ -165,7 +165,7 @@ def test_a_window_has_the_values_of_a_slice(dtype: torch.dtype) -> None:
 def test_a_large_piece_has_the_largest_difference_of_each_cell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lowerscope.core.tensor_comparison._TOGETHER", 50)
+    monkeypatch.setattr("lowerscope.core.comparing.tensor_comparison._TOGETHER", 50)
     ours, theirs = pair((1, 37, 53), torch.float32)
     theirs[0, 5, 6] = torch.nan
     found = window(PLACE, ours, theirs, CHOSEN, (0,), (0, 0, 0, 0), 8)

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from lowerscope.core.cli import main
+from lowerscope.core.comparing.tensor_values import BINS, as_array, values_of
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.rendering import metadata
 from lowerscope.core.rendering.metrics import DEFAULT
-from lowerscope.core.tensor_values import BINS, as_array, values_of
 
 FILE = Path(__file__).with_name("weighted_models.py")
 
@@ -32,7 +32,7 @@ def recipe(entry: str) -> Recipe:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_the_figures_are_numpys(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowerscope.core.tensor_values._CHUNK", 1000)
+    monkeypatch.setattr("lowerscope.core.comparing.tensor_values._CHUNK", 1000)
     tensor = torch.randn(70, 50).to(dtype)
     tensor[0, :3], tensor[1, :2], tensor[2, :5] = torch.nan, torch.inf, 0
     tensor[3, 0] = -torch.inf

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
+from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Extension, Override, Recipe, Source, Step
-from lowerscope.core.run_records import CallRun, RunRecord
-from lowerscope.core.schedules import Schedule
-from lowerscope.core.time_records import RunTimes, SideTimes
-from lowerscope.core.variant_names import variant_names
-from lowerscope.core.variant_records import (
+from lowerscope.core.records.run import CallRun, RunRecord
+from lowerscope.core.records.times import RunTimes, SideTimes
+from lowerscope.core.records.variant import (
     Variant,
     can_be_told,
     fastest,
     function_times,
     ratio_of,
 )
+from lowerscope.core.schedules import Schedule
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 

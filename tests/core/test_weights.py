@@ -23,8 +23,8 @@ from lowerscope.core.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
+from lowerscope.core.records.run import RunRecord
 from lowerscope.core.rendering.metrics import DEFAULT as METRICS
-from lowerscope.core.run_records import RunRecord
 
 FILE = Path(__file__).with_name("weighted_models.py")
 

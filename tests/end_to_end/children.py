@@ -7,7 +7,7 @@ from itertools import count
 
 from PySide6.QtCore import QObject, QTimer
 
-from lowerscope.app.child_process import QUEUED, ChildProcess
+from lowerscope.app.children.child_process import QUEUED, ChildProcess
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.engine.protocol import Ready, Role, ToWindow
 

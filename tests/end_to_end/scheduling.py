@@ -20,7 +20,7 @@ from lowerscope.app.views.schedule_moves_page import ScheduleMovesPage
 from lowerscope.app.views.schedule_view import ScheduleView
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.schedule_records import ScheduleRecord
+from lowerscope.core.records.schedule import ScheduleRecord
 from tests.end_to_end.driving import wait_until
 
 LEFT = Qt.MouseButton.LeftButton

@@ -12,7 +12,7 @@ from lowerscope.app.widgets.code_painting import x_of
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Step
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")

@@ -14,10 +14,10 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.export_dialog import ExportDialog
 from lowerscope.app.window import MainWindow
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import OpenWindow, wait_until
 
-CHOSEN = "lowerscope.app.export_commands.QFileDialog"
+CHOSEN = "lowerscope.app.commands.exporting.QFileDialog"
 
 
 def open_dialog(window: MainWindow, folder: Path) -> ExportDialog:

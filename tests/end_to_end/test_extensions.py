@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension
-from lowerscope.core.records import FxNode
+from lowerscope.core.records.snapshot import FxNode
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 from tests.end_to_end.test_graphs import choose, click_chevron
 from tests.end_to_end.test_node_figures import shades

@@ -15,7 +15,7 @@ from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.widgets.canvas_index import chevron, title_bar
 from lowerscope.app.widgets.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

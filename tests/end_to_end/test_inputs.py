@@ -19,9 +19,9 @@ from lowerscope.app.views.inputs_page import InputsPage
 from lowerscope.app.widgets.drawing_pad import DrawingPad
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Drawing, InputSpec, Source, from_json, to_json
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.times import times_as_fast
 from lowerscope.core.sources.loading import load
-from lowerscope.core.time_records import times_as_fast
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 

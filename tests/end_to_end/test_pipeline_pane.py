@@ -13,7 +13,7 @@ from lowerscope.app.views.pass_dialog import PassDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Step
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

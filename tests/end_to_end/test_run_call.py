@@ -13,7 +13,7 @@ from lowerscope.app.views.run_step_page import RunStepPage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.run_step_records import RunStep
+from lowerscope.core.records.run_step import RunStep
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

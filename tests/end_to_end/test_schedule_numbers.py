@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from lowerscope.app.measurements import Measurements
 from lowerscope.app.views.numbers_page import NumbersPage
+from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.schedules import At, Primitive
 from tests.end_to_end.scheduling import LEFT, Bench

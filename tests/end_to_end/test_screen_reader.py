@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.widgets.code_editor import CodeEditor
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")

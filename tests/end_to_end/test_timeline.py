@@ -7,7 +7,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Step
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 LEFT = Qt.MouseButton.LeftButton

@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.time_page import TimePage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Step
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.run import RunRecord
 from tests.end_to_end.driving import OpenWindow, run_and_wait
 
 LEFT = Qt.MouseButton.LeftButton

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.node_map import NodeMap
 from lowerscope.app.views.translation_page import TranslationPage
 from lowerscope.app.window import MainWindow
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 LEFT = Qt.MouseButton.LeftButton

@@ -12,12 +12,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from lowerscope.app.tuning import Tuning
 from lowerscope.app.views.tune_dialog import TuneDialog
 from lowerscope.app.views.tune_page import TunePage
+from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.tuning_records import TunedFunction
+from lowerscope.core.records.tuning import TunedFunction
 from tests.end_to_end.driving import PATIENCE, wait_until
 from tests.end_to_end.scheduling import LEFT, Bench
 

@@ -263,7 +263,7 @@ def test_a_report_is_exported_on_all_variants_or_on_those_selected(
         assert name == "matmul_relu.html"
         return str(file), ""
 
-    monkeypatch.setattr("lowerscope.app.reporting.QFileDialog.getSaveFileName", answer)
+    monkeypatch.setattr("lowerscope.app.commands.reporting.QFileDialog.getSaveFileName", answer)
     action.trigger()
     text = file.with_suffix(".html").read_text(encoding="utf-8")
     kept = window.workspace.runs.variants.kept

@@ -8,7 +8,7 @@ from typing import Protocol
 import tvm
 from tvm import tirx
 
-from lowerscope.core.schedule_records import ByRule
+from lowerscope.core.records.schedule import ByRule
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.rules.any_size import AnySizeRule
 from lowerscope.core.scheduling.rules.contraction import ContractionRule

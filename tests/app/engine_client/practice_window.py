@@ -13,7 +13,7 @@ import msgspec
 import psutil
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.child_process import Ending
+from lowerscope.app.children.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.errors import Problem
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.child_process import Ending
+from lowerscope.app.children.child_process import Ending
 from lowerscope.app.engine_client import server_command
 from lowerscope.core.engine.protocol import MAGIC
 from tests.app.engine_client.practice_window import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.app.child_process import LOG_LIMIT
+from lowerscope.app.children.child_process import LOG_LIMIT
 from lowerscope.app.engine_client import CANCEL_MS
 from lowerscope.core.errors import Problem
 from tests.app.engine_client.practice_window import (

@@ -11,7 +11,7 @@ from lowerscope.app.widgets.canvas_edges import EdgePaths, line_path
 from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas_index import GraphIndex
 from lowerscope.app.widgets.canvas_view import LARGEST, SMALLEST, CanvasView
-from lowerscope.core import graph_records
+from lowerscope.core.records import graph as graph_records
 
 
 def node(name: str, x: float, y: float) -> CanvasNode:

@@ -12,7 +12,7 @@ from lowerscope.core.dimensions import parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Override, Recipe, Source, Strategy
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.run import RunRecord
 from lowerscope.core.sources.input_option import parse_input
 
 MODELS = Path(__file__).with_name("dynamic_models.py")

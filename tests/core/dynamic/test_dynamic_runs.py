@@ -19,8 +19,8 @@ from lowerscope.core.export.folder import export
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, Recipe, Source, Strategy
-from lowerscope.core.records import View
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.snapshot import View
 from lowerscope.core.sources.input_option import parse_input
 
 Run = Callable[..., RunRecord]

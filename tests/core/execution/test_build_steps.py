@@ -14,7 +14,7 @@ from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.step_records import Moment
+from lowerscope.core.records.steps import Moment
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.execution.comparing import difference, judge, tolerances_for
-from lowerscope.core.tolerances import EXACT, Tolerance, Tolerances
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(

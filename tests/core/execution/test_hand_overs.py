@@ -11,7 +11,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.run_records import HandOver
+from lowerscope.core.records.run import HandOver
 
 PROGRAM = """
 import numpy as np

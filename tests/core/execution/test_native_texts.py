@@ -11,10 +11,10 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records import TextRecord, View
+from lowerscope.core.records.snapshot import TextRecord, View
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.tensorir_parts import parts_of
 from lowerscope.core.sources.samples import SAMPLES
-from lowerscope.core.step_records import Moment
 
 NESTS = """
 import tvm

@@ -22,8 +22,8 @@ from lowerscope.core.execution.running import Execution, Reference, to_torch, to
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import threads_of_tvm, use_threads
 from lowerscope.core.execution.timing import Side, measure
-from lowerscope.core.measuring import Measuring
-from lowerscope.core.run_records import ClassScore, best_of
+from lowerscope.core.records.run import ClassScore, best_of
+from lowerscope.core.running.measuring import Measuring
 
 LLVM = make_target("llvm", 0)
 

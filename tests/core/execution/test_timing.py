@@ -10,8 +10,8 @@ import pytest
 
 from lowerscope.core.errors import Cancelled
 from lowerscope.core.execution.timing import TURN, Side, measure
-from lowerscope.core.measuring import LEAST, REPEATS, Measuring
-from lowerscope.core.time_records import RunTimes, SideTimes, held_up, side_times, times_as_fast
+from lowerscope.core.records.times import RunTimes, SideTimes, held_up, side_times, times_as_fast
+from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring
 
 
 def sample(middle: float, spread: float, count: int = 200, threads: int = 2) -> SideTimes:

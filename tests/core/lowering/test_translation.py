@@ -26,9 +26,9 @@ from lowerscope.core.recipe import (
     Strategy,
     with_params_as_inputs,
 )
+from lowerscope.core.records.steps import Moment, TranslationRecord
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.stages import Stages
-from lowerscope.core.step_records import Moment, TranslationRecord
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")

@@ -13,9 +13,9 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Strategy, from_json, to_json
-from lowerscope.core.records import FxNode, Note
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.snapshot import FxNode, Note
 from lowerscope.core.rendering.metrics import DEFAULT
-from lowerscope.core.run_records import RunRecord
 
 MODEL = """
 import torch

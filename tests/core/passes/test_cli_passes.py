@@ -11,11 +11,11 @@ from tvm import relax
 
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pass_records import Preset
 from lowerscope.core.passes.presets import PRESETS, find_pipeline, save_preset
 from lowerscope.core.passes.step_option import parse_step
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.records.passes import Preset
 
 MLP = "sample:fashion_mlp"
 

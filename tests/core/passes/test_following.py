@@ -17,9 +17,9 @@ from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.metrics import DEFAULT
-from lowerscope.core.step_records import Moment
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 

@@ -11,7 +11,7 @@ from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
-from lowerscope.core.run_records import RunRecord
+from lowerscope.core.records.run import RunRecord
 from lowerscope.core.stages import Stages
 
 NET = """

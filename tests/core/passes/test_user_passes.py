@@ -11,7 +11,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, OptionValue, Recipe, Source, Step
-from lowerscope.core.records import Snapshot
+from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.resources import HELP
 

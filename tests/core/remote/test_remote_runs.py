@@ -15,9 +15,9 @@ from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, from_json, to_json
+from lowerscope.core.records.remote import Remote, remote_of
 from lowerscope.core.remote.machine import remote_state
 from lowerscope.core.remote.running import measure_remotely
-from lowerscope.core.remote_records import Remote, remote_of
 from lowerscope.core.schedules import APPLY_RULES
 from tests.remote_servers import KEY, Farm, free_port, relay
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.difference_records import FunctionDifference, Run
+from lowerscope.core.records.difference import FunctionDifference, Run
 from lowerscope.core.rendering.changed_words import changed_words
 from lowerscope.core.rendering.difference import FunctionText, function_differences, line_runs
 from lowerscope.core.rendering.line_matching import matching_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tvm
 
-from lowerscope.core.records import FunctionRecord
+from lowerscope.core.records.snapshot import FunctionRecord
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 

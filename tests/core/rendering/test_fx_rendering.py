@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.graph_records import GraphRecord
-from lowerscope.core.records import FxNode, SourceLine
+from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.records.snapshot import FxNode, SourceLine
 from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.fx_table import print_table

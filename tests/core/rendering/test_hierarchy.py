@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
-from lowerscope.core.graph_records import TITLE_BAR, GraphRecord
+from lowerscope.core.records.graph import TITLE_BAR, GraphRecord
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.collapsing import Frame, collapse

@@ -6,7 +6,7 @@ import networkx
 import pytest
 import tvm
 
-from lowerscope.core.graph_records import GraphRecord, Region
+from lowerscope.core.records.graph import GraphRecord, Region
 from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.rendering.hierarchy import Opening
 from lowerscope.core.rendering.metrics import DEFAULT

@@ -11,7 +11,7 @@ from tvm import s_tir, tirx
 from tvm.script import from_source
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records import Span, TextRecord
+from lowerscope.core.records.snapshot import Span, TextRecord
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.script import function_text, module_text, relax_text
 

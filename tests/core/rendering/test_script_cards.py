@@ -6,7 +6,7 @@ import pytest
 
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records import Card, TextRecord
+from lowerscope.core.records.snapshot import Card, TextRecord
 from lowerscope.core.rendering.script import function_text, relax_text
 from lowerscope.core.stages import Stages
 

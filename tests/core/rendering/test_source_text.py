@@ -11,7 +11,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records import SourceLine
+from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.rendering.source_text import source_text
 
 MODEL = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from lowerscope.core.graph_records import Box, GraphRecord, Port
+from lowerscope.core.records.graph import Box, GraphRecord, Port
 from lowerscope.core.rendering.box_texts import BoxText, Flow
 from lowerscope.core.rendering.boxes import graph_record
 from lowerscope.core.rendering.hierarchy import Modules, Opening

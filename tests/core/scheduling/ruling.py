@@ -8,7 +8,7 @@ import tvm
 from tvm import relax, tirx
 from tvm.s_tir import Schedule
 
-from lowerscope.core.schedule_records import ByRule
+from lowerscope.core.records.schedule import ByRule
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.references import first_outputs, function_of
 from lowerscope.core.scheduling.rules.by_rule import by_rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tvm
 
-from lowerscope.core.schedule_records import Move
+from lowerscope.core.records.schedule import Move
 from lowerscope.core.schedules import Reference
 from lowerscope.core.scheduling.moves import moves
 from tests.core.scheduling.functions import (

@@ -8,10 +8,10 @@ import pytest
 from tvm import relax, tirx, topi
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
-from lowerscope.core.node_times import nodes_of, torch_ms
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.at_sizes import at_sizes
 from lowerscope.core.scheduling.measuring import BUDGET, REPEATS, repeated
 from lowerscope.core.scheduling.peaks import kept_peaks, peaks_key

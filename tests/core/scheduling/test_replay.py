@@ -9,18 +9,18 @@ import pytest
 import tvm
 import tvm_ffi
 
-from lowerscope.core.difference_records import Side
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedule_records import Move, ScheduleRecord
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.schedule import Move, ScheduleRecord
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves
 from lowerscope.core.scheduling.replaying import Replays
-from lowerscope.core.step_records import Moment
 from tests.core.scheduling.examples import dots, rooted
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

@@ -16,8 +16,8 @@ from tvm import te, tirx, topi
 from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.records.schedule import ByRule
 from lowerscope.core.schedule_files import save_schedules
-from lowerscope.core.schedule_records import ByRule
 from lowerscope.core.schedules import At, Primitive
 from lowerscope.core.schedules import Schedule as Kept
 from lowerscope.core.scheduling.rules.by_rule import by_rule

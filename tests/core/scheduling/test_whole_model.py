@@ -11,9 +11,9 @@ from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.schedules import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
-from lowerscope.core.step_records import Moment
 
 APPLY = Step(name=APPLY_SCHEDULES)
 LEGALISE = find_pipeline("legalise").steps

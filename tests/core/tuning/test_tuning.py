@@ -16,7 +16,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, applied_to_model, with_tuned
-from lowerscope.core.tuning_records import Tuned, TuneOptions
+from lowerscope.core.records.tuning import Tuned, TuneOptions
 
 RECIPE = Recipe(
     source=Source(spec="sample:matmul_relu"), steps=(Step(name="LegalizeOps"),), target="native"

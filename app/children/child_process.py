@@ -1,0 +1,335 @@
+"""One child process, from its start to its end: frames in, frames out, log, and how it ended."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
+
+from lowerscope.core.engine import running_call
+from lowerscope.core.engine.protocol import (
+    TO_WINDOW,
+    VERSION,
+    FrameReader,
+    Hello,
+    ProtocolError,
+    ToChild,
+    ToWindow,
+    encode_frame,
+)
+from lowerscope.core.engine.running_call import RunningCall
+from lowerscope.core.errors import Problem
+from lowerscope.core.running.memory_limit import bytes_text
+
+LOG_INTERVAL_MS = 30
+LOG_LIMIT = 2**18
+"""Characters of the log that are passed on at most in one interval; the rest is left out."""
+
+LOG_TAIL = 16_000
+"""Characters of the log that are kept for the account of how the child ended."""
+
+CLOSE_MS = 300
+KILL_MS = 1000
+
+How = Literal["signal", "exit", "garbage", "start", "memory"]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a child ended that nobody had asked to.
+
+    Attributes
+    ----------
+    role
+        ``"engine"`` or ``"worker"``.
+    how
+        ``"signal"``: killed by one; ``"exit"``: ended by itself; ``"garbage"``: it sent something
+        that is no message, and was killed for it; ``"start"``: it could not be started;
+        ``"memory"``: it and what it had started held too much, and were killed for it.
+    exit_code
+        Of an exit; 0 otherwise.
+    signal_name
+        Such as ``SIGSEGV``; empty where there was none.
+    during
+        What it was doing, in words that follow "while"; empty when it did nothing.
+    call
+        Which call of a run it was in.
+    reason
+        What was wrong with what it sent, or why it could not be started, or how much it held.
+    log_tail
+        The last lines that it wrote to its log.
+    """
+
+    role: str
+    how: How
+    exit_code: int = 0
+    signal_name: str = ""
+    during: str = ""
+    call: RunningCall = field(default_factory=RunningCall)
+    reason: str = ""
+    log_tail: str = ""
+
+    def __str__(self) -> str:
+        """Return one sentence without a full stop."""
+        doing = f" while {self.during}" if self.during else ""
+        if self.call.text:
+            doing += f", {self.call.text}"
+        match self.how:
+            case "signal" if self.signal_name == "SIGKILL":
+                return f"The {self.role} was killed{doing}; the memory may have run out"
+            case "signal":
+                return f"The {self.role} crashed with {self.signal_name}{doing}"
+            case "exit":
+                return f"The {self.role} ended by itself with exit code {self.exit_code}{doing}"
+            case "garbage":
+                return f"The {self.role} sent something that is no message{doing}: {self.reason}"
+            case "start":
+                return f"The {self.role} could not be started: {self.reason}"
+            case "memory":
+                return f"The {self.role} was stopped{doing}: {self.reason}"
+
+    def problem(self) -> Problem:
+        """Return what a request is told that was lost with the child."""
+        if self.how == "memory":
+            return Problem(
+                what=str(self),
+                todo="Allow more memory (Run, Memory limit), or make the inputs smaller",
+                code="memory",
+                details=self.log_tail,
+                calls=self.call.names,
+            )
+        return Problem(
+            what=str(self),
+            todo=f"The {self.role} is being started anew; undo what led to this, or try it again",
+            code="crashed",
+            details=self.log_tail,
+            calls=self.call.names,
+        )
+
+    def start_problem(self) -> Problem:
+        """Return what is told when the child has been given up."""
+        return Problem(
+            what=f"The {self.role} does not start. {self}",
+            todo="Look into the log, mend what it says, and restart it",
+            code="crashed",
+            details=self.log_tail,
+        )
+
+
+class ChildProcess(QObject):
+    """A child that leads a session, and thus a process group, of its own.
+
+    Signals
+    -------
+    received(int, object)
+        The child's number and a message; `Hello` comes first.
+    log(str)
+        Text that the child wrote to stderr.
+    ended(int, object)
+        The child's number and its `Ending`. Not sent after `close` or `abandon`.
+
+    Parameters
+    ----------
+    role
+        ``"engine"`` or ``"worker"``, for the account of its end.
+    command
+        Program and arguments.
+    number
+        Tells this child's messages from those of the ones before it.
+    calls_file
+        Where the child writes which call of a run is under way; removed when it has ended. Empty
+        for none.
+    """
+
+    received = Signal(int, object)
+    log = Signal(str)
+    ended = Signal(int, object)
+
+    def __init__(
+        self,
+        role: str,
+        command: Sequence[str],
+        number: int,
+        parent: QObject | None = None,
+        *,
+        calls_file: str = "",
+    ) -> None:
+        super().__init__(parent)
+        self._role = role
+        self._calls_file = calls_file
+        self._number = number
+        self._reader = FrameReader(TO_WINDOW)
+        self._greeted = False
+        self._given_up = False
+        self._violation = ""
+        self._group: int | None = None
+
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._log_waiting = ""
+        self._log_left_out = 0
+        self._log_tail = ""
+        self._log_timer = QTimer(self, singleShot=True, interval=LOG_INTERVAL_MS)
+        self._log_timer.timeout.connect(self._pass_log_on)
+
+        self._process = QProcess(self)
+        self._process.setProgram(command[0])
+        self._process.setArguments(list(command[1:]))
+        environment = QProcessEnvironment.systemEnvironment()
+        environment.insert("PYTHONUNBUFFERED", "1")
+        environment.insert("PYTHONIOENCODING", "utf-8:backslashreplace")
+        self._process.setProcessEnvironment(environment)
+        if sys.platform != "win32":
+            flags = QProcess.UnixProcessFlag
+            self._process.setUnixProcessParameters(
+                flags.CreateNewSession | flags.CloseFileDescriptors | flags.ResetSignalHandlers
+            )
+        self._process.readyReadStandardOutput.connect(self._read_messages)
+        self._process.readyReadStandardError.connect(self._read_log)
+        self._process.errorOccurred.connect(self._report_failed_start)
+        self._process.finished.connect(self._finish)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, which is also its group; ``None`` when it does not run."""
+        return self._group
+
+    @property
+    def call(self) -> RunningCall:
+        """Which call of a run is under way, or was when the process ended."""
+        return running_call.read(self._calls_file) if self._calls_file else RunningCall()
+
+    def start(self) -> None:
+        """Start the process."""
+        self._process.start()
+        self._group = self._process.processId() or None
+
+    def send(self, message: ToChild) -> None:
+        """Write `message`, now or as soon as the pipe takes it.
+
+        Raises
+        ------
+        ProtocolError
+            If the message is too long.
+        """
+        self._process.write(encode_frame(message))
+
+    def close(self) -> None:
+        """End the process and what it started: ask for it, wait a moment, then kill it."""
+        self._pass_log_on()
+        self._given_up = True
+        self._process.closeWriteChannel()
+        self._process.waitForFinished(CLOSE_MS)
+        self._kill()
+        self._process.waitForFinished(KILL_MS)
+        self._forget()
+
+    def abandon(self) -> None:
+        """Kill the process and what it started, at once, and hear no more of it."""
+        self._pass_log_on()
+        self._given_up = True
+        running = self._process.state() != QProcess.ProcessState.NotRunning
+        self._kill()
+        if not running:
+            self._forget()
+
+    def _kill(self) -> None:
+        if sys.platform != "win32" and self._group is not None:
+            # Neither is an error: it has ended with all that it started, or (macOS) is ending.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+            self._group = None
+        self._process.kill()
+
+    def _forget(self) -> None:
+        """Leave nothing behind: the process has ended, and nobody asks about it any more."""
+        if self._calls_file:
+            running_call.remove(self._calls_file)
+            self._calls_file = ""
+        self.deleteLater()
+
+    def _read_messages(self) -> None:
+        data = bytes(self._process.readAllStandardOutput().data())
+        if self._given_up or self._violation:
+            return
+        try:
+            for message in self._reader.feed(data):
+                self._check_greeting(message)
+                self.received.emit(self._number, message)
+        except ProtocolError as error:
+            self._violation = str(error)
+            self._kill()
+
+    def _check_greeting(self, message: ToWindow) -> None:
+        """Raise `ProtocolError` unless the child has said that it speaks this protocol."""
+        if isinstance(message, Hello) and message.version != VERSION:
+            raise ProtocolError(f"it speaks version {message.version}, and not {VERSION}")
+        if isinstance(message, Hello) == self._greeted:
+            raise ProtocolError(f"unexpected message {type(message).__name__}")
+        self._greeted = True
+
+    def _read_log(self) -> None:
+        self._take_log(self._decode(bytes(self._process.readAllStandardError().data())))
+
+    def _take_log(self, text: str) -> None:
+        room = LOG_LIMIT - len(self._log_waiting)
+        self._log_left_out += max(0, len(text) - room)
+        self._log_waiting += text[:room]
+        self._log_tail = (self._log_tail + text)[-LOG_TAIL:]
+        if not self._log_timer.isActive():
+            self._log_timer.start()
+
+    def _pass_log_on(self) -> None:
+        text = self._log_waiting
+        if self._log_left_out:
+            text += f"\n… {self._log_left_out} characters left out\n"
+        self._log_waiting = ""
+        self._log_left_out = 0
+        if text and not self._given_up:
+            self.log.emit(text)
+
+    def _report_failed_start(self, error: QProcess.ProcessError) -> None:
+        # Every other error is followed by `finished`.
+        if error != QProcess.ProcessError.FailedToStart:
+            return
+        if self._given_up:
+            self._forget()
+            return
+        reason = self._process.errorString()
+        self.ended.emit(self._number, Ending(self._role, "start", reason=reason))
+
+    def _finish(self, code: int, status: QProcess.ExitStatus) -> None:
+        self._read_messages()
+        self._read_log()
+        self._take_log(self._decode(b"", True))
+        self._pass_log_on()
+        self._kill()  # what it started may live on
+        if self._given_up:
+            self._forget()
+            return
+        self.ended.emit(self._number, self._ending(code, status))
+
+    def _ending(self, code: int, status: QProcess.ExitStatus) -> Ending:
+        call, tail = self.call, self._log_tail.strip()
+        if self._violation:
+            return Ending(self._role, "garbage", reason=self._violation, log_tail=tail)
+        if call.too_much:
+            held = f"it and what it had started held {bytes_text(call.too_much)} of memory"
+            return Ending(self._role, "memory", call=call, reason=held, log_tail=tail)
+        if status == QProcess.ExitStatus.NormalExit:
+            return Ending(self._role, "exit", exit_code=code, call=call, log_tail=tail)
+        try:
+            name = signal.Signals(code).name
+        except ValueError:
+            name = f"signal {code}"
+        return Ending(self._role, "signal", signal_name=name, call=call, log_tail=tail)
+
+
+QUEUED = Qt.ConnectionType.QueuedConnection
+"""How to connect to a child's messages: a slot that opens a dialog must not hold up the next."""

@@ -1,0 +1,1 @@
+"""The commands of the window: what menus, shortcuts and the palette do."""

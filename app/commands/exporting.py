@@ -1,0 +1,244 @@
+"""The commands that export: all there is, one thing of it, or a picture of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QFileDialog, QMessageBox
+
+from lowerscope.app.actions import Command
+from lowerscope.app.exporting import Exporting, Order
+from lowerscope.core.errors import Problem
+from lowerscope.core.export.catalogue import EXISTS, ExportRecord, Wanted
+from lowerscope.core.records.steps import Moment
+
+if TYPE_CHECKING:
+    from lowerscope.app.panes import Panes
+    from lowerscope.app.views.export_dialog import ExportDialog
+    from lowerscope.app.views.graph_page import GraphPage
+    from lowerscope.app.widgets.graph_canvas import GraphCanvas
+    from lowerscope.app.window import MainWindow
+    from lowerscope.core.records.graph import GraphRecord
+
+
+class ExportCommands(QObject):
+    """What the menus on files and on graphs, and those of the panes, export.
+
+    Attributes
+    ----------
+    dialog
+        The dialog that was opened last.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._exporting = Exporting(window.workspace, self)
+        self._exporting.done.connect(self._say)
+        self._exporting.refused.connect(self._refuse)
+        self._order: Order | None = None
+        self.dialog: ExportDialog | None = None
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands, for the menu on files."""
+        tr = self._window.tr
+        file = tr("&File")
+        return (
+            Command("export-files", file, tr("&Export…"), self.choose, "Ctrl+Alt+E"),
+            Command("export-function", file, tr("Export the &function…"), self.export_function),
+            Command("export-step", file, tr("Export the module of the &step…"), self.export_step),
+            Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),
+        )
+
+    def picture_commands(self) -> tuple[Command, ...]:
+        """Return those for the menu on graphs."""
+        tr = self._window.tr
+        graph = tr("&Graph")
+        return (
+            Command(
+                "save-picture",
+                graph,
+                tr("Save &picture…"),
+                self.save_picture,
+                separated=True,
+            ),
+            Command(
+                "save-picture-seen", graph, tr("Save picture of what is &seen…"), self.save_seen
+            ),
+        )
+
+    def watch(self, panes: Panes) -> None:
+        """Do what the menus of the panes ask for."""
+        for page in (panes.fx.graph, panes.relax.graph):
+            page.picture_wanted.connect(self._save_page)
+        panes.pipeline.export_wanted.connect(self.export_moment)
+        panes.model.export_wanted.connect(self.export_named)
+        panes.difference.patch_wanted.connect(self.save_patch)
+
+    # Exports by the worker
+
+    def choose(self) -> None:
+        """Open the dialog."""
+        from lowerscope.app.views.export_dialog import choose_exports
+
+        window = self._window
+        self.dialog = choose_exports(window.workspace, self._folder(), window)
+
+    def export_function(self) -> None:
+        """Export the function that is selected, after all steps."""
+        chosen = [
+            each
+            for each in (*self._window.workspace.selection.chosen, *sorted(self._linked()))
+            if each.startswith("tir:") and "/" not in each
+        ]
+        if chosen:
+            self.export_named(chosen[0])
+        else:
+            text = self._window.tr("Select the TensorIR function that is to be exported")
+            self._window.workspace.announced.emit(text, "info")
+
+    def _linked(self) -> frozenset[str]:
+        return frozenset(self._window.workspace.selection.linked)
+
+    def export_named(self, entity: str) -> None:
+        """Export the function with an id."""
+        name = entity.partition(":")[2]
+        self._ask(Wanted(name="function", which=name), self._window.tr("Export the function"))
+
+    def export_step(self) -> None:
+        """Export the module at the step that is looked at; without one, after all of them."""
+        self.export_moment(self._window.workspace.stepping.moment)
+
+    def export_moment(self, moment: Moment | None) -> None:
+        """Export the module at a moment of the passes; without one, after all of them."""
+        workspace, tr = self._window.workspace, self._window.tr
+        snapshot = workspace.snapshot
+        if moment is not None and moment.clock != "passes":
+            text = tr("Modules are exported after passes: choose a step of Passes")
+            workspace.announced.emit(text, "info")
+        elif moment is None or snapshot is None:
+            self._ask(Wanted(name="module"), tr("Export the module"))
+        else:
+            label = next(
+                (each.label for each in snapshot.passes if each.number == moment.index), "0"
+            )
+            self._ask(Wanted(name="step", which=label), tr("Export the module of the step"))
+
+    def _ask(self, wanted: Wanted, title: str) -> None:
+        """Ask for a folder, and export one thing to it."""
+        window = self._window
+        if window.workspace.snapshot is None or self._exporting.is_busy:
+            return
+        folder = QFileDialog.getExistingDirectory(window, title, self._folder())
+        if folder:
+            self._order = Order(wanted=(wanted,), folder=folder)
+            window.workspace.say(window.tr("Exporting"))
+            self._exporting.begin(self._order)
+
+    def _say(self, record: ExportRecord) -> None:
+        workspace, tr = self._window.workspace, self._window.tr
+        workspace.say("")
+        if record.left_out:
+            workspace.announced.emit("; ".join(record.left_out), "wrong")
+        elif len(record.paths) == 1:
+            workspace.announced.emit(tr("Exported {0}").format(record.paths[0]), "info")
+        else:
+            text = tr("Exported {0} files to {1}")
+            folder = "" if self._order is None else self._order.folder
+            workspace.announced.emit(text.format(len(record.paths), folder), "info")
+
+    def _refuse(self, problem: Problem) -> None:
+        window, order = self._window, self._order
+        window.workspace.say("")
+        if problem.code == EXISTS and order is not None:
+            text = window.tr("{0} is there already. Overwrite it?")
+            answer = QMessageBox.question(
+                window, window.tr("Export"), text.format(", ".join(problem.choices[:3]))
+            )
+            if answer == QMessageBox.StandardButton.Yes:
+                self._order = Order(wanted=order.wanted, folder=order.folder, force=True)
+                self._exporting.begin(self._order)
+        elif problem.code != "cancelled":
+            window.workspace.report(problem)
+
+    def _folder(self) -> str:
+        """Return where exports go at first: beside the folder that was taken last."""
+        return "" if self._order is None else self._order.folder
+
+    # What the window writes itself
+
+    def save_patch(self) -> None:
+        """Save the difference that is shown, as ``diff -u`` writes it."""
+        from lowerscope.core.rendering.unified_text import unified_text
+
+        window, tr = self._window, self._window.tr
+        panes = window.made_panes
+        record = None if panes is None else panes.difference.page.record
+        if record is None:
+            text = tr("No difference is shown: choose Compare, or a step")
+            window.workspace.announced.emit(text, "info")
+            return
+        path, _ = QFileDialog.getSaveFileName(
+            window, tr("Save the difference"), "difference.patch", tr("Patches (*.patch *.diff)")
+        )
+        if path:
+            self._write(path, lambda file: file.write_text(unified_text(record) + "\n", "utf-8"))
+
+    def save_picture(self) -> None:
+        """Save the graph that the focus is in, or that can be seen."""
+        canvas = self._window.graphs.canvas()
+        if canvas is not None:
+            self._save_canvas(canvas, seen=False)
+
+    def save_seen(self) -> None:
+        """Save the part of that graph that is seen."""
+        canvas = self._window.graphs.canvas()
+        if canvas is not None:
+            self._save_canvas(canvas, seen=True)
+
+    def _save_page(self, page: GraphPage, seen: bool) -> None:
+        self._save_canvas(page.canvas, seen=seen)
+
+    def _save_canvas(self, canvas: GraphCanvas, *, seen: bool) -> None:
+        window, tr = self._window, self._window.tr
+        if not canvas.graph().nodes:
+            return
+        from lowerscope.app.widgets.graph_picture import write_picture
+        from lowerscope.core.rendering.dot import dot_text
+
+        kinds = tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)")
+        if self._record_of(canvas) is not None:
+            kinds += tr(";;Graphviz (*.dot)")
+        title = tr("Save picture")
+        path, chosen = QFileDialog.getSaveFileName(window, title, "graph.svg", kinds)
+        if not path:
+            return
+        kind = Path(path).suffix.lower().removeprefix(".")
+        if kind not in ("svg", "pdf", "png", "dot"):
+            kind = chosen.rpartition(".")[2].rstrip(")") or "svg"
+            path = f"{path}.{kind}"
+        record = self._record_of(canvas)
+        if kind != "dot":
+            painter, area = canvas.picture(seen=seen)
+            name = Path(path).stem
+            self._write(path, lambda file: write_picture(painter, area, file, kind, name))
+        elif record is not None:
+            self._write(path, lambda file: file.write_text(dot_text(record, "graph"), "utf-8"))
+
+    def _record_of(self, canvas: GraphCanvas) -> GraphRecord | None:
+        panes = self._window.panes
+        pages = (panes.fx.graph, panes.relax.graph)
+        return next((each.record for each in pages if each.canvas is canvas), None)
+
+    def _write(self, path: str, write: Callable[[Path], object]) -> None:
+        workspace, tr = self._window.workspace, self._window.tr
+        try:
+            write(Path(path))
+        except OSError as error:
+            what = tr("it cannot be written: {0}").format(error.strerror or error)
+            workspace.report(Problem(what=what, where=path))
+        else:
+            workspace.announced.emit(tr("Saved {0}").format(path), "info")

@@ -1,0 +1,1 @@
+"""Runs of what is open: how they are asked for, and what they came to."""

@@ -1,0 +1,116 @@
+"""Runs on a set of inputs, and what the last one of the recipe came to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.core.engine.run_params import AgreementParams
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.agreement import AgreementRecord
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+
+class SetRuns(QObject):
+    """The run on a set of inputs that is under way, and its outcome.
+
+    Signals
+    -------
+    changed
+        `record`, `running`, `path`, `progress` or `problem` is new.
+    began
+        A set is run.
+
+    Attributes
+    ----------
+    path
+        The set that was chosen last; empty for none.
+    progress
+        What the run is at, and which share of it is done.
+    problem
+        Why there is no outcome.
+    """
+
+    changed = Signal()
+    began = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._request: int | None = None
+        self._asked: Recipe | None = None
+        self._outcome: tuple[Recipe, AgreementRecord] | None = None
+        self.path = ""
+        self.progress: tuple[str, float | None] = ("", None)
+        self.problem: Problem | None = None
+        workspace.snapshot_changed.connect(self.changed)
+
+    @property
+    def running(self) -> bool:
+        """Whether a set is being run."""
+        return self._request is not None
+
+    @property
+    def record(self) -> AgreementRecord | None:
+        """The outcome for the recipe that is shown, whatever its inputs are."""
+        shown = self._workspace.recipe
+        if self._outcome is None or shown is None:
+            return None
+        recipe, record = self._outcome
+        return record if recipe == _without_inputs(shown) else None
+
+    def run(self, path: str = "") -> None:
+        """Run a set of inputs in the worker; without a path, the last one again."""
+        workspace = self._workspace
+        recipe = workspace.recipe
+        if recipe is None or not (path or self.path):
+            return
+        if self._request is not None:
+            workspace.abandon(workspace.worker, self._request)
+        self.path = path or self.path
+        self.problem = None
+        self.progress = (self.tr("Waiting for the worker"), None)
+        self._asked = _without_inputs(recipe)
+        self._request = workspace.worker.request(
+            "agreement",
+            AgreementParams(recipe=recipe, path=self.path),
+            self._accept,
+            self._refuse,
+            self._tell,
+        )
+        self.began.emit()
+        self.changed.emit()
+
+    def cancel(self) -> None:
+        """Stop; an outcome of before stays."""
+        if self._request is not None:
+            self._workspace.worker.cancel(self._request)
+
+    def _tell(self, text: str, fraction: float | None = None) -> None:
+        self.progress = (text, fraction)
+        self._workspace.say(text, fraction)
+        self.changed.emit()
+
+    def _accept(self, record: AgreementRecord) -> None:
+        assert self._asked is not None
+        self._outcome = (self._asked, record)
+        self._end()
+
+    def _refuse(self, problem: Problem) -> None:
+        self.problem = None if problem.code == "cancelled" else problem
+        self._end()
+
+    def _end(self) -> None:
+        self._request = None
+        self.progress = ("", None)
+        self._workspace.say("")
+        self.changed.emit()
+
+
+def _without_inputs(recipe: Recipe) -> Recipe:
+    return msgspec.structs.replace(recipe, inputs=())

@@ -1,0 +1,1 @@
+"""The function that is scheduled: its history, moves, measurements and tuning."""

@@ -1,0 +1,102 @@
+"""Schedules of functions that are not there any more: the model was changed since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QGuiApplication
+
+from lowerscope.app.workbench import sharing as sharing
+from lowerscope.core.engine.schedule_params import ProgramParams
+from lowerscope.core.schedules import Schedule, shown_name
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+
+class LeftOver(QObject):
+    """The schedules of the recipe that fit no function of the model.
+
+    Signals
+    -------
+    changed
+        `all` is new.
+
+    Attributes
+    ----------
+    all
+        They, in the order of the recipe.
+    """
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self.all: tuple[Schedule, ...] = ()
+        workspace.snapshot_changed.connect(self._follow)
+        workspace.recipe_wanted.connect(self._follow)
+
+    def _follow(self) -> None:
+        recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
+        structures = {} if snapshot is None else snapshot.structures
+        found = () if recipe is None else sharing.left_over(recipe, structures)
+        if found == self.all:
+            return
+        before, self.all = self.all, found
+        if any(each not in before for each in found):
+            self._workspace.announced.emit(self._words(), "wrong")
+        self.changed.emit()
+
+    def _words(self) -> str:
+        names = ", ".join(dict.fromkeys(each.function for each in self.all))
+        if len(self.all) == 1:
+            text = self.tr("A schedule fits no function any more: that of {0}.")
+        else:
+            text = self.tr("{1} schedules fit no function any more: those of {0}.")
+        where = self.tr("See Schedule → Left over.")
+        return f"{text.format(names, len(self.all))} {where}"
+
+    def title(self, schedule: Schedule) -> str:
+        """Return what a schedule is called, and how long it is."""
+        count = len(schedule.primitives)
+        words = self.tr("{0} · {1} · 1 step") if count == 1 else self.tr("{0} · {1} · {2} steps")
+        return words.format(schedule.function, shown_name(schedule.variant), count)
+
+    def reason(self, schedule: Schedule) -> str:
+        """Say why a schedule is not applied."""
+        snapshot = self._workspace.snapshot
+        there = snapshot is not None and schedule.function in snapshot.structures
+        if there:
+            return self.tr("{0} computes something else now").format(schedule.function)
+        return self.tr("There is no {0}, and nothing of its structure").format(schedule.function)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of each, in one line."""
+        todo = self.tr("see Left over in the pane Schedule")
+        words = self.tr("The schedule {0} is not applied. {1}; {2}")
+        return tuple(words.format(self.title(each), self.reason(each), todo) for each in self.all)
+
+    def remove(self, schedule: Schedule) -> None:
+        """Take one out of the recipe."""
+        recipe = self._workspace.recipe
+        if recipe is not None:
+            self._workspace.change(sharing.with_schedule(recipe, schedule, None))
+
+    def try_here(self, schedule: Schedule) -> None:
+        """Have its steps as a variant of the function that is scheduled, which is on."""
+        name = schedule.variant or self.tr("from {0}").format(schedule.function)
+        self._workspace.variants.add_with(name, schedule.primitives)
+
+    def copy(self, schedule: Schedule) -> None:
+        """Put one on the clipboard as a Python function."""
+
+        def take(text: str) -> None:
+            QGuiApplication.clipboard().setText(text)
+            self._workspace.announced.emit(self.tr("Copied as apply_trace(sch)."), "info")
+
+        params = ProgramParams(schedule=schedule)
+        engine, report = self._workspace.engine, self._workspace.report
+        engine.request("schedule_program", params, take, report)

@@ -1,0 +1,301 @@
+"""What is tried before it is applied: previews of moves, and the form that is being filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.children.requests import Requests
+from lowerscope.app.workbench import order as order
+from lowerscope.app.workbench.order import Place, params_of
+from lowerscope.core.errors import Problem
+from lowerscope.core.records.schedule import Field, Move, ScheduleRecord, StepError
+from lowerscope.core.schedules import Argument, Primitive
+
+if TYPE_CHECKING:
+    from lowerscope.app.workbench.scheduling import Scheduling
+    from lowerscope.app.workspace import Workspace
+
+PREVIEW_MS = 60
+"""So long the mouse rests, or the keyboard, before what it is on is tried."""
+
+SETTLED = ("loop", "loops", "block", "loop or block", "flag")
+"""Kinds of fields that no form is shown for: what is selected settles them, or a default."""
+
+ORDERED = ("reorder", "reorder_block_iter_var")
+"""Primitives that are about the order of what is selected."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a primitive would make of the function.
+
+    Attributes
+    ----------
+    primitive
+        The one that is tried.
+    base, record
+        The function without and with it; ``record`` is ``None`` while it is tried, and where
+        trying it came to nothing.
+    problem
+        Why it came to nothing.
+    """
+
+    primitive: Primitive
+    base: ScheduleRecord
+    record: ScheduleRecord | None = None
+    problem: str = ""
+
+    @property
+    def error(self) -> StepError | None:
+        """Why it cannot be applied; ``None`` where it can, and while that is not known."""
+        if self.problem:
+            return StepError(message=self.problem)
+        steps = () if self.record is None else self.record.steps
+        step = next((each for each in steps if each.id == self.primitive.id), None)
+        return None if step is None else step.error
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A primitive whose form is being filled in.
+
+    Attributes
+    ----------
+    move
+        Where its fields come from.
+    primitive
+        As the form is now.
+    place
+        Where it stands, or is to stand, among the primitives; from 0.
+    edits
+        Whether it stands there already.
+    wrong
+        What is wrong with what was typed, in one line.
+    """
+
+    move: Move
+    primitive: Primitive
+    place: int
+    edits: bool = False
+    wrong: str = ""
+
+
+class Trying(QObject):
+    """The primitive that is tried, and the form that it comes from if there is one.
+
+    Signals
+    -------
+    preview_changed
+        `preview` is new.
+    draft_changed
+        `draft` is new.
+    """
+
+    preview_changed = Signal()
+    draft_changed = Signal()
+
+    def __init__(self, workspace: Workspace, scheduling: Scheduling) -> None:
+        super().__init__(scheduling)
+        self._workspace = workspace
+        self._scheduling = scheduling
+        self._requests = Requests()
+        self._request: int | None = None
+        self._tried: Place | None = None
+        self._deadly: set[Primitive] = set()
+        self.preview: Preview | None = None
+        self.draft: Draft | None = None
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(PREVIEW_MS)
+        self._soon.timeout.connect(self._ask)
+
+    # Previews
+
+    def show(self, primitive: Primitive | None) -> None:
+        """Try a primitive behind the step that is looked at, and show it; none for ``None``.
+
+        While a form is open, it is the form's that is shown.
+        """
+        if self.draft is not None:
+            return
+        if primitive is None:
+            self.clear()
+        else:
+            step = order.new_id(self._scheduling.primitives)
+            self._try(msgspec.structs.replace(primitive, id=step))
+
+    def clear(self) -> None:
+        """Show nothing that is tried."""
+        self.stop()
+        self._set_preview(None)
+
+    def stop(self) -> None:
+        """Try nothing any more; what is shown stays until something else is there."""
+        self._soon.stop()
+        self._drop()
+
+    def cancel(self) -> None:
+        """Stop what is tried, as the user asks for it."""
+        self._requests.cancel_all(self._workspace.engine)
+
+    def _drop(self) -> None:
+        if self._request is not None:
+            self._requests.drop(self._request)
+            self._request = None
+
+    def _try(self, primitive: Primitive) -> None:
+        record = self._scheduling.record
+        if record is None or (self.preview is not None and self.preview.primitive == primitive):
+            return
+        self._drop()
+        if _plain(primitive) in self._deadly:
+            self._set_preview(Preview(primitive, record, problem=self.tr("The engine dies of it")))
+            return
+        self._set_preview(Preview(primitive, record))
+        self._soon.start()
+
+    def _place(self, primitive: Primitive) -> Place | None:
+        scheduling = self._scheduling
+        if scheduling.recipe is None:
+            return None
+        before = scheduling.primitives
+        if self.draft is not None and self.draft.edits:
+            index = scheduling.index_at(self.draft.place)
+            after = order.replaced(before, primitive)
+        else:
+            index = scheduling.index_after
+            after = order.placed(before, scheduling.place, primitive)
+        return scheduling.editing.recipe_with(after), scheduling.function, index
+
+    def _ask(self) -> None:
+        preview = self.preview
+        place = None if preview is None else self._place(preview.primitive)
+        if preview is None or place is None:
+            return
+        known = self._scheduling.known(place)
+        if known is not None:
+            self._set_preview(replace(preview, record=known))
+            return
+        self._tried = place
+        self._request = self._requests.ask(
+            self._workspace.engine, "schedule", params_of(place), self._take, self._take_problem
+        )
+
+    def _take(self, record: ScheduleRecord) -> None:
+        self._request = None
+        assert self._tried is not None
+        self._scheduling.keep(self._tried, record)
+        if self.preview is not None:
+            self._set_preview(replace(self.preview, record=record))
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._request = None
+        if self.preview is None:
+            return
+        if problem.code == "crashed":
+            name = self.preview.primitive.name
+            self._deadly.add(_plain(self.preview.primitive))
+            text = self.tr(
+                "The engine died while it tried {0}. It is started anew, and the history is as it"
+                " was."
+            )
+            self._workspace.announced.emit(text.format(name), "wrong")
+        self._set_preview(replace(self.preview, problem=problem.line()))
+
+    def _set_preview(self, preview: Preview | None) -> None:
+        if preview != self.preview:
+            self.preview = preview
+            self.preview_changed.emit()
+
+    # The form
+
+    def asks(self, move: Move) -> bool:
+        """Return whether a move has a form to fill in before it is applied."""
+        return move.name in ORDERED or any(_asks(each) for each in move.fields)
+
+    def choose(self, move: Move) -> None:
+        """Apply a move that leaves nothing to choose; otherwise show its form."""
+        primitive = move.primitive
+        if move.legal and not self.asks(move) and _plain(primitive) not in self._deadly:
+            self._scheduling.editing.apply(primitive)
+        else:
+            self.open(move)
+
+    def open(self, move: Move) -> None:
+        """Show the form of a move."""
+        step = order.new_id(self._scheduling.primitives)
+        primitive = msgspec.structs.replace(move.primitive, id=step)
+        self._set_draft(Draft(move, primitive, self._scheduling.place))
+
+    def edit(self, step: str) -> None:
+        """Show the form of a step, with what it has, as soon as its fields are known."""
+        scheduling = self._scheduling
+        place = order.place_of(scheduling.primitives, step)
+        if place < 0 or scheduling.record is None:
+            return
+        self.cancel_draft()
+        scheduling.go(place + 1)
+        scheduling.moves.ask_for_step(step, place)
+
+    def open_step(self, step: str, moves: tuple[Move, ...]) -> None:
+        """Show the form of a step: `moves` are those where it stands, for what it is about."""
+        primitives = self._scheduling.primitives
+        place = order.place_of(primitives, step)
+        if place < 0:
+            return
+        primitive = primitives[place]
+        move = next((each for each in moves if each.name == primitive.name), None)
+        if move is None:
+            text = self.tr("What {0} is about is not there at this step.").format(primitive.name)
+            self._workspace.announced.emit(text, "wrong")
+            return
+        self._set_draft(Draft(move, primitive, place, edits=True))
+
+    def fill_in(self, arguments: dict[str, Argument], wrong: str = "") -> None:
+        """Take what the form has now, and what is wrong with it."""
+        if self.draft is None:
+            return
+        primitive = msgspec.structs.replace(self.draft.primitive, arguments=arguments, forced=False)
+        draft = replace(self.draft, primitive=primitive, wrong=wrong)
+        if draft != self.draft:
+            self._set_draft(draft)
+
+    def cancel_draft(self) -> None:
+        """Close the form; what it was filled in with is gone."""
+        if self.draft is not None:
+            self._set_draft(None)
+
+    def apply_draft(self, *, forced: bool = False) -> None:
+        """Apply what the form is filled in with."""
+        draft = self.draft
+        if draft is None or draft.wrong:
+            return
+        self.cancel_draft()
+        primitive = msgspec.structs.replace(draft.primitive, forced=forced)
+        if draft.edits:
+            self._scheduling.editing.replace(primitive)
+        else:
+            self._scheduling.editing.apply(primitive)
+
+    def _set_draft(self, draft: Draft | None) -> None:
+        self.draft = draft
+        if draft is None or draft.wrong:
+            self.clear()
+        else:
+            self._try(draft.primitive)
+        self.draft_changed.emit()
+
+
+def _asks(field: Field) -> bool:
+    if field.kind in ("choice", "buffer"):
+        return len(field.choices) > 1
+    return field.kind not in SETTLED
+
+
+def _plain(primitive: Primitive) -> Primitive:
+    """Return a primitive by what it does alone."""
+    return msgspec.structs.replace(primitive, id="", on=True, forced=False)

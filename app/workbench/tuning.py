@@ -1,0 +1,357 @@
+"""The tuning that is under way: what it is of, how far it is, and what it has found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.workbench.tuned_landing import TunedLanding
+from lowerscope.core.engine.tuning_params import (
+    PauseTuningParams,
+    TuneParams,
+    TuneStateParams,
+)
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.tuning import Tuned, TuneOptions, TuneState
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+ASK_MS = 200
+"""It is looked so often how far it is."""
+
+Phase = Literal["idle", "waiting", "tuning", "pausing", "paused", "stopping", "collecting"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """One line on what has become of a tuning, and its role: ``"info"`` or ``"wrong"``."""
+
+    text: str = ""
+    role: str = "info"
+
+
+class Tuning(QObject):
+    """Tunes in a process of its own, so that the worker goes on answering.
+
+    A run pauses it: it goes on when the run has ended. Measurements at the workbench wait.
+
+    Signals
+    -------
+    changed
+        `phase`, `state` or `said` is new.
+
+    Attributes
+    ----------
+    phase
+        ``"idle"``: there is none; ``"waiting"``: for the engine, or a run that is under way;
+        ``"pausing"``: until the candidate that is measured is done; ``"stopping"``: likewise, and
+        killed if that takes long; ``"collecting"``: what was found is read from the database.
+    state
+        How far the last tuning is, or was; ``None`` before the first one.
+    trials
+        How many were asked for last.
+    said
+        What there is to say of it.
+    """
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self._workspace = workspace
+        self._client: EngineClient | None = None
+        self._request: int | None = None
+        self._asked: int | None = None
+        self._of: Recipe | None = None
+        self._for_run = False
+        self._landing = TunedLanding(workspace, self)
+        self._landing.landed.connect(self._say_landed)
+        self.phase: Phase = "idle"
+        self.state: TuneState | None = None
+        self.trials = TuneOptions().trials
+        self._options = TuneOptions()
+        self.said = Said()
+        self._ask_soon = QTimer(self)
+        self._ask_soon.setInterval(ASK_MS)
+        self._ask_soon.timeout.connect(self._ask)
+        workspace.runs.changed.connect(self._make_way)
+        workspace.children_changed.connect(self._begin_if_waiting)
+        workspace.snapshot_changed.connect(self._follow)
+
+    # What there is to see
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is a tuning that is not over."""
+        return self.phase != "idle"
+
+    @property
+    def measures(self) -> bool:
+        """Whether it measures, so that nothing else may."""
+        return self.phase in ("tuning", "pausing", "stopping")
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether what is measured at the workbench waits."""
+        return self.measures or self.phase == "waiting"
+
+    @property
+    def pid(self) -> int | None:
+        """The process that tunes, which leads a group with all that it starts."""
+        return None if self._client is None else self._client.pid
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the last tuning can be continued."""
+        return not self.under_way and self._of is not None and self._workspace.recipe is not None
+
+    # What the user does
+
+    def start(self, options: TuneOptions) -> None:
+        """Tune the model that is shown, as soon as nothing else is at work."""
+        self.trials = options.trials
+        self._start(options)
+
+    def _start(self, options: TuneOptions) -> None:
+        recipe = self._workspace.recipe
+        if self.under_way or recipe is None:
+            return
+        self._options, self._of = options, recipe
+        self.state = None
+        self._begin_client()
+        self._set_phase("waiting", self.tr("Waits until the engine and the worker are idle."))
+        self._begin_if_waiting()
+
+    def go_on(self) -> None:
+        """Tune the same functions for `trials` more, from what is in the database."""
+        if self.can_go_on:
+            # Those that the database has count.
+            done = 0 if self.state is None else sum(each.trials for each in self.state.functions)
+            trials = done + self.trials
+            self._start(msgspec.structs.replace(self._options, trials=trials, fresh=False))
+
+    def pause(self) -> None:
+        """Measure no more candidates until it is resumed."""
+        if self.phase == "tuning":
+            self._for_run = False
+            self._pause(self.tr("Pausing: the candidate that is measured comes to its end."))
+
+    def resume(self) -> None:
+        """Go on."""
+        if self.phase in ("paused", "pausing"):
+            self._for_run = False
+            self._tell(paused=False)
+            self._set_phase("tuning")
+
+    def stop(self) -> None:
+        """End it; what was found is kept."""
+        if self.phase == "waiting":
+            self._end(self.tr("Not begun."))
+        elif self.phase == "collecting":
+            self._end(self.tr("Stopped. What was measured is in the database."))
+        elif self.phase in ("tuning", "pausing", "paused") and self._request is not None:
+            assert self._client is not None
+            self._set_phase("stopping", self.tr("Stopping…"))
+            # It is killed, with all that it has started, if it does not stop by itself.
+            self._client.cancel(self._request)
+
+    def close(self) -> None:
+        """End the process and all that it has started: the window is closed."""
+        self._ask_soon.stop()
+        self._end_client()
+        self.phase = "idle"
+
+    # The process
+
+    def _begin_client(self) -> None:
+        self._client = client = EngineClient("worker", parent=self)
+        client.memory_limit = self._workspace.worker.memory_limit
+        client.log.connect(self._workspace.logged)
+        client.start()
+
+    def _end_client(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            client.stop()
+            client.deleteLater()
+        self._request = self._asked = None
+
+    def _begin_if_waiting(self) -> None:
+        workspace, client = self._workspace, self._client
+        if self.phase != "waiting" or client is None or self._of is None:
+            return
+        if workspace.changing or workspace.running:
+            return
+        if workspace.engine.state in ("starting", "busy") or workspace.worker.state == "busy":
+            return
+        self._request = client.request(
+            "tune",
+            TuneParams(recipe=self._of, options=self._options),
+            self._take,
+            self._take_problem,
+            self._take_progress,
+        )
+        self._set_phase("tuning", self.tr("Starts a process that tunes"))
+        self._ask_soon.start()
+
+    def _take_progress(self, text: str, _fraction: float | None) -> None:
+        if self.phase == "tuning" and text != self.said.text:
+            self.said = Said(text)
+            self.changed.emit()
+
+    def _ask(self) -> None:
+        """Ask how far it is."""
+        if self.phase == "pausing" and self._client is not None:
+            # What was told before it had begun was not heard.
+            self._tell(paused=True)
+        if self._client is not None and self._asked is None:
+            self._asked = self._client.request(
+                "tune_state", TuneStateParams(), self._take_state, self._ignore
+            )
+
+    def _tell(self, *, paused: bool) -> None:
+        assert self._client is not None
+        params = PauseTuningParams(paused=paused)
+        self._client.request("pause_tuning", params, self._take_state, self._ignore)
+
+    def _ignore(self, problem: Problem) -> None:
+        """Wait for the next answer; that the tuning is over is told by its own."""
+        self._asked = None
+
+    def _take_state(self, state: TuneState) -> None:
+        self._asked = None
+        if self.phase not in ("tuning", "pausing", "paused") or not state.functions:
+            return
+        self.state = state
+        if state.paused and self.phase == "pausing":
+            self._set_phase("paused", self._paused_words())
+            self._workspace.runs.run_if_waiting()
+        else:
+            self.changed.emit()
+
+    def _paused_words(self) -> str:
+        if self._for_run:
+            return self.tr("Paused for the run; it goes on by itself.")
+        return self.tr("Paused.")
+
+    def _take(self, tuned: Tuned) -> None:
+        collected = self.phase == "collecting"
+        if not collected:
+            self.state = tuned.state
+        self._end(self.said.text if collected else "", wrong=self.said.role == "wrong")
+        if self._of is not None:
+            self._landing.land(tuned, self._of)
+
+    def _take_problem(self, problem: Problem) -> None:
+        stopped = problem.code == "cancelled"
+        if problem.code == "crashed":
+            kept = self.tr("what was measured is kept, and Go on continues from there.")
+            self._collect(f"{problem.what}; {kept}", wrong=True)
+            self._workspace.announced.emit(self.said.text, "wrong")
+        elif stopped and self.phase == "stopping":
+            self._collect(self.tr("Stopped."))
+        elif stopped:
+            self._end(self.tr("Stopped."))
+        else:
+            self._collect(problem.line(), wrong=True)
+
+    def _collect(self, text: str, *, wrong: bool = False) -> None:
+        """Read what was found from the database, since nobody else can tell any more."""
+        found = self.state is not None and any(
+            each.best is not None for each in self.state.functions
+        )
+        if not found or self._client is None or self._of is None:
+            self._end(text, wrong=wrong)
+            return
+        self._ask_soon.stop()
+        self._finish_state()
+        options = msgspec.structs.replace(self._options, trials=0, fresh=False)
+        params = TuneParams(recipe=self._of, options=options)
+        self._request = self._client.request("tune", params, self._take, self._take_none)
+        self._set_phase("collecting", text, wrong=wrong)
+        self._workspace.runs.run_if_waiting()
+
+    def _take_none(self, problem: Problem) -> None:
+        """Leave what was found in the database, as it could not be read now."""
+        self._end(self.said.text, wrong=True)
+
+    def _finish_state(self) -> None:
+        if self.state is not None and not self.state.finished:
+            functions = tuple(
+                msgspec.structs.replace(each, state="stopped")
+                if each.state in ("waiting", "tuning")
+                else each
+                for each in self.state.functions
+            )
+            self.state = msgspec.structs.replace(
+                self.state, functions=functions, finished=True, paused=False
+            )
+
+    def _end(self, text: str, *, wrong: bool = False) -> None:
+        self._ask_soon.stop()
+        self._end_client()
+        self._for_run = False
+        self._finish_state()
+        self._set_phase("idle", text, wrong=wrong)
+        self._workspace.runs.run_if_waiting()
+
+    def _say_landed(self, text: str, role: str) -> None:
+        """Say what has become of it, behind how it ended where that was not by itself."""
+        text = " ".join(each for each in (self.said.text, text) if each)
+        self.said = Said(text, "wrong" if "wrong" in (role, self.said.role) else "info")
+        self.changed.emit()
+        self._workspace.announced.emit(self.said.text, self.said.role)
+
+    # What else goes on
+
+    def _pause(self, text: str) -> None:
+        self._tell(paused=True)
+        self._set_phase("pausing", text)
+
+    def _make_way(self) -> None:
+        """Pause for a run, and go on after it."""
+        if self._workspace.running:
+            if self.phase == "tuning" and (self.state is None or not self.state.trials_total):
+                self._begin_later()
+            elif self.phase == "tuning":
+                self._for_run = True
+                self._workspace.say(self.tr("The run waits until the tuning pauses"))
+                self._pause(self.tr("Pausing for the run; it goes on by itself."))
+        elif self._for_run:
+            self.resume()
+        else:
+            self._begin_if_waiting()
+
+    def _begin_later(self) -> None:
+        """Begin anew after a run: there is nothing to pause yet, and what comes may take long."""
+        if self._client is not None and self._request is not None:
+            self._ask_soon.stop()
+            # In this order: what was dropped cannot be cancelled any more.
+            self._client.cancel(self._request)
+            self._client.drop(self._request)
+            self._request = None
+            self._set_phase("waiting", self.tr("Waits until the model has run."))
+            self._workspace.runs.run_if_waiting()
+
+    def _follow(self) -> None:
+        """Stop what is tuned of another source."""
+        recipe = self._workspace.recipe
+        if self._of is None or recipe is None or recipe.source == self._of.source:
+            return
+        if self.under_way:
+            self._end(self.tr("Stopped: another model is open. What was measured is kept."))
+        self._of, self.state = None, None
+        self.changed.emit()
+
+    def _set_phase(self, phase: Phase, text: str = "", *, wrong: bool = False) -> None:
+        before, self.phase = self.holds_back, phase
+        if before != self.holds_back:
+            self._workspace.measurements.follow_tuning(self.holds_back)
+        self.said = Said(text, "wrong" if wrong else "info")
+        self.changed.emit()

@@ -1,0 +1,143 @@
+"""The variants of a function's schedule, and what becomes of one: files, text, the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lowerscope.app.workbench import order as order
+from lowerscope.app.workbench import sharing as sharing
+from lowerscope.app.workbench.by_rule import SchedulingByRule
+from lowerscope.app.workbench.left_over import LeftOver
+from lowerscope.app.workbench.rules import RulesInModel
+from lowerscope.core.recipe import Recipe, applied_to_model, applies_schedules
+from lowerscope.core.schedule_files import load_schedules, save_schedules
+from lowerscope.core.schedules import Schedule, fits
+
+if TYPE_CHECKING:
+    from lowerscope.app.workspace import Workspace
+
+
+class Variants:
+    """The schedules of the function that is scheduled, one of which is on at most.
+
+    Attributes
+    ----------
+    left_over
+        Those that fit no function.
+    by_rule
+        Has a rule write one.
+    rules
+        The whole model by rules.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.left_over = LeftOver(workspace)
+        self.by_rule = SchedulingByRule(workspace)
+        self.rules = RulesInModel(workspace)
+
+    @property
+    def all(self) -> tuple[Schedule, ...]:
+        """All schedules of the function."""
+        scheduling = self._workspace.scheduling
+        if scheduling.recipe is None or scheduling.record is None:
+            return ()
+        return sharing.variants(scheduling.recipe, scheduling.function, scheduling.structure)
+
+    @property
+    def alike(self) -> int:
+        """How many functions have the schedule that is on."""
+        scheduling = self._workspace.scheduling
+        recipe, record, schedule = scheduling.recipe, scheduling.record, scheduling.schedule
+        if recipe is None or record is None or schedule is None:
+            return 0
+        functions = (record.function, *record.twins)
+        return sharing.sharing(recipe, functions, record.structure, schedule)
+
+    def choose(self, variant: str | None) -> None:
+        """Have another one on; none for ``None``."""
+        schedule = next((each for each in self.all if each.variant == variant), None)
+        self._change(sharing.with_chosen, schedule, to_end=True)
+
+    def add(self, name: str, *, copied: bool = False) -> None:
+        """Begin another one, or a copy of the one that is on, and have that on."""
+        self.add_with(name, self._workspace.scheduling.primitives if copied else ())
+
+    def add_with(self, name: str, primitives: order.Primitives, *, everywhere: bool = True) -> None:
+        """Have these steps as another one, and have that on.
+
+        Functions of the same structure share it, if `everywhere` and as long as this one has
+        nothing alone.
+        """
+        added = partial(sharing.with_added, everywhere=everywhere)
+        self._change(added, name, primitives, to_end=True)
+
+    def rename(self, name: str) -> None:
+        """Give the one that is on another name."""
+        self._change(sharing.with_name, name)
+
+    def remove(self) -> None:
+        """Take the one that is on away; the last of the others is on then."""
+        self._change(sharing.without_chosen, to_end=True)
+
+    def set_everywhere(self, everywhere: bool) -> None:
+        """Have the schedule for all functions of this structure, or one for this name alone."""
+        self._change(sharing.with_shared, everywhere)
+
+    def _change(
+        self, change: Callable[..., Recipe], *arguments: object, to_end: bool = False
+    ) -> None:
+        scheduling = self._workspace.scheduling
+        recipe = scheduling.recipe
+        if recipe is None or scheduling.record is None:
+            return
+        after = change(recipe, scheduling.function, scheduling.structure, *arguments)
+        if to_end:
+            scheduling.go_to_end()
+        self._workspace.change(after)
+
+    # The model
+
+    @property
+    def in_model(self) -> bool:
+        """Whether schedules are applied to the model."""
+        recipe = self._workspace.wanted
+        return recipe is not None and applies_schedules(recipe)
+
+    def set_in_model(self, on: bool) -> None:
+        """Apply the schedules to the model, or not: the step is at the end of the pipeline."""
+        recipe = self._workspace.wanted
+        if recipe is not None:
+            self._workspace.change(applied_to_model(recipe, on))
+
+    # Files
+
+    def save(self, path: str) -> None:
+        """Write the schedule that is on into a file: see `save_schedules`."""
+        schedule = self._workspace.scheduling.schedule
+        assert schedule is not None
+        save_schedules([schedule], path)
+
+    def load(self, path: str) -> None:
+        """Have the schedule of a file on, as a variant of the function that is scheduled.
+
+        Of several, that is one which fits the function. One of another function is tried as well:
+        its steps say what does not fit.
+
+        Raises
+        ------
+        LowerscopeError
+            If the file cannot be read, or holds something else: see `load_schedules`.
+        """
+        scheduling = self._workspace.scheduling
+        function, structure = scheduling.function, scheduling.structure
+        loaded = load_schedules(path)
+        schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])
+        self.add_with(
+            schedule.variant or Path(path).stem,
+            schedule.primitives,
+            everywhere=schedule.everywhere,
+        )

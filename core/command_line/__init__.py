@@ -1,0 +1,1 @@
+"""The commands of ``lowerscope``: each writes a recipe and prints what the window shows."""

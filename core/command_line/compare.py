@@ -1,0 +1,178 @@
+"""The command ``compare``: one source in several variants, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+from lowerscope.core.command_line.recipe_options import (
+    RULES,
+    SEVERAL,
+    SOURCE_HELP,
+    TUNED,
+    add_recipe_options,
+    recipe_from,
+)
+from lowerscope.core.command_line.report import (
+    add_report_option,
+    check_report_option,
+    write_wanted_report,
+)
+from lowerscope.core.command_line.terminal_line import on_terminal_line
+from lowerscope.core.command_line.time_text import compiled_text, method_text
+from lowerscope.core.encoding import to_json
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.times import held_up
+from lowerscope.core.records.variant import Variant, fastest, our_times, ratio_of
+from lowerscope.core.sources.spec import user_path
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+UNSCHEDULED = "none"
+"""What ``--schedule`` is given for a variant without schedules."""
+
+
+def add_compare_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``lowerscope compare``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument("--json", action="store_true", help="print the variants as JSON")
+    add_report_option(parser)
+    add_recipe_options(parser, several=True)
+
+
+def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
+    """Return a recipe for each combination of what `SEVERAL` options are given.
+
+    Raises
+    ------
+    LowerscopeError
+        If an option cannot be read, or what ``--schedule`` names is no file.
+    """
+    for name in options.schedules or ():
+        if name in (UNSCHEDULED, RULES, TUNED) or name.endswith(".json"):
+            continue
+        if not _is_file(name):
+            raise LowerscopeError(
+                f"there are no schedules called {name}",
+                where=f"--schedule {name}",
+                todo=f"Give a FILE.json from the workbench, {RULES}, {TUNED}, or {UNSCHEDULED}",
+            )
+    axes = [
+        [(name, value) for value in dict.fromkeys(getattr(options, name) or [default])]
+        for name, default in SEVERAL.items()
+    ]
+    recipes = []
+    for chosen in product(*axes):
+        one = argparse.Namespace(**(vars(options) | dict(chosen)))
+        one.schedules = [] if one.schedules in ("", UNSCHEDULED) else [one.schedules]
+        recipes.append(recipe_from(one))
+    return tuple(dict.fromkeys(recipes))
+
+
+def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code, and the table of the variants or their records as JSON."""
+    from lowerscope.core.command_line.showing import leaves_out, note_lines
+    from lowerscope.core.comparing.variants import run_variants
+
+    check_report_option(options)
+    with on_terminal_line() as progress:
+        variants = run_variants(pipeline, recipes_of(options), progress)
+    written = write_wanted_report(options, variants)
+    ran = [each for each in variants if each.record is not None]
+    notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
+    for note in notes:
+        print(f"lowerscope: note: {note}", file=sys.stderr)
+    best = fastest(variants)
+    if options.json:
+        text = to_json({"variants": variants, "fastest": [each.name for each in best]})
+    else:
+        text = "\n".join([*_lines(variants, best), *written])
+    left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
+    return 2 if left_out else _code(variants), text
+
+
+def _code(variants: Sequence[Variant]) -> int:
+    """Return 2 if a variant has failed, else 1 if one differs from torch, else 0."""
+    if any(each.record is None for each in variants):
+        return 2
+    return int(any(each.record and each.record.verdict == "differ" for each in variants))
+
+
+def _is_file(name: str) -> bool:
+    return os.path.isfile(user_path(name))
+
+
+_HEADINGS = (
+    *("variant", "verdict", "error", "TVM ms", "spread"),
+    *("{0} ms", "ratio", "functions", "build ms"),
+)
+
+
+def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
+    """Return a line for each variant, figures right-aligned, and what is to be said of them."""
+    records = [each.record for each in variants if each.record is not None]
+    side = records[0].reference if records else "torch"
+    rows = [tuple(each.format(side) for each in _HEADINGS), *map(_row, variants)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if column < 2 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    if best:
+        told = " (which of them cannot be told)" if len(best) > 1 else ""
+        lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")
+    if records and records[0].times is not None:
+        method, compiled = method_text(records[0].times), compiled_text(records[0].times)
+        lines.append(method[:1].upper() + method[1:])
+        lines += [compiled] if compiled else []
+    lines += _held_up(variants)
+    for each in variants:
+        if each.problem is not None:
+            lines.append(f"{each.name}: {each.problem.line()}")
+        elif each.record is not None and each.record.verdict == "differ":
+            first = each.record.first_difference.removeprefix("fx:")
+            where = f"; first difference: {first}" if first else ""
+            lines.append(f"{each.name}: {each.record.reason}{where}")
+    return lines
+
+
+def _held_up(variants: Sequence[Variant]) -> list[str]:
+    """Return a line for each side that something kept from the processors at most of its calls."""
+    sides = {}
+    for each in variants:
+        if each.record is not None and each.record.times is not None:
+            for side in held_up(each.record.times):
+                sides[each.name if side.side == "TVM" else side.side] = side.fastest
+    return [
+        f"{name} was held up: its fastest call took {fastest:.3f} ms"
+        for name, fastest in sides.items()
+    ]
+
+
+def _row(variant: Variant) -> tuple[str, ...]:
+    record = variant.record
+    if record is None:
+        return (variant.name, "failed", *("-" for _ in _HEADINGS[2:]))
+    torch, times = record.torch_ms, our_times(record)
+    ratio, told = ratio_of(record)
+    about = "" if told else "≈"
+    return (
+        variant.name,
+        record.verdict,
+        "-" if record.max_abs_error is None else f"{record.max_abs_error:.1e}",
+        f"{record.tvm_ms:.3f}",
+        "-" if times is None else f"{times.low:.3f}-{times.high:.3f}",
+        "-" if torch is None else f"{torch:.3f}",
+        "-" if ratio is None else f"{about}{ratio:.3g}",
+        str(record.functions),
+        f"{record.build_ms:.0f}",
+    )

@@ -1,0 +1,76 @@
+"""The command ``lowerscope export``: what there is of a source, as files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PICTURES, parse_wanted
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources.spec import user_path
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+
+def add_export_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``lowerscope export``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    width = max(len(each.name) for each in EXPORTS)
+    parser.epilog = "what can be exported:\n" + "\n".join(
+        f"  {each.name:<{width}}  {each.title}: {each.files}" for each in EXPORTS
+    )
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
+    parser.add_argument(
+        "--what",
+        action="append",
+        default=[],
+        metavar="LIST",
+        help=f"what to write, as listed below, or {ALL}; step:2, patch:2, function:NAME and "
+        f"schedule:NAME are one of them (default {','.join(DEFAULT)}); repeatable",
+    )
+    parser.add_argument(
+        "--picture",
+        default="svg",
+        metavar="LIST",
+        help=f"formats of graphs: {', '.join(PICTURES)} (default svg)",
+    )
+    parser.add_argument(
+        "--level",
+        choices=("fit", "all", "none"),
+        default="fit",
+        help="modules that are expanded in graphs: those that fit a pane (default), all, none",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
+    add_recipe_options(parser)
+
+
+def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
+    """Write the files; return whether all that was asked for is there, and what to print.
+
+    Raises
+    ------
+    LowerscopeError
+        See `core.export.folder.export`; or if something cannot be exported by that name.
+    """
+    from lowerscope.core.export import folder
+    from lowerscope.core.export.pictures import check_kinds
+
+    wanted = parse_wanted(options.what)
+    kinds = tuple(each.strip() for each in options.picture.split(","))
+    check_kinds(kinds)
+    painter = options.painter() if options.painter and set(kinds) != {"dot"} else None
+    written = folder.export(
+        pipeline,
+        recipe,
+        user_path(options.output),
+        force=options.force,
+        wanted=wanted,
+        pictures=folder.Pictures(kinds=kinds, level=options.level, painter=painter),
+    )
+    for reason in written.left_out:
+        print(f"lowerscope: note: not written: {reason}", file=sys.stderr)
+    return written.complete, "\n".join(str(path) for path in written.paths)

@@ -1,0 +1,74 @@
+"""Options of the command ``run`` about faults: guarded memory, and the memory that it may have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lowerscope.core.encoding import to_json
+from lowerscope.core.engine.running_call import CallWriter
+from lowerscope.core.progress import Progress, Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.running.memory_limit import limit_memory, parse_limit
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+
+class _Told(Silent):
+    """Writes which call is under way to a file."""
+
+    def __init__(self, file: str) -> None:
+        self._calls = CallWriter(file)
+
+    def begin_calls(self, names: Sequence[str]) -> None:
+        self._calls.begin(names)
+
+    def at_call(self, index: int, inside: bool) -> None:
+        self._calls.at(index, inside)
+
+
+def add_fault_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options to the command."""
+    parser.add_argument(
+        "--guarded",
+        action="store_true",
+        help="run once, each call with guarded memory, and name those that write beside their own",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        type=_limit,
+        metavar="3GB",
+        help="memory that the run may have; a call that asks for more fails",
+    )
+    # Where `supervised` reads which call is under way.
+    parser.add_argument("--calls", default="", help=argparse.SUPPRESS)
+
+
+def progress_of(options: argparse.Namespace) -> Progress:
+    """Return what a run is given to tell where it is, after its memory has been limited."""
+    if options.memory_limit is not None:
+        limit_memory(options.memory_limit)
+    return _Told(options.calls) if options.calls else Silent()
+
+
+def run_guarded(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace, progress: Progress
+) -> tuple[bool, str]:
+    """Return whether every call kept to its memory, and what the command prints."""
+    found = pipeline.guard(recipe, progress)
+    done = not found.trespasses and not found.failure
+    if options.json:
+        return done, to_json(found)
+    lines = [f"Call {each.call + 1}, {each.name}, {each.text}" for each in found.trespasses]
+    if found.failure:
+        lines.append(found.failure)
+    return done, "\n".join(lines or [f"Each of {found.calls} calls kept to its own memory"])
+
+
+def _limit(text: str) -> int:
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

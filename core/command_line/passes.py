@@ -1,0 +1,232 @@
+"""The command ``lowerscope passes``: what the passes of a recipe did, and which ones there are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.encoding import to_json
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.steps import Moment, PassRecord
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+_NAMES = 4
+"""So many of the functions that a pass changed are named in a table."""
+
+
+def add_passes_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``lowerscope passes``."""
+    parser.add_argument("source", nargs="?", help=SOURCE_HELP)
+    parser.add_argument(
+        "--catalogue", action="store_true", help="list the passes that there are, for any source"
+    )
+    parser.add_argument(
+        "--step",
+        metavar="N",
+        help="print the module after step N, or N.M inside of it; 0 is before the first",
+    )
+    parser.add_argument(
+        "--function", default="", metavar="NAME", help="with --step: only this function"
+    )
+    parser.add_argument(
+        "--diff",
+        action="store_true",
+        help="with --step: print what the step changed, function by function, as diff -u does",
+    )
+    parser.add_argument(
+        "--build",
+        action="store_true",
+        help="the passes of TVM's own build, after those of the pipeline: it compiles",
+    )
+    parser.add_argument(
+        "--nested", action="store_true", help="list the passes that others call, too"
+    )
+    parser.add_argument("--json", action="store_true", help="print records as JSON")
+    add_recipe_options(parser)
+
+
+def recipe_of_catalogue(options: argparse.Namespace) -> Recipe:
+    """Return a recipe of the files of passes alone, which needs no source."""
+    return Recipe(source=Source(spec=options.source or ""), extensions=options.extensions)
+
+
+def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
+    """Answer ``lowerscope passes``.
+
+    Returns
+    -------
+    tuple[bool, str]
+        Whether all steps were applied, and what to print.
+
+    Raises
+    ------
+    LowerscopeError
+        If options say nothing together, or there is no such step or function.
+    """
+    if options.function and options.step is None:
+        raise LowerscopeError(
+            "it has no meaning here", where="--function", todo="It goes with --step N"
+        )
+    if options.diff and options.step in (None, "0"):
+        raise LowerscopeError(
+            "it has no meaning here", where="--diff", todo="It goes with --step N, from 1"
+        )
+    if options.catalogue:
+        types = pipeline.catalogue(recipe, Silent())
+        return True, to_json(types) if options.json else _catalogue(types)
+    if options.diff:
+        return True, _difference(pipeline, recipe, options)
+    if options.step is not None:
+        return True, _module_at(pipeline, recipe, options)
+    records = _records(pipeline, recipe, options)
+    listed = (
+        records if options.nested or options.json else [each for each in records if not each.depth]
+    )
+    problem = pipeline.stages(recipe).transformed.problem
+    if options.json:
+        return problem is None, to_json(listed)
+    table = _table(listed, records)
+    if problem is None:
+        return True, table
+    # The row has no room for what to do about it.
+    return False, f"{table}\n\n{problem.line()}"
+
+
+def check_passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> None:
+    """Check that there are the passes that ``--pass`` names, before anything is opened.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none of a name.
+    """
+    given = getattr(options, "steps", ())
+    if not given:
+        return
+    from lowerscope.core.passes.catalogue import find
+
+    passes = pipeline.stages(recipe).passes
+    for text in given:
+        find(parse_step(text).name, passes, f"--pass {text}")
+
+
+def _records(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
+) -> tuple[PassRecord, ...]:
+    if options.build:
+        return pipeline.build_steps(recipe, Silent())
+    from lowerscope.core.passes.recording import pass_records
+
+    return pass_records(pipeline.stages(recipe).transformed.runs)
+
+
+def _moment(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> Moment:
+    moment = moment_of(options.step, _records(pipeline, recipe, options))
+    return msgspec.structs.replace(moment, clock="build") if options.build else moment
+
+
+def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.rendering.script import function_text, module_text
+
+    module = pipeline.stages(recipe).module_at(_moment(pipeline, recipe, options))
+    record = function_text(module, options.function) if options.function else module_text(module)
+    return to_json(record) if options.json else record.text.rstrip("\n")
+
+
+def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
+    from lowerscope.core.rendering.unified_text import unified_text
+
+    moment = _moment(pipeline, recipe, options)
+    old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))
+    record = pipeline.derived_difference(old, new, Silent())
+    if options.function:
+        chosen = tuple(each for each in record.functions if each.name == options.function)
+        if not chosen:
+            names = tuple(each.name for each in record.functions)
+            raise LowerscopeError(
+                f"neither side has a function {options.function!r}",
+                where="--function",
+                todo=f"Choose one of {', '.join(names)}",
+                choices=names,
+            )
+        record = msgspec.structs.replace(record, functions=chosen)
+    return to_json(record) if options.json else unified_text(record)
+
+
+def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
+    """Return the moment after the pass that is listed under a number, such as ``4`` or ``3.17``.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none.
+    """
+    if label == "0":
+        return Moment(clock="passes", index=0)
+    number = next((each.number for each in records if each.label == label), None)
+    if number is None:
+        last = sum(not each.depth for each in records)
+        raise LowerscopeError(
+            f"there is no step {label}", where="--step", todo=f"Choose one from 0 to {last}"
+        )
+    return Moment(clock="passes", index=number)
+
+
+def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
+    """Return a line for each pass: number, name, time, and what it changed."""
+    if not listed:
+        return "There are no passes."
+    names = [f"{'  ' * each.depth}{each.name}" for each in listed]
+    width = max(map(len, names))
+    digits = max(len(each.label) for each in listed)
+    inside = len(records) - len(listed)
+    lines = [
+        f"{each.label:>{digits}}  {name:<{width}}  {_outcome(each)}".rstrip()
+        for each, name in zip(listed, names, strict=True)
+    ]
+    if inside:
+        lines.append(f"and {inside} passes inside of these, which --nested lists")
+    return "\n".join(lines)
+
+
+def _outcome(record: PassRecord) -> str:
+    if record.status == "failed":
+        return f"failed: {record.error}"
+    if record.status != "done":
+        return record.status
+    time = f"{record.milliseconds:9.2f} ms"
+    count = len(record.changed)
+    if not count:
+        return f"{time}  no change"
+    named = ", ".join(record.changed[:_NAMES])
+    more = ", …" if count > _NAMES else ""
+    return f"{time}  {count} function{'s' if count > 1 else ''} changed: {named}{more}"
+
+
+def _catalogue(types: Sequence[PassType]) -> str:
+    return "\n".join(line for each in types for line in _catalogued(each))
+
+
+def _catalogued(record: PassType) -> Iterator[str]:
+    yield f"{record.name}  {record.summary}".rstrip()
+    if record.hindrance:
+        yield f"    cannot be a step: {record.hindrance}"
+    for option in record.options:
+        default = (
+            "required"
+            if option.required
+            else f"default {msgspec.json.encode(option.default).decode()}"
+        )
+        choices = f", one of {', '.join(option.choices)}" if option.choices else ""
+        yield f"    {option.name}: {option.kind}, {default}{choices}"

@@ -1,0 +1,389 @@
+"""The command line's options that a recipe is made of; the window's command has them as well."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn, get_args
+
+import msgspec
+
+from lowerscope.core.comparing.tolerances import Tolerances, parse_tolerances, tolerance_texts
+from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.presets import PRESETS, find_pipeline
+from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.recipe import (
+    SEEDS,
+    STRATEGIES,
+    TRACERS,
+    TRANSLATORS,
+    Extension,
+    ExtensionKind,
+    Override,
+    Recipe,
+    Source,
+    applied_to_model,
+    applies_schedules,
+    ruled_in_model,
+    with_bound_params,
+    with_params_as_inputs,
+    with_tuned,
+)
+from lowerscope.core.records.remote import TIMEOUT, remote_of
+from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring, check_measuring
+from lowerscope.core.schedule_files import load_schedules
+from lowerscope.core.schedules import named_apart
+from lowerscope.core.session_files import SUFFIX, Hashes, load_session
+from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.sources.spec import parse_spec, user_path
+
+SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2 or SESSION.lowerscope"
+
+SEVERAL = {
+    "lowering": "high-level",
+    "translator": "lowerscope",
+    "pipeline": "legalise",
+    "schedules": "",
+    "target": "llvm",
+}
+"""What may be given several times where variants are compared, with what is taken otherwise."""
+
+RULES, TUNED = "rules", "tuned"
+"""What ``--schedule`` is given for the schedules that rules write, or that tuning has found."""
+
+MOST_THREADS = 1024
+"""More than machines have; torch and TVM would start as many as they are told."""
+
+
+class _AddExtension(argparse.Action):
+    """Adds a file of the user's own: all kinds are one list, in the order of the options."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if values is None:
+            # `--rules` alone, where that is allowed.
+            namespace.by_rule = True
+            return
+        kinds: tuple[ExtensionKind, ...] = get_args(ExtensionKind)
+        kind = next(each for each in kinds if f"--{each}" == option_string)
+        added = Extension(path=str(user_path(str(values)).absolute()), kind=kind)
+        namespace.extensions = (*namespace.extensions, added)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LowerscopeError(message, todo=f"See {self.prog} --help")
+
+
+def add_recipe_options(
+    parser: argparse.ArgumentParser, *, several: bool = False, scheduling: bool = False
+) -> None:
+    """Add the options that a recipe is made of; the window's command has them as well.
+
+    Parameters
+    ----------
+    several
+        Let those of `SEVERAL` be repeated: each is then a list, or ``None`` where it is not given.
+    scheduling
+        Let ``--rules`` stand without a file for the rules that write schedules: ``by_rule`` is then
+        true.
+    """
+    parser.set_defaults(by_rule=False)
+    kept: dict[str, Any] = {"action": "append"} if several else {}
+
+    def default(name: str) -> str | None:
+        return None if several else SEVERAL[name]
+
+    again = "; repeatable: each is a variant" if several else ""
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help="the entry's keyword arguments"
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=1,784:float32",
+        help="an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
+    )
+    parser.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=1..64",
+        help="the sizes that a name in the shape of an input may stand for, as in --input "
+        "x=batch,784 (default 1..1024); repeatable",
+    )
+    parser.add_argument(
+        "--sizes",
+        action="append",
+        default=[],
+        metavar="NAME=1,7,64",
+        help="the sizes of that dimension to run at, run by run (default: the one that it is "
+        "traced at, and the ends of the range); repeatable",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default 0)")
+    parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
+    parser.add_argument("--trust", action="store_true", help="open a .pt2 that can run code")
+    parser.add_argument(
+        "--tracer",
+        choices=TRACERS,
+        default="auto",
+        help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
+    )
+    parser.add_argument(
+        "--importer",
+        dest="translator",
+        choices=TRANSLATORS,
+        default=default("translator"),
+        help="what translates the graph: lowerscope (default), or TVM's own from_fx or "
+        f"from_exported_program, as they are{again}",
+        **kept,
+    )
+    parser.add_argument(
+        "--lowering",
+        choices=STRATEGIES,
+        default=default("lowering"),
+        help=f"default: high-level{again}",
+        **kept,
+    )
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="PATTERN=STRATEGY",
+        help="another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
+    )
+    for kind, metavar, what in (
+        ("rules", "FILE.py", "lowering rules of your own: @rule of lowerscope.core.rules"),
+        ("library", "FILE.py", "functions that it registers by tvm.register_global_func"),
+        ("passes", "FILE.py", "passes of your own: @tvm.transform.module_pass"),
+    ):
+        alone = "without a file: schedule by rule. " if scheduling and kind == "rules" else ""
+        parser.add_argument(
+            f"--{kind}",
+            action=_AddExtension,
+            dest="extensions",
+            default=(),
+            metavar=metavar,
+            nargs="?" if alone else None,
+            help=f"{alone}a file with {what}; repeatable, a later one wins",
+        )
+    parser.add_argument(
+        "--params-as-inputs",
+        action="store_true",
+        help="keep parameters as arguments of main, not as constants in it",
+    )
+    parser.add_argument(
+        "--bind-params",
+        action="store_true",
+        help="the same, and bind them by relax.transform.BindParams as the first step",
+    )
+    parser.add_argument(
+        "--pipeline",
+        default=default("pipeline"),
+        metavar="NAME",
+        help=f"the passes: {', '.join(each.name for each in PRESETS)}, or a .json file that was "
+        f"saved (default legalise){again}",
+        **kept,
+    )
+    parser.add_argument(
+        "--pass",
+        dest="steps",
+        action="append",
+        default=[],
+        metavar="NAME[:OPTION=VALUE,…]",
+        help="a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
+        "repeatable",
+    )
+    parser.add_argument(
+        "--schedule",
+        dest="schedules",
+        action="append",
+        default=[],
+        metavar=f"FILE.json|{RULES}|{TUNED}",
+        help="schedules that were saved, applied to the model after its passes, or where they have "
+        f"the step ApplySchedules; or {RULES}, for those that rules write; or {TUNED}, for what "
+        "lowerscope tune has found; repeatable"
+        + (": each is a variant, and none is one without schedules" if several else ""),
+    )
+    parser.add_argument(
+        "--target",
+        default=default("target"),
+        help=f"llvm, native (this processor), or a TVM target as JSON{again}",
+        **kept,
+    )
+    parser.add_argument(
+        "--tolerance",
+        dest="tolerances",
+        action="append",
+        default=[],
+        metavar="DTYPE=RTOL,ATOL",
+        help="outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of "
+        f"them by itself (default {'; '.join(tolerance_texts(Tolerances()).values())}); repeatable",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=0, help="of TVM and of torch (default: all that there are)"
+    )
+    add_remote_options(parser)
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=0,
+        metavar="N",
+        help="calls of each side that are timed, by turns (default: as many as a second allows, "
+        f"from {LEAST} to {REPEATS})",
+    )
+    parser.add_argument(
+        "--warm-up",
+        type=int,
+        default=Measuring().warm_up,
+        metavar="N",
+        help=f"calls of each side before, which do not count (default {Measuring().warm_up})",
+    )
+    parser.add_argument(
+        "--torch-compile",
+        action="store_true",
+        help="time torch.compile of the model as well: it takes seconds to minutes to compile, and "
+        "a C++ compiler",
+    )
+
+
+def add_remote_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for another machine."""
+    parser.add_argument(
+        "--tracker",
+        default="",
+        metavar="HOST:PORT",
+        help="run on another machine: the address of TVM's RPC tracker; choose its --target",
+    )
+    parser.add_argument(
+        "--key", default="", metavar="KEY", help="with --tracker: the key of its servers"
+    )
+    parser.add_argument(
+        "--remote-timeout",
+        type=float,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help=f"that one answer of the other machine may take (default {TIMEOUT:g})",
+    )
+
+
+def recipe_from(options: argparse.Namespace) -> Recipe:
+    """Make a recipe of the options of `add_recipe_options` and ``options.source``.
+
+    Raises
+    ------
+    LowerscopeError
+        If an option cannot be read.
+    """
+    if options.source.endswith(SUFFIX):
+        return _of_session(options)
+    spec, entry = parse_spec(options.source)
+    check_threads(options.threads)
+    if not 0 <= options.seed < SEEDS:
+        raise LowerscopeError(
+            f"{options.seed} is not a seed",
+            where="--seed",
+            todo=f"Write a number from 0 to {SEEDS - 1}",
+        )
+    recipe = Recipe(
+        source=Source(
+            spec=spec,
+            entry=entry,
+            args=options.args,
+            params=options.params,
+            trust=options.trust,
+        ),
+        seed=options.seed,
+        inputs=tuple(parse_input(text) for text in options.input),
+        dimensions=with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes)),
+        tracer=options.tracer,
+        translator=options.translator,
+        lowering=options.lowering,
+        overrides=tuple(parse_override(text) for text in options.override),
+        extensions=options.extensions,
+        steps=(*find_pipeline(options.pipeline).steps, *map(parse_step, options.steps)),
+        tolerances=parse_tolerances(options.tolerances),
+        target=options.target,
+        threads=options.threads,
+        remote=remote_of(options.tracker, options.key, options.remote_timeout),
+        measuring=check_measuring(
+            Measuring(
+                warm_up=options.warm_up,
+                repeats=options.repeats,
+                torch_compile=options.torch_compile,
+            )
+        ),
+    )
+    dimensions_of(recipe)
+    files = [each for each in options.schedules if each not in (RULES, TUNED)]
+    loaded = [each for file in files for each in load_schedules(file)]
+    if loaded:
+        recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
+        if not applies_schedules(recipe):
+            recipe = applied_to_model(recipe, True)
+    if RULES in options.schedules:
+        recipe = ruled_in_model(recipe, True)
+    if TUNED in options.schedules:
+        recipe = with_tuned(recipe)
+    if options.params_as_inputs or options.bind_params:
+        recipe = with_params_as_inputs(recipe, True)
+    return with_bound_params(recipe, True) if options.bind_params else recipe
+
+
+def _of_session(options: argparse.Namespace) -> Recipe:
+    """Return the recipe of a session's file, which has all choices in it."""
+    parser = OneLineParser(add_help=False)
+    add_recipe_options(parser)
+    unchanged = vars(parser.parse_args([]))
+    given = [name for name, value in unchanged.items() if getattr(options, name) != value]
+    if given:
+        raise LowerscopeError(
+            "a session has its own choices, and takes no options that make others",
+            where=f"{options.source}: --{given[0].replace('_', '-')}",
+            todo="Leave the options out, or change the session in the window",
+        )
+    return load_session(user_path(options.source).absolute(), Hashes()).recipe
+
+
+def check_threads(count: int) -> None:
+    """Raise if there cannot be so many threads.
+
+    Raises
+    ------
+    LowerscopeError
+        With what can be given.
+    """
+    if not 0 <= count <= MOST_THREADS:
+        raise LowerscopeError(
+            f"{count} is not a number of threads",
+            where="--threads",
+            todo=f"Write 0 for all that the machine has, or a number from 1 to {MOST_THREADS}",
+        )
+
+
+def parse_override(text: str) -> Override:
+    """Read ``PATTERN=STRATEGY``.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no pattern, or no such strategy.
+    """
+    pattern, _, name = text.rpartition("=")
+    strategy = next((each for each in STRATEGIES if each == name.strip()), None)
+    if not pattern.strip() or strategy is None:
+        raise LowerscopeError(
+            f"it is not PATTERN=STRATEGY with a strategy of {', '.join(STRATEGIES)}",
+            where=f"--override {text}",
+            todo="Write for example --override conv1=library or --override 'layer1.*=te'",
+        )
+    return Override(pattern=pattern.strip(), strategy=strategy)

@@ -1,0 +1,295 @@
+"""The command ``lowerscope schedule``: what the primitives of a schedule make of a function."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lowerscope.core.command_line.recipe_options import RULES, SOURCE_HELP, add_recipe_options
+from lowerscope.core.encoding import to_json
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.schedule import (
+    BufferNode,
+    Checked,
+    LoopNode,
+    ScheduleRecord,
+    ScheduleStep,
+)
+from lowerscope.core.schedule_files import load_schedules
+from lowerscope.core.schedules import Primitive, Schedule, fits
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+_DONE, _DIFFERS, _ERROR = 0, 1, 2
+
+_CODES = {"same": _DONE, "differs": _DIFFERS, "unknown": _ERROR}
+
+_SECONDS = 300.0
+"""Time for a check: there is no window that waits for it."""
+
+
+class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule has written for a function, in a list of those of a model.
+
+    Attributes
+    ----------
+    rule, steps
+        Empty and 0 where no rule fits, with the ``reason``.
+    milliseconds
+        Finding the rule and writing the steps.
+    """
+
+    function: str
+    rule: str
+    steps: int
+    milliseconds: float
+    reason: str = ""
+    check: Checked | None = None
+
+
+class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--json`` prints; ``check`` is there where one was asked for."""
+
+    schedule: ScheduleRecord
+    check: Checked | None = None
+
+
+def add_schedule_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``lowerscope schedule``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument(
+        "--function",
+        default="",
+        metavar="NAME",
+        help="a TensorIR function; with --rules all of the model, where it is left out",
+    )
+    parser.add_argument(
+        "--apply",
+        default="",
+        metavar=f"FILE.json|{RULES}",
+        help=f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes",
+    )
+    parser.add_argument(
+        "--show", action="store_true", help="print the function as it is then, and nothing else"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run it and the unscheduled one on the same values; exit with 1 if they differ",
+    )
+    parser.add_argument("--json", action="store_true", help="print records as JSON")
+    add_recipe_options(parser, scheduling=True)
+
+
+def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Answer ``lowerscope schedule``.
+
+    Returns
+    -------
+    tuple[int, str]
+        The exit code: 0 if all is well, 1 if the function computes something else, 2 if a step
+        could not be applied or the check could not be made; and what to print.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or the file has no schedule for it; if the options say nothing
+        together.
+    """
+    _check_together(options)
+    if not options.function:
+        return _all_by_rule(pipeline, recipe, options)
+    if options.by_rule or options.apply == RULES:
+        recipe = _with_rule(pipeline, recipe, options.function)
+    elif options.apply:
+        recipe = _with_file(pipeline, recipe, options.function, options.apply)
+    record = pipeline.workbench.derived_schedule(recipe, options.function, None, Silent())
+    code = _ERROR if any(step.status == "failed" for step in record.steps) else _DONE
+    checked = None
+    if options.check:
+        checked = pipeline.numbers.check(recipe, options.function, None, _SECONDS, Silent())
+        code = max(code, _CODES[checked.verdict])
+    if options.json:
+        return code, to_json(ScheduleAnswer(schedule=record, check=checked))
+    parts = [record.script.text] if options.show else list(_described(record))
+    if checked is not None:
+        parts.append(_verdict(checked))
+    return code, "\n\n".join(parts)
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing together."""
+    if options.by_rule and options.apply not in ("", RULES):
+        raise LowerscopeError(
+            "two schedules are given",
+            where=f"--rules and --apply {options.apply}",
+            todo="Leave one of them out",
+        )
+    by_rule = options.by_rule or options.apply == RULES
+    if not options.function and (options.show or not by_rule):
+        raise LowerscopeError(
+            "it is not said of which function",
+            where="schedule",
+            todo="Give --function NAME; without it, --rules lists what rules write for all",
+        )
+
+
+def _all_by_rule(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
+) -> tuple[int, str]:
+    """Schedule each function of the model by rule, and return the list of them."""
+    stages = pipeline.stages(recipe)
+    found, code = [], _DONE
+    # What is loaded when a rule first needs it is not the time of that rule.
+    _ = stages.target
+    for name in stages.functions.structures:
+        start = time.perf_counter()
+        ruled = pipeline.workbench.by_rule(recipe, name, Silent())
+        milliseconds = (time.perf_counter() - start) * 1000
+        checked = None
+        if options.check and ruled.primitives:
+            scheduled = _scheduled(recipe, name, ruled.primitives)
+            checked = pipeline.numbers.check(scheduled, name, None, _SECONDS, Silent())
+            code = max(code, _CODES[checked.verdict])
+        found.append(
+            RuledFunction(
+                function=name,
+                rule=ruled.rule,
+                steps=len(ruled.primitives),
+                milliseconds=milliseconds,
+                reason=ruled.reason,
+                check=checked,
+            )
+        )
+    return code, to_json(found) if options.json else "\n".join(_table(found))
+
+
+_HEADINGS = ("function", "rule", "steps", "ms")
+
+
+def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
+    """Yield a line for each function, figures right-aligned, and one for all."""
+    rows = [
+        _HEADINGS,
+        *((each.function, each.rule or "–", _steps(each), _ms(each)) for each in found),
+        ("", "", str(sum(each.steps for each in found)), f"{_total(found):.1f}"),
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    remarks = ["", *map(_remark, found), "in all"]
+    for (function, rule, steps, ms), remark in zip(rows, remarks, strict=True):
+        line = f"{function:<{widths[0]}}  {rule:<{widths[1]}}  {steps:>{widths[2]}}"
+        yield f"{line}  {ms:>{widths[3]}}  {remark}".rstrip()
+
+
+def _steps(found: RuledFunction) -> str:
+    return str(found.steps) if found.steps else "–"
+
+
+def _ms(found: RuledFunction) -> str:
+    return f"{found.milliseconds:.1f}"
+
+
+def _total(found: Sequence[RuledFunction]) -> float:
+    return sum(each.milliseconds for each in found)
+
+
+def _remark(found: RuledFunction) -> str:
+    return found.reason if found.check is None else _verdict(found.check)
+
+
+def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:
+    ruled = pipeline.workbench.by_rule(recipe, function, Silent())
+    if not ruled.primitives:
+        raise LowerscopeError(
+            f"no rule schedules {function}: {ruled.reason}",
+            where="--rules",
+            todo="Schedule it by hand, or choose another --function",
+        )
+    return _scheduled(recipe, function, ruled.primitives)
+
+
+def _scheduled(recipe: Recipe, function: str, primitives: tuple[Primitive, ...]) -> Recipe:
+    schedule = Schedule(function=function, primitives=primitives)
+    return msgspec.structs.replace(recipe, schedules=(schedule,))
+
+
+def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> Recipe:
+    from lowerscope.core.scheduling.validating import check_schedules
+
+    structures = pipeline.stages(recipe).functions.structures
+    if function not in structures:
+        # Of the two mistakes, this one is said first.
+        pipeline.workbench.derived_schedule(recipe, function, None, Silent())
+    where = f"--apply {file}"
+    loaded = tuple(each for each in load_schedules(file) if each.on)
+    check_schedules(loaded, structures, where)
+    if not any(fits(each, function, structures[function]) for each in loaded):
+        names = ", ".join(dict.fromkeys(each.function for each in loaded))
+        raise LowerscopeError(
+            f"it has no schedule for {function}" + (f", but for {names}" if names else ""),
+            where=where,
+            todo="Choose another file, or another --function",
+        )
+    return msgspec.structs.replace(recipe, schedules=loaded)
+
+
+def _described(record: ScheduleRecord) -> Iterator[str]:
+    """Yield the parts of what is printed of a schedule."""
+    head = f"{record.function}  structure {record.structure}"
+    if record.twins:
+        head += f", as {', '.join(record.twins)}"
+    yield head
+    yield "\n".join(_loop_line(node) for node in record.tree)
+    yield "\n".join(_buffer_lines(record.buffers))
+    if record.steps:
+        steps = enumerate(record.steps, start=1)
+        yield "\n".join(line for number, step in steps for line in _step_lines(number, step))
+        yield record.code.rstrip("\n")
+
+
+def _loop_line(node: LoopNode) -> str:
+    words = [f"{'  ' * node.depth}{node.name}"]
+    if node.kind == "loop":
+        words.append(node.extent)
+        if node.loop_kind != "serial":
+            words.append(node.loop_kind)
+    else:
+        words.append(f"[{', '.join(f'{kind} {name}' for name, kind, _ in node.axes)}]")
+    words += [f"{key}={value}" for key, value in node.annotations]
+    return "  ".join(words)
+
+
+def _buffer_lines(buffers: tuple[BufferNode, ...]) -> Iterator[str]:
+    width = max((len(each.name) for each in buffers), default=0)
+    for each in buffers:
+        size = "" if each.size is None else f", {each.size:,} bytes"
+        yield f"{each.name:<{width}}  {each.role}: {each.shape} {each.dtype}, {each.scope}{size}"
+
+
+def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
+    marks = {"done": "✓", "failed": "✗", "off": "–"}
+    off = " (off)" if step.status == "off" else ""
+    yield f"{marks[step.status]} {number}  {step.title}{off}"
+    if step.error is not None:
+        yield f"     {step.error.message}"
+    elif step.comment:
+        yield f"     {step.comment}"
+
+
+def _verdict(checked: Checked) -> str:
+    if checked.verdict == "unknown":
+        return f"Not known whether it computes the same: {checked.reason}"
+    error = ""
+    if checked.max_abs_error is not None and checked.tolerance is not None:
+        error = f": largest error {checked.max_abs_error:.2g} (tolerance {checked.tolerance:.2g})"
+    at = f" at {checked.at}" if checked.at else ""
+    if checked.verdict == "same":
+        return f"Computes the same as the unscheduled function{at}{error}"
+    return f"Differs from the unscheduled function{at}: {checked.reason}{error}"

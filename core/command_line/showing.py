@@ -1,0 +1,268 @@
+"""The stages in words, for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import tvm
+
+from lowerscope.core.command_line.time_text import claims_text, times_text
+from lowerscope.core.dimensions import sizes_text
+from lowerscope.core.encoding import to_json
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.outside import notes_of
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
+from lowerscope.core.records.snapshot import FxNode, View
+from lowerscope.core.rendering.functions import prim_funcs_of
+from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.rendering.library_table import print_library
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.parameter_table import print_parameters, print_values
+from lowerscope.core.rendering.script import function_text, module_text
+from lowerscope.core.rendering.translation_text import print_node_map, print_translation
+from lowerscope.core.schedules import APPLY_SCHEDULES
+from lowerscope.core.scheduling.validating import check_schedules
+from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
+from lowerscope.core.units import bytes_text
+
+
+def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
+    """Return what the user should know of a recipe's model, a line each."""
+    return tuple(note.line() for note in notes_of(pipeline.stages(recipe)))
+
+
+def leaves_out(pipeline: Pipeline, recipe: Recipe) -> bool:
+    """Return whether something of the schedules was not applied to the model; notes say what."""
+    return any(note.code == SCHEDULE_NOTE for note in notes_of(pipeline.stages(recipe)))
+
+
+def check_model_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
+    """Refuse schedules that are to be applied to a model and are not meant for it.
+
+    Raises
+    ------
+    LowerscopeError
+        See `check_schedules`.
+    """
+    # Where several steps apply schedules, what one fits may be made only after the first.
+    if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:
+        structures = pipeline.stages(recipe).functions.structures
+        check_schedules(recipe.schedules, structures, "--schedule")
+
+
+def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
+    """Return the FX nodes of a recipe.
+
+    Raises
+    ------
+    LowerscopeError
+        If the source has no torch side.
+    """
+    if pipeline.stages(recipe).loaded.model is None:
+        raise LowerscopeError(
+            "this source builds an IRModule, so there is no FX graph",
+            where=recipe.source.spec,
+            todo="Show the stage relax or tensorir",
+        )
+    return pipeline.snapshot(recipe, DEFAULT, Silent()).fx
+
+
+def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the FX graph as a table, or as records."""
+    nodes = fx_nodes_of(pipeline, recipe)
+    return to_json(nodes) if as_json else print_table(nodes)
+
+
+def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node: str = "") -> str:
+    """Return the node map as a table, or how one node was translated; or the records of these."""
+    if node:
+        translation = pipeline.derived_translation(recipe, node, Silent())
+        return to_json(translation) if as_json else print_translation(translation)
+    nodes = fx_nodes_of(pipeline, recipe)
+    records = pipeline.snapshot(recipe, DEFAULT, Silent()).translation
+    return to_json(records) if as_json else print_node_map(records, nodes)
+
+
+def show_relax(
+    pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
+) -> str:
+    """Return the script of the module as it was lowered, or of one of its functions."""
+    module = pipeline.stages(recipe).module
+    return _script(module, function, as_json=as_json, show_meta=show_meta)
+
+
+def show_tensorir(
+    pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
+) -> str:
+    """Return the script of the module after the passes, or of one of its functions."""
+    module = pipeline.stages(recipe).completed
+    return _script(module, function, as_json=as_json, show_meta=show_meta)
+
+
+def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the functions outside of the module as a table, or as records."""
+    library = pipeline.snapshot(recipe, DEFAULT, Silent()).library
+    return to_json(library) if as_json else print_library(library)
+
+
+def show_parameters(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return parameters, buffers and constants as a table, or as records."""
+    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    records = (*snapshot.model.parameters, *snapshot.constants)
+    return to_json(records) if as_json else print_parameters(records)
+
+
+def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
+    """Return the values of a parameter, a constant or an input in a few lines, or as a record."""
+    record = pipeline.derived_values(recipe, name, Silent())
+    return to_json(record) if as_json else print_values(record)
+
+
+def show_builder(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the builder program of the module before the passes, or its record."""
+    return _show_whole(pipeline, recipe, "builder", as_json=as_json)
+
+
+def show_code(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
+    """Return the Python code of the FX graph, or its record."""
+    return _show_whole(pipeline, recipe, "code", as_json=as_json)
+
+
+def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool) -> str:
+    record = pipeline.derived_text(recipe, view, "", Silent())
+    return to_json(record) if as_json else record.text.rstrip("\n")
+
+
+def show_loops(
+    pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
+) -> str:
+    """Return TensorIR functions after the passes as NumPy or as tensor expressions.
+
+    Of all functions, the ones that have no such form have a line that says why.
+
+    Parameters
+    ----------
+    view
+        ``"numpy"`` or ``"te"``.
+    function
+        The one to show; empty for all of them.
+    """
+    if function or as_json:
+        names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
+        records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
+        return to_json(records) if as_json else records[0].text.rstrip("\n")
+    texts = []
+    for name in _prim_funcs(pipeline, recipe):
+        try:
+            texts.append(pipeline.derived_text(recipe, view, name, Silent()).text.rstrip("\n"))
+        except LowerscopeError as error:
+            texts.append(f"# {name}: {error.problem.what}")
+    if not texts:
+        raise LowerscopeError(
+            "the module has no TensorIR function",
+            where=view,
+            todo="Its operators are not legalised, or all of them run in a library",
+        )
+    return "\n\n\n".join(texts)
+
+
+def show_native(
+    pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
+) -> str:
+    """Compile, and return the bytecode of a Relax function, or the code of TensorIR functions.
+
+    Parameters
+    ----------
+    view
+        ``"bytecode"``, ``"llvm"`` or ``"asm"``.
+    function
+        The one to show; empty for ``main``, or for all TensorIR functions.
+    """
+    names: tuple[str, ...] = (function,)
+    if view != "bytecode" and not function:
+        # Where there is no function, the text of none says why.
+        names = tuple(pipeline.stages(recipe).recorded.tensorir) or names
+    records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
+    return to_json(records) if as_json else "\n\n".join(record.text for record in records)
+
+
+def _prim_funcs(pipeline: Pipeline, recipe: Recipe) -> dict[str, tvm.tirx.PrimFunc]:
+    return prim_funcs_of(pipeline.stages(recipe).completed)
+
+
+def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bool) -> str:
+    record = (
+        function_text(module, function) if function else module_text(module, show_meta=show_meta)
+    )
+    return to_json(record) if as_json else record.text.rstrip("\n")
+
+
+def describe_run(record: RunRecord) -> str:
+    """Return a run's outcome in a few lines."""
+    lines = [_verdict_line(record)]
+    if record.ran_on:
+        lines.append(f"Ran on {record.ran_on}; torch here. {NOT_THERE}")
+    for output in record.outputs:
+        shape = "×".join(str(extent) for extent in output.shape) or "scalar"
+        judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
+        lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
+    lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
+    if record.times is not None:
+        lines += [times_text(record.times), claims_text(record.times)]
+    lines.append(f"Built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions")
+    memory = record.memory
+    if memory.storages:
+        lines.append(
+            f"Memory: at most {bytes_text(memory.peak)} at once in {len(memory.storages)} storages,"
+            f" {bytes_text(memory.tensors)} if no tensors shared them; constants"
+            f" {bytes_text(memory.constants)}"
+        )
+    if record.prediction is not None:
+        lines += _prediction_lines(record.prediction, record.reference)
+    return "\n".join(lines)
+
+
+def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
+    names = [f"TVM {prediction.tvm}"]
+    if prediction.torch:
+        names.append(f"{reference} {prediction.torch}")
+    by = "" if prediction.scores != "softmax" else " (by softmax)"
+    yield f"Prediction: {', '.join(names)}{by if prediction.top else ''}"
+    sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
+    for side, title in sides:
+        best = [f"{each.name} {getattr(each, side):.1%}" for each in best_of(prediction, side)]
+        if best:
+            yield f"  {title:<5}  {', '.join(best)}"
+
+
+def _size_line(record: SizeRecord, reference: str) -> str:
+    times = f"TVM {record.tvm_ms:.3f} ms"
+    if record.torch_ms is not None:
+        times += f", {reference} {record.torch_ms:.3f} ms"
+    verdict = "ran" if record.verdict == "no-reference" else record.verdict
+    error = "" if record.max_abs_error is None else f", largest error {record.max_abs_error:.2g}"
+    reason = f" ({record.reason})" if record.verdict == "differ" else ""
+    return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
+
+
+def _verdict_line(record: RunRecord) -> str:
+    if record.verdict == "no-reference":
+        return f"Ran; nothing to compare with: {record.reason}"
+    if record.verdict == "not-comparable" and record.max_abs_error is None:
+        return f"Not comparable: {record.reason}"
+    errors = (
+        f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} relative "
+        f"(tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|)"
+    )
+    if record.verdict == "match":
+        at = f" at {len(record.sizes)} sizes" if len(record.sizes) > 1 else ""
+        return f"Matches {record.reference}{at}: {errors}"
+    if record.verdict == "not-comparable":
+        return (
+            f"Not comparable: {record.reason}; the other outputs match {record.reference}: {errors}"
+        )
+    return f"Differs from {record.reference}: {record.reason}; {errors}"

@@ -1,0 +1,78 @@
+"""Times of a run in words: medians with their spread, and what can be claimed of them."""
+
+from __future__ import annotations
+
+from lowerscope.core.records.times import FEW, RunTimes, SideTimes, held_up, times_as_fast
+
+
+def times_text(times: RunTimes) -> str:
+    """Return the median of each side with its spread, on one line."""
+    return ", ".join(map(_side_text, times.sides))
+
+
+def claims_text(times: RunTimes) -> str:
+    """Return which side is how many times as fast, or that it cannot be told, and how it was found.
+
+    Also why there is no ``torch.compile``, where it was wanted.
+    """
+    ours, *others = times.sides
+    parts = [_claim(ours, other) for other in others]
+    parts += [
+        f"{each.side} was held up: its fastest call took {each.fastest:.3f} ms"
+        for each in held_up(times)
+    ]
+    if times.compile_problem:
+        parts.append(f"torch.compile does not work: {times.compile_problem}")
+    parts.append(method_text(times))
+    return "; ".join(parts)
+
+
+def compiled_text(times: RunTimes) -> str:
+    """Return the time of ``torch.compile``, or why there is none; empty where none was wanted."""
+    if times.compile_problem:
+        return f"torch.compile does not work: {times.compile_problem}"
+    return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
+
+
+def method_text(times: RunTimes) -> str:
+    """Return how times were found: of how many calls, and with how many threads."""
+    ours = times.sides[0]
+    calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
+    spread = "quarters" if ours.repeats >= FEW else "extremes"
+    together = len({each.machine for each in times.sides}) == 1
+    by_turns = ", by turns" if len(times.sides) > 1 and together else ""
+    found = f"median and {spread} of {calls} after {times.warm_up}{by_turns}"
+    return f"{found}; {_threads_text(times)}"
+
+
+def ratio_text(ratio: float) -> str:
+    """Return ``1.8×``, with two significant digits, or three near 1."""
+    digits = 0 if ratio >= 10 else 1 if ratio >= 1.1 else 2
+    return f"{ratio:,.{digits}f}×"
+
+
+def _side_text(side: SideTimes) -> str:
+    return f"{side.side} {side.milliseconds:.3f} ms ({side.low:.3f} to {side.high:.3f})"
+
+
+def _claim(ours: SideTimes, other: SideTimes) -> str:
+    if ours.machine != other.machine:
+        return f"{ours.side} ran on {ours.machine} and {other.side} here, so neither is the faster"
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        return f"no difference between {ours.side} and {other.side} can be told"
+    if ratio >= 1:
+        return f"{ours.side} is {ratio_text(ratio)} as fast as {other.side}"
+    return f"{other.side} is {ratio_text(1 / ratio)} as fast as {ours.side}"
+
+
+def _threads_text(times: RunTimes) -> str:
+    counts = {side.threads for side in times.sides}
+    if len(counts) == 1 and None not in counts:
+        (count,) = counts
+        return "1 thread" if count == 1 else f"{count} threads"
+    return ", ".join(
+        f"{side.side} with {side.threads} threads"
+        for side in times.sides
+        if side.threads is not None
+    )

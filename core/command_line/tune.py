@@ -1,0 +1,222 @@
+"""The command ``lowerscope tune``: schedules are searched for, and kept in a database."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.encoding import to_json
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneOptions, TuneState
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.tuning.tuning import Tuning
+
+_DONE, _STOPPED = 0, 2
+
+_KEPT = "stopped; what was found is kept"
+
+_PATIENCE = 1.0
+"""Seconds until an interrupt ends the process, if it has not stopped by itself."""
+
+_HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
+
+
+def add_tune_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``lowerscope tune``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=TuneOptions().trials,
+        metavar="N",
+        help="candidates that are measured, of all functions together, with those that were before "
+        f"(default {TuneOptions().trials}); 0 for what the database has",
+    )
+    parser.add_argument(
+        "--function",
+        dest="functions",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a TensorIR function (default: all, by their share of the time); repeatable",
+    )
+    parser.add_argument(
+        "--slowest", type=int, default=0, metavar="N", help="only those that take most of the time"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="measure anew what the database has already"
+    )
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    add_recipe_options(parser)
+
+
+def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Answer ``lowerscope tune``; an interrupt ends it with what was found until then.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or none that can be tuned.
+    """
+    for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
+        if number < 0:
+            raise LowerscopeError(f"{number} is no count", where=name, todo="Write 0 or more")
+    wanted = TuneOptions(
+        functions=tuple(options.functions),
+        slowest=options.slowest,
+        trials=options.trials,
+        seed=recipe.seed,
+        fresh=options.fresh,
+    )
+    code, progress = _DONE, _Told(pipeline.tuning)
+    try:
+        with _ended_soon():
+            tuned = pipeline.tuning.tune(recipe, wanted, progress)
+    except KeyboardInterrupt:
+        if not pipeline.tuning.state.functions:
+            raise
+        _say(_KEPT)
+        code, tuned = _STOPPED, Tuned(state=pipeline.tuning.state)
+    if options.json:
+        return code, to_json(tuned)
+    return code, "\n".join((*_table(tuned.state.functions), *_end(tuned)))
+
+
+@contextlib.contextmanager
+def _ended_soon() -> Iterator[None]:
+    """End this process where an interrupt in the body is not heard of in time.
+
+    Python hears of it between two calls, and a call of TVM's search may take seconds. The process
+    that measures ends with this one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    over = threading.Event()
+
+    def watch() -> None:
+        # One byte for each signal; none where the other end is closed.
+        if os.read(source, 1) and not over.wait(_PATIENCE):
+            _say(_KEPT)
+            os._exit(_STOPPED)
+
+    before = signal.set_wakeup_fd(sink)
+    watching = threading.Thread(target=watch, name="interrupts", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.close(sink)
+        watching.join()
+        os.close(source)
+
+
+class _Told(Silent):
+    """Writes what is found to stderr, a line for each that is better than what was before."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._told: dict[str, float | None] = {}
+        self._doing = ""
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        state = self._tuning.state
+        for each in state.functions:
+            if each.points and self._told.get(each.name) != each.best:
+                self._told[each.name] = each.best
+                _say(_found(each, state))
+        if text != self._doing and not state.functions:
+            _say(text)
+        self._doing = text
+
+
+def _say(text: str) -> None:
+    print(f"lowerscope: {text}", file=sys.stderr, flush=True)
+
+
+def _found(each: TunedFunction, state: TuneState) -> str:
+    against = [
+        f"{name} {_time(seconds)}"
+        for name, seconds in (("rules", each.by_rules), ("torch", each.torch))
+        if seconds is not None
+    ]
+    parts = [f"{each.name}: {_time(each.best)}", *against]
+    if state.trials_total:
+        parts.append(f"{state.trials_done} of {state.trials_total} trials")
+    if state.seconds_left is not None:
+        parts.append(f"{state.seconds_left:.0f} s left")
+    return ", ".join(parts)
+
+
+def _table(functions: Sequence[TunedFunction]) -> list[str]:
+    rows = [_HEADINGS, *map(_row, functions)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    last = len(_HEADINGS) - 1
+    return [
+        "  ".join(
+            text.rjust(width) if 0 < column < last else text.ljust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _row(each: TunedFunction) -> tuple[str, ...]:
+    words = ["from the database"] if each.from_database else []
+    words += [each.state] if each.state in ("stopped", "failed") else []
+    words += [f"{each.failed} failed"] if each.failed else []
+    words += [each.note] if each.note else []
+    return (
+        each.name,
+        str(each.calls),
+        _time(each.unscheduled),
+        _time(each.by_rules),
+        _time(each.best),
+        _time(each.torch),
+        str(each.trials),
+        "; ".join(words),
+    )
+
+
+def _end(tuned: Tuned) -> Iterator[str]:
+    yield ""
+    measured = [each for each in tuned.state.functions if each.best is not None]
+    if measured:
+        yield f"One run of these: {', '.join(_sums(measured))}"
+    if tuned.database:
+        yield f"Kept in {tuned.database}"
+    yield "Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …"
+
+
+def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:
+    for name, field in (
+        ("unscheduled", "unscheduled"),
+        ("rules", "by_rules"),
+        ("tuned", "best"),
+        ("torch", "torch"),
+    ):
+        known = [getattr(each, field) for each in functions]
+        if None not in known:
+            total = sum(each.calls * time for each, time in zip(functions, known, strict=True))
+            yield f"{name} {_time(total)}"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"

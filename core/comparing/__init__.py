@@ -1,0 +1,1 @@
+"""What runs came to beside torch, and variants and modules beside each other."""

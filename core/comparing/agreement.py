@@ -1,0 +1,164 @@
+"""Runs on a set of inputs: how far both sides agree over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.calling import check_registered
+from lowerscope.core.execution.comparing import Verdict, judge
+from lowerscope.core.execution.numpy_reference import in_dtype_of
+from lowerscope.core.execution.running import Execution
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.agreement import AgreementRecord, SampleRun
+from lowerscope.core.running.sides import reference_of
+from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
+from lowerscope.core.stages import Stages
+
+MOST_WORST = 50
+"""Samples that are listed."""
+
+MOST_UNREAD = 10
+"""Reasons why samples could not be run that are told."""
+
+
+def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
+    """Build once, run each sample of a set on both sides, and compare.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such set, the model cannot be built, or no sample can be run.
+    Cancelled
+        If the user has stopped it.
+    """
+    stages.check_runs_here("a set of inputs is run")
+    loaded, lowered = stages.loaded, stages.lowered
+    samples = open_set(path, loaded.inputs, loaded.classes)
+    with stages.running():
+        check_registered(stages.completed, () if lowered is None else lowered.library)
+    built = stages.built
+    values = tuple(each.value for each in loaded.inputs)
+    with stages.running():
+        side, reference = reference_of(loaded, values, recipe.seed)
+        execution = Execution(built.executable, "main", stages.arguments(values))
+        tally = _Tally(samples, loaded.classes)
+        count = len(samples.samples)
+        for place, sample in enumerate(samples.samples):
+            progress.report(f"Sample {place + 1} of {count}", place / count)
+            try:
+                values = samples.values(place)
+            except LowerscopeError as error:
+                tally.leave_out(sample, error)
+                continue
+            expected = None
+            names: list[str] = []
+            try:
+                if reference is not None:
+                    # Before TVM, which would read beyond its memory at an index out of range.
+                    reference.take(values)
+                    named = reference.named_outputs()
+                    names = [name for name, _ in named]
+                    expected = tuple(value for _, value in named)
+                execution.take(stages.arguments(values))
+                actual = execution.outputs()
+            except LowerscopeError as error:
+                tally.leave_out(sample, error)
+                continue
+            if expected is not None and loaded.model is None:
+                expected = in_dtype_of(expected, actual)
+            random = () if lowered is None else lowered.random
+            verdict = judge(actual, expected, recipe.tolerances, random, names)
+            tally.add(sample, verdict, actual, expected)
+    return tally.record(path, side)
+
+
+class _Tally:
+    """What the runs so far come to."""
+
+    def __init__(self, samples: InputSet, classes: Sequence[str]) -> None:
+        self._count = len(samples.samples)
+        self._classes = classes
+        self._runs: list[SampleRun] = []
+        self._unread: list[LowerscopeError] = []
+        self._reasons: list[str] = []
+
+    def leave_out(self, sample: Sample, error: LowerscopeError) -> None:
+        """Note that a sample could not be run."""
+        self._unread.append(error)
+        if len(self._reasons) < MOST_UNREAD:
+            self._reasons.append(f"{sample.title}: {error.problem.what}")
+
+    def add(
+        self,
+        sample: Sample,
+        verdict: Verdict,
+        actual: Sequence[torch.Tensor],
+        expected: Sequence[torch.Tensor] | None,
+    ) -> None:
+        """Note the run of a sample."""
+        self._runs.append(
+            SampleRun(
+                title=sample.title,
+                inputs=sample.inputs,
+                verdict=verdict.verdict,
+                reason=verdict.reason if verdict.verdict != "match" else "",
+                max_abs_error=verdict.max_abs,
+                max_rel_error=verdict.max_rel,
+                tvm=self._class(actual),
+                torch="" if expected is None else self._class(expected),
+                label=sample.label,
+            )
+        )
+
+    def _class(self, outputs: Sequence[torch.Tensor]) -> str:
+        first = outputs[0] if outputs else torch.empty(0)
+        scores = first.numel()
+        if scores < 2 or first.shape not in ((scores,), (1, scores)):
+            return ""
+        best = int(first.flatten().argmax())
+        return self._classes[best] if len(self._classes) == scores else str(best)
+
+    def record(self, path: str, reference: str) -> AgreementRecord:
+        """Return what it comes to.
+
+        Raises
+        ------
+        LowerscopeError
+            Of the first sample, if none could be run.
+        """
+        if not self._runs:
+            raise self._unread[0]
+        runs = self._runs
+        compared = [each for each in runs if each.verdict in ("match", "differ")]
+        classed = [each for each in runs if each.tvm and each.torch]
+        labelled = [each for each in runs if each.label and each.tvm]
+        return AgreementRecord(
+            path=path,
+            count=self._count,
+            ran=len(runs),
+            matching=sum(each.verdict == "match" for each in compared),
+            compared=len(compared),
+            same_class=sum(each.tvm == each.torch for each in classed),
+            classed=len(classed),
+            labelled=len(labelled),
+            tvm_correct=sum(each.tvm == each.label for each in labelled),
+            torch_correct=sum(each.torch == each.label for each in labelled),
+            max_abs_error=_largest([each.max_abs_error for each in compared]),
+            max_rel_error=_largest([each.max_rel_error for each in compared]),
+            worst=tuple(sorted(runs, key=_badness, reverse=True)[:MOST_WORST]),
+            unread=tuple(self._reasons),
+            reference=reference,
+        )
+
+
+def _badness(run: SampleRun) -> tuple[bool, bool, float]:
+    another = bool(run.tvm and run.torch) and run.tvm != run.torch
+    return another, run.verdict == "differ", run.max_abs_error or 0.0
+
+
+def _largest(errors: Sequence[float | None]) -> float | None:
+    return max((each for each in errors if each is not None), default=None)

@@ -1,0 +1,148 @@
+"""Which constants of a function have other values on the other side of a comparison.
+
+Scripts name constants by number, so that functions with other weights read the same. Constants over
+the same memory are the same; the values of others are compared once, and the outcome is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from tvm import ir, relax
+from tvm_ffi import Tensor
+
+from lowerscope.core.comparing.finding_tensors import constants_by_name
+from lowerscope.core.memo import key_of
+from lowerscope.core.records.difference import ConstantDifference
+from lowerscope.core.rendering.builder_constants import Elements, elements_of
+from lowerscope.core.stages import Stages
+
+_AT_ONCE = 1 << 20
+"""Values that are compared at a time, so that a large constant takes no memory."""
+
+_Pair = tuple[str, Any, Any]
+
+
+def constant_differences(
+    old: Stages, new: Stages, before: Any, after: Any, *, same_text: bool
+) -> tuple[ConstantDifference, ...]:
+    """Compare the constants of a Relax function with those that they have become.
+
+    Parameters
+    ----------
+    old, new
+        The stages of either side.
+    before, after
+        The function on either side.
+    same_text
+        Whether both read the same: then constants are paired in order, and by name otherwise.
+    """
+    if before.same_as(after):
+        return ()
+    one, other = _constants(old, before), _constants(new, after)
+    olds, news = list(map(elements_of, one)), list(map(elements_of, other))
+    if olds == news or (not same_text and set(olds) == set(news)):
+        return ()
+    names = _names(old), _names(new)
+    if same_text and len(one) == len(other):
+        pairs = _in_order(one, other, names[1] | names[0])
+    else:
+        pairs = _by_name(one, other, *names)
+    found = (_difference(new, *pair) for pair in pairs)
+    return tuple(each for each in found if each is not None)
+
+
+def _constants(stages: Stages, function: Any) -> Sequence[Any]:
+    """Return the tensors of a function's constants in order, looked for once."""
+    # The function is kept with them, so that no other one gets its address.
+    _, found = stages.keep(
+        "function constants",
+        key_of("function constants", function.__chandle__()),
+        lambda: (function, _tensors(function)),
+    )
+    return found
+
+
+def _tensors(function: Any) -> list[Any]:
+    """Return the tensors of constants; dtypes and shapes are constants as well, and are printed."""
+    found: list[Any] = []
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, ir.GenericConst) and isinstance(expression.value, Tensor):
+            found.append(expression.value)
+
+    relax.analysis.post_order_visit(function, visit)
+    return found
+
+
+def _names(stages: Stages) -> dict[Elements, str]:
+    return {elements_of(each.data): each.name for each in constants_by_name(stages)}
+
+
+def _in_order(
+    one: Sequence[Any], other: Sequence[Any], names: dict[Elements, str]
+) -> Iterator[_Pair]:
+    seen: set[tuple[Elements, Elements]] = set()
+    for number, (a, b) in enumerate(zip(one, other, strict=True), start=1):
+        olds, news = elements_of(a), elements_of(b)
+        if olds != news and olds[1:] == news[1:] and (olds, news) not in seen:
+            seen.add((olds, news))
+            yield names.get(olds) or names.get(news) or f"constant {number}", a, b
+
+
+def _by_name(
+    one: Sequence[Any],
+    other: Sequence[Any],
+    olds: dict[Elements, str],
+    news: dict[Elements, str],
+) -> Iterator[_Pair]:
+    named = {olds[elements_of(each)]: each for each in one if elements_of(each) in olds}
+    for each in other:
+        there = named.pop(news.get(elements_of(each), ""), None)
+        if there is not None and elements_of(there)[1:] == elements_of(each)[1:]:
+            yield news[elements_of(each)], there, each
+
+
+def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDifference | None:
+    one, other = elements_of(old), elements_of(new)
+    if one == other:
+        return None
+    # The tensors are kept with what was found, so that no others get their addresses.
+    _, _, (different, largest) = stages.keep(
+        "constant difference",
+        key_of("constant difference", one, other),
+        lambda: (old, new, _compared(old.numpy(), new.numpy())),
+        lambda _: old.numpy().nbytes + new.numpy().nbytes,
+    )
+    if not different:
+        return None
+    return ConstantDifference(
+        name=name,
+        shape=tuple(map(int, old.shape)),
+        dtype=str(old.dtype),
+        count=int(np.prod(old.shape, dtype=np.int64)),
+        different=different,
+        largest=largest,
+    )
+
+
+def _compared(old: np.ndarray, new: np.ndarray) -> tuple[int, float | None]:
+    """Return how many values differ, and by how much at most, as far as that is a number."""
+    one, other = old.reshape(-1), new.reshape(-1)
+    wide = np.complex128 if np.iscomplexobj(old) else np.float64
+    different, largest = 0, None
+    for start in range(0, one.size, _AT_ONCE):
+        a, b = one[start : start + _AT_ONCE], other[start : start + _AT_ONCE]
+        if a.tobytes() == b.tobytes():
+            continue
+        a, b = a.astype(wide), b.astype(wide)
+        apart = (a != b) & ~(np.isnan(a) & np.isnan(b))
+        different += int(np.count_nonzero(apart))
+        with np.errstate(invalid="ignore"):
+            distances = np.abs(a[apart] - b[apart])
+        finite = distances[np.isfinite(distances)]
+        if finite.size:
+            largest = max(largest or 0.0, float(finite.max()))
+    return different, largest

@@ -1,0 +1,226 @@
+"""The difference of the modules at two moments: of one recipe, or of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import tvm
+from tvm import relax, tirx
+
+from lowerscope.core.comparing.constant_differences import constant_differences
+from lowerscope.core.comparing.side_labels import side_labels
+from lowerscope.core.graphs import with_ends
+from lowerscope.core.memo import key_of
+from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.recording import pass_labels
+from lowerscope.core.records.difference import (
+    DifferenceRecord,
+    FunctionDifference,
+    GraphDifference,
+    Side,
+)
+from lowerscope.core.relax_bindings import calls_of, relax_functions
+from lowerscope.core.rendering.difference import FunctionText, function_differences
+from lowerscope.core.rendering.graph_difference import FunctionGraph, graph_difference
+from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.relax_graph import function_graph
+from lowerscope.core.stages import Stages
+
+
+def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> DifferenceRecord:
+    """Compare two modules, function by function.
+
+    Parameters
+    ----------
+    old, new
+        The stages of the recipe of either side.
+    sides
+        What is compared.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at one of the moments.
+    """
+    labels = labels_of(old, new, sides)
+    before, after = side_module(old, sides[0]), side_module(new, sides[1])
+    functions = function_differences(_texts(old, before), _texts(new, after))
+    olds, news = dict(relax_functions(before)), dict(relax_functions(after))
+    return DifferenceRecord(
+        old_label=labels[0],
+        new_label=labels[1],
+        functions=tuple(
+            _with_values(each, old, new, olds[each.name], news[each.name])
+            if each.name in olds and each.name in news
+            else each
+            for each in functions
+        ),
+    )
+
+
+def _with_values(
+    function: FunctionDifference, old: Stages, new: Stages, before: Any, after: Any
+) -> FunctionDifference:
+    """Add which constants of a function have other values."""
+    same = function.status == "same"
+    constants = constant_differences(old, new, before, after, same_text=same)
+    if not constants:
+        return function
+    text = function.old if same else function.new
+    return msgspec.structs.replace(function, status="changed", new=text, constants=constants)
+
+
+def graphs_difference(
+    old: Stages,
+    new: Stages,
+    sides: tuple[Side, Side],
+    function: str,
+    metrics: TextMetrics,
+    check: Callable[[], None],
+) -> GraphDifference:
+    """Compare the data flow of a Relax function on both sides.
+
+    The boxes stand for bindings of the module that the new side was lowered to.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at one of the moments.
+    """
+    labels = labels_of(old, new, sides)
+    before = function_graph(side_module(old, sides[0]), function, _side_origins(old, sides[0]))
+    after = function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1]))
+    if old.lower_key != new.lower_key:
+        if _same_nodes(old, new):
+            before, after = _with_nodes(before, old), _with_nodes(after, new)
+        # Bindings of the same name are not the same: only those of the new side can be selected.
+        boxes = [replace(box, origins=()) for box in before.boxes]
+        before = replace(before, boxes=boxes)
+    graph, nodes = graph_difference(before, after, metrics, check)
+    return GraphDifference(
+        old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
+    )
+
+
+def _same_nodes(old: Stages, new: Stages) -> bool:
+    """Say whether both sides were lowered from FX graphs of the same nodes."""
+    if old.traced is None or new.traced is None:
+        return False
+    one, other = (
+        [(node.name, node.op, str(node.target)) for node in each.graph_module.graph.nodes]
+        for each in (old.traced, new.traced)
+    )
+    return one == other
+
+
+def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
+    """Add the FX node whose value each box has: of what was fused, the last one."""
+    assert stages.lowered is not None
+    order: dict[str, tuple[int, str]] = {}
+    for name, lowering in stages.lowered.nodes.items():
+        for binding in lowering.bindings:
+            order[f"relax:main/{binding}"] = len(order), name
+    nodes: dict[str, str] = {}
+    for box in graph.boxes:
+        found = [order[each] for each in box.origins or () if each in order]
+        if found:
+            nodes[box.id] = max(found)[1]
+    return replace(graph, nodes=nodes)
+
+
+def side_module(stages: Stages, side: Side) -> tvm.IRModule:
+    """Return the module of a side."""
+    moment = side.moment
+    if moment is None:
+        return stages.completed
+    if not side.before or moment.index == 0:
+        return stages.module_at(moment)
+    if moment.clock in ("translate", "schedule"):
+        return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
+    if moment.clock == "build":
+        return stages.recorded.module_before(moment.index)
+    return stages.transformed.module_before(moment.index)
+
+
+def _side_origins(stages: Stages, side: Side) -> Matches:
+    """Return what became the bindings of a side, and its parameters and results."""
+    moment = side.moment
+    if moment is None:
+        origins = inverse(stages.transformed.bindings)
+    elif not side.before or moment.index == 0:
+        origins = stages.origins_at(moment)
+    elif moment.clock == "passes":
+        origins = stages.transformed.origins_before(moment.index)
+    else:
+        origins = stages.origins_in(side_module(stages, side), moment.clock)
+    return with_ends(origins, stages.module)
+
+
+def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
+    """Return what each side is, in words."""
+    return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
+
+
+def _step(stages: Stages, side: Side) -> str:
+    """Return number and name of the step that a moment is after; empty where there is none."""
+    moment = side.moment
+    if moment is None or moment.index == 0:
+        return ""
+    if moment.clock == "translate":
+        traced = stages.traced
+        nodes = [] if traced is None else list(traced.graph_module.graph.nodes)
+        names = [f"{number} {node.name}" for number, node in enumerate(nodes, start=1)]
+    elif moment.clock == "schedule":
+        steps = stages.states(moment.function)[-1].steps
+        names = [f"{number} {step.title}" for number, step in enumerate(steps, start=1)]
+    else:
+        runs = stages.recorded.runs if moment.clock == "build" else stages.transformed.runs
+        names = [f"{label} {run.name}" for label, run in zip(pass_labels(runs), runs, strict=True)]
+    return names[moment.index - 1] if moment.index <= len(names) else str(moment.index)
+
+
+def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
+    """Return the functions as they are listed: Relax first, then TensorIR in order of calls."""
+    functions = dict(relax_functions(module))
+    kernels = {
+        str(variable.name_hint): function
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+    called = [entity.removeprefix("tir:") for entity in calls_of(module)]
+    order = {name: place for place, name in enumerate(called)}
+    for name in sorted(kernels, key=lambda name: (order.get(name, len(order)), name)):
+        functions[name] = kernels[name]
+    return {
+        str(name): FunctionText(
+            "relax" if isinstance(function, relax.Function) else "tensorir",
+            _printed(stages, str(name), function),
+        )
+        for name, function in functions.items()
+    }
+
+
+def _printed(stages: Stages, name: str, function: Any) -> str:
+    """Return the script of a function, printed once for all modules that share it."""
+    # The function is kept with its text, so that no other one gets its address.
+    _, text = stages.keep(
+        "function text",
+        key_of("function text", function.__chandle__(), name),
+        lambda: (function, _script(function, name)),
+        lambda kept: 2 * len(kept[1]),
+    )
+    return text
+
+
+def _script(function: Any, name: str) -> str:
+    """Return the script from the first decorator on, without the remark on omitted metadata."""
+    lines = function.script(name=name).split("\n")
+    begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
+    end = len(lines)
+    while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    return "\n".join(lines[begin:end])

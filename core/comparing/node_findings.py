@@ -1,0 +1,55 @@
+"""What is found of a node's value against torch's, or why it is not compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lowerscope.core.records.run import NodeStatus
+
+
+@dataclass(frozen=True)
+class Found:
+    """How far the value of a node is from torch's, over its tensors.
+
+    ``together`` has the names of other nodes that had to be run with it.
+    """
+
+    status: NodeStatus
+    reason: str = ""
+    max_abs: float | None = None
+    max_rel: float | None = None
+    not_finite: str = ""
+    together: tuple[str, ...] = ()
+
+    @property
+    def matches(self) -> bool | None:
+        """Whether it matches; ``None`` where it was not compared."""
+        return {"matches": True, "differs": False}.get(self.status)
+
+
+class NotCompared(Exception):
+    """A value cannot be compared; ``found`` says why."""
+
+    def __init__(self, reason: str, status: NodeStatus = "not comparable") -> None:
+        super().__init__(reason)
+        self.found = Found(status, reason)
+
+
+def fields_of(found: Found | None, own: Found | None) -> dict[str, Any]:
+    """Return the fields of a `NodeRun` that are about its value."""
+    found = found or Found("no reference")
+    own = own or Found("no reference")
+    return {
+        "status": found.status,
+        "matches": found.matches,
+        "reason": found.reason,
+        "max_abs_error": found.max_abs,
+        "max_rel_error": found.max_rel,
+        "not_finite": found.not_finite,
+        "own_status": own.status,
+        "own_abs_error": own.max_abs,
+        "own_matches": own.matches,
+        "own_reason": own.reason,
+        "own_with": tuple(f"fx:{each}" for each in own.together),
+    }

@@ -1,0 +1,137 @@
+"""Variants of one source: each is run and compared with torch, then all are timed by turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lowerscope.core.command_line.showing import check_model_schedules
+from lowerscope.core.comparing.variant_names import variant_names
+from lowerscope.core.dimensions import runs_of
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.execution.running import Execution
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.run import RunRecord, with_times
+from lowerscope.core.records.times import RunTimes
+from lowerscope.core.records.variant import Variant
+from lowerscope.core.remote.running import measure_remotely
+from lowerscope.core.running.measuring import LEAST, Measuring
+from lowerscope.core.running.sides import inputs_at, measure_by_turns, reference_of
+
+if TYPE_CHECKING:
+    from lowerscope.core.pipeline import Pipeline
+
+BRIEFLY = Measuring(warm_up=1, repeats=LEAST)
+"""Of a run whose times do not count."""
+
+
+def run_variants(
+    pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
+) -> tuple[Variant, ...]:
+    """Run recipes of one source, and time those that run by turns, so that noise hits all alike.
+
+    One that cannot be built or run has its problem, and the others go on.
+
+    Parameters
+    ----------
+    recipes
+        They have the same inputs and threads.
+
+    Raises
+    ------
+    LowerscopeError
+        If a run fails while it is timed.
+    """
+    names = variant_names(recipes)
+    outcomes: list[RunRecord | Problem] = []
+    for name, recipe in zip(names, recipes, strict=True):
+        which = f"Variant {len(outcomes) + 1} of {len(recipes)}, {name}"
+        told = _Within(progress, which)
+        brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
+        try:
+            check_model_schedules(pipeline, recipe)
+            outcomes.append(pipeline.run(brief, told))
+        except LowerscopeError as error:
+            outcomes.append(error.problem)
+    ran = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, RunRecord)]
+    told = _Within(progress, "All variants by turns")
+    times = measure_variants(pipeline, [recipes[place] for place in ran], told)
+    for place, found in zip(ran, times, strict=True):
+        outcome = outcomes[place]
+        assert isinstance(outcome, RunRecord)
+        outcomes[place] = with_times(outcome, found)
+    return tuple(
+        Variant(
+            name=name,
+            recipe=recipe,
+            record=outcome if isinstance(outcome, RunRecord) else None,
+            problem=outcome if isinstance(outcome, Problem) else None,
+        )
+        for name, recipe, outcome in zip(names, recipes, outcomes, strict=True)
+    )
+
+
+class _Within:
+    """Progress of a part of something, which says of what."""
+
+    def __init__(self, whole: Progress, part: str) -> None:
+        self._whole, self._part = whole, part
+        self.check, self.begin_calls, self.at_call = whole.check, whole.begin_calls, whole.at_call
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        self._whole.report(f"{self._part}: {text}", fraction)
+
+
+def measure_variants(
+    pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
+) -> tuple[tuple[RunTimes, ...], ...]:
+    """Return the times of recipes of one source by turns: of each at each of its sizes.
+
+    On another machine they do not take turns: each runs there for itself.
+
+    Raises
+    ------
+    LowerscopeError
+        If a build or a run fails.
+    """
+    found: dict[int, tuple[RunTimes, ...]] = {}
+    for remote in dict.fromkeys(each.remote for each in recipes):
+        places = [place for place, each in enumerate(recipes) if each.remote == remote]
+        together = [recipes[place] for place in places]
+        use_threads(together[0].threads)
+        if remote is None:
+            times = _measured_here(pipeline, together, progress)
+        else:
+            stages = [pipeline.stages(each, progress) for each in together]
+            times = measure_remotely(stages, together, remote, progress)
+        found |= zip(places, times, strict=True)
+    return tuple(found[place] for place in range(len(recipes)))
+
+
+def _measured_here(
+    pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
+) -> tuple[tuple[RunTimes, ...], ...]:
+    first = recipes[0]
+    found = []
+    for sizes in runs_of(first):
+        # Anew for each size: they register the library functions of their executable once.
+        stages = [pipeline.stages(each, progress) for each in recipes]
+        for each in stages:
+            _ = each.extensions, each.recorded
+        # All of them are of one file, with the same rules and library functions beside it.
+        with stages[0].running():
+            inputs = tuple(each.value for each in inputs_at(sizes, stages[0], first))
+            _, reference = reference_of(stages[0].loaded, inputs, first.seed)
+            executions = [
+                Execution(each.built.executable, "main", each.arguments(inputs)) for each in stages
+            ]
+            found.append(
+                measure_by_turns(
+                    stages, first, sizes, executions, reference, first.measuring, progress
+                )
+            )
+    return tuple(zip(*found, strict=True))

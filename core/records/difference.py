@@ -1,0 +1,155 @@
+"""Differences as the window and the command line show them: plain, frozen, serialisable values.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.records.steps import Moment
+
+Status = Literal["same", "changed", "added", "removed"]
+"""Of a function, a binding or a line: seen from the old side to the new one."""
+
+STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison: the module of a recipe at a moment, or after all of its steps.
+
+    ``before`` stands for the module that the step was given which the moment is after. That is not
+    always the one at the moment before: a pass has others inside of it.
+    """
+
+    recipe: Recipe
+    moment: Moment | None = None
+    before: bool = False
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Lines that stand below one another and have the same status.
+
+    Attributes
+    ----------
+    status
+        ``"changed"`` lines stand on both sides, each one beside what it became.
+    old, new
+        The first line on either side, from 1; of lines that a side does not have, the one before
+        which they would stand.
+    length
+        Number of lines.
+    """
+
+    status: Status
+    old: int
+    new: int
+    length: int
+
+
+class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A constant that has other values on the new side: ``different`` of its ``count`` values.
+
+    ``largest`` is the largest difference of two of them; ``None`` where none is a number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    count: int
+    different: int
+    largest: float | None
+
+    def line(self) -> str:
+        """Return it in words."""
+        apart = "" if self.largest is None else f", by {self.largest:.2g} at most"
+        return f"values of {self.name}: {self.different:,} of {self.count:,} differ{apart}"
+
+
+class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of one function.
+
+    Attributes
+    ----------
+    name
+        Its name in the module.
+    kind
+        ``"relax"``, ``"tensorir"``, or empty for other text.
+    status
+        Whether it stands on both sides, and is the same.
+    old, new
+        The texts; one that stands on one side alone is empty on the other, and where nothing
+        changed, ``new`` is empty as well.
+    runs
+        All lines of both texts, in order.
+    added, removed, changed
+        Numbers of lines.
+    constants
+        The constants that have other values: the lines do not show these. A function in which
+        nothing else differs is ``"changed"`` all the same, and all of its lines are the same.
+    """
+
+    name: str
+    kind: Literal["relax", "tensorir", ""]
+    status: Status
+    old: str
+    new: str
+    runs: tuple[Run, ...]
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    constants: tuple[ConstantDifference, ...] = ()
+
+
+class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of two modules, function by function, in the order of the new one.
+
+    ``old_label`` and ``new_label`` say what each side is; ``language`` is that of the texts.
+    """
+
+    old_label: str
+    new_label: str
+    functions: tuple[FunctionDifference, ...]
+    language: str = "tvmscript"
+
+
+class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One binding or parameter of a Relax function in the difference of two graphs.
+
+    Attributes
+    ----------
+    id
+        Of its box in `GraphDifference.graph`.
+    old, new
+        Its ids on either side; empty where it is not there.
+    name
+        The variable, or ``old → new`` where it has another one.
+    before, after
+        What its value is on either side: ``R.add``, ``call_tir dense``.
+    """
+
+    id: str
+    status: Status
+    old: str
+    new: str
+    name: str
+    before: str
+    after: str
+
+
+class GraphDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """Both graphs in one drawing: what is the same on both sides is one box.
+
+    ``nodes`` has an entry for each box, in the order of the program. The ``strategy`` of a box is
+    the status of its node, empty where nothing changed.
+    """
+
+    old_label: str
+    new_label: str
+    function: str
+    graph: GraphRecord
+    nodes: tuple[NodeDifference, ...]

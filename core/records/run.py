@@ -1,0 +1,341 @@
+"""What a run has shown: verdict, errors and times, over all, by output, and by node.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lowerscope.core.records.memory import MemoryRecord
+from lowerscope.core.records.times import RunTimes
+
+NodeStatus = Literal["matches", "differs", "not comparable", "no reference"]
+"""The verdict on a node: what is random, or has no value of its own, is not comparable."""
+
+KEEP = 1 << 30
+"""Bytes of a run's values that are kept, unless the user says otherwise."""
+
+NOT_THERE = "Values and times of single nodes are there for runs on this machine only."
+"""What is said of a run on another one."""
+
+RunPart = Literal["all", "verdict", "times"]
+"""What of a run is made anew."""
+
+
+class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of the model: its shape, its dtype and how far it is from torch's.
+
+    ``verdict`` as in `RunRecord`, for this output alone, with its ``reason``. ``matches`` is
+    ``None`` where there is nothing to compare with: no reference, or random numbers.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    verdict: str = ""
+    reason: str = ""
+    matches: bool | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+
+
+class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What each side gives a class, from 0 to 1; ``torch`` is ``None`` without a torch side."""
+
+    name: str
+    tvm: float
+    torch: float | None = None
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """The class that each side predicts, by name; ``torch`` is empty without a torch side.
+
+    Attributes
+    ----------
+    scores
+        What the scores of ``top`` are: ``"softmax"`` of the output; ``"output"``, where that is
+        probabilities already; empty where it is not finite, and there are none.
+    top
+        The classes that are among the five best of one side or the other, torch's best first.
+    """
+
+    torch: str
+    tvm: str
+    scores: Literal["softmax", "output", ""] = ""
+    top: tuple[ClassScore, ...] = ()
+
+
+TOP = 5
+"""So many classes of each side are told."""
+
+
+def best_of(prediction: Prediction, side: Literal["tvm", "torch"]) -> tuple[ClassScore, ...]:
+    """Return the best classes of one side, its best first; none where it has no scores."""
+    given = [each for each in prediction.top if getattr(each, side) is not None]
+    return tuple(sorted(given, key=lambda each: -float(getattr(each, side))))[:TOP]
+
+
+class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome at one size of each named dimension, as in `RunRecord`; ``sizes`` by name."""
+
+    sizes: dict[str, int]
+    verdict: str
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    torch_ms: float | None
+    tvm_ms: float
+    times: RunTimes | None = None
+
+
+Hand = Literal["in place", "copied", "unseen"]
+"""What torch did with the memory of a tensor of TVM's: work on it, copy it, or never touch it."""
+
+
+class HandOver(msgspec.Struct, frozen=True, kw_only=True):
+    """How the tensors of a call of a library function were handed over, by DLPack.
+
+    ``inputs`` and ``results`` have what was observed of each tensor; ``copied_bytes`` is the size
+    of those that were copied.
+    """
+
+    inputs: tuple[Hand, ...]
+    results: tuple[Hand, ...]
+    copied_bytes: int = 0
+
+
+class CallRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of the virtual machine in a run of ``main``.
+
+    Attributes
+    ----------
+    function
+        Name of what was called.
+    milliseconds
+        The median over a few runs that were watched, which takes some microseconds a call.
+    nodes
+        Ids of the FX nodes that it computes, or has a share in: several, where a pass fused them.
+    bindings
+        Ids of the bindings before the passes that it computes.
+    entity
+        Id of what was called, ``tir:dense`` or ``ext:env.relu``; empty for what is the virtual
+        machine's own.
+    line
+        The line of its instruction in the bytecode of ``main``, from 1; 0 where that is not known.
+    own
+        How many calls the virtual machine made just before it on its own account: for memory,
+        shapes and checks. Those after the last call are counted by nobody.
+    hand_over
+        Of a function outside of the module; ``None`` for others, and where it was not observed.
+    """
+
+    function: str
+    milliseconds: float
+    nodes: tuple[str, ...] = ()
+    bindings: tuple[str, ...] = ()
+    entity: str = ""
+    line: int = 0
+    own: int = 0
+    hand_over: HandOver | None = None
+
+
+class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run has shown of one FX node, ``fx:relu``, or binding, ``relax:main/lv1``.
+
+    Attributes
+    ----------
+    status
+        The verdict on its value.
+    milliseconds
+        Of all its calls; of a call that computes other nodes as well, all of the time. ``None``
+        where there is no call.
+    max_abs_error, max_rel_error
+        Of its value against torch's at the same node; ``None`` where they were not compared.
+    matches
+        Whether the value is within the tolerances; ``None`` where it was not compared.
+    reason
+        What differs, or why there is nothing to compare.
+    calls
+        Indices of its calls in `RunRecord.calls`.
+    shared_with
+        Ids of the other nodes that these calls compute.
+    not_finite
+        What is not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for nothing.
+    own_status, own_abs_error, own_matches, own_reason
+        Of an FX node alone, on torch's values at its inputs, as above: it tells an error that
+        starts here from one that came from above. ``None`` where it has no such inputs, with the
+        reason.
+    own_with
+        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
+    torch_ms
+        The node in torch; ``None`` for what calls nothing, and for bindings.
+    strategy
+        How a node was lowered; empty for nodes that make no code, and for bindings.
+    """
+
+    id: str
+    status: NodeStatus = "no reference"
+    milliseconds: float | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    matches: bool | None = None
+    reason: str = ""
+    calls: tuple[int, ...] = ()
+    shared_with: tuple[str, ...] = ()
+    not_finite: str = ""
+    own_status: NodeStatus = "no reference"
+    own_abs_error: float | None = None
+    own_matches: bool | None = None
+    own_reason: str = ""
+    own_with: tuple[str, ...] = ()
+    torch_ms: float | None = None
+    strategy: str = ""
+
+
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """How the code of an FX node was made; see `core.making`.
+
+    Attributes
+    ----------
+    rule
+        What lowered it.
+    passes
+        Names of the recipe's steps that changed what is computed for it, or how, in order.
+    schedules
+        Of each function that it has a part in and that is scheduled: ``dense: split k into 4 × 32,
+        vectorize …``.
+    """
+
+    rule: str = ""
+    passes: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one FX node from a run; see `core.command_line.per_node`.
+
+    Attributes
+    ----------
+    fx
+        Its id.
+    bindings, functions
+        Ids of its bindings before the passes, and names of what the run calls for it after them.
+    strategy
+        How it was lowered; empty for nodes that make no code.
+    max_abs_error, max_rel_error, status, reason
+        Of its value in the run, on what the run itself has computed, with what differs or why there
+        is nothing to compare.
+    own_abs_error, own_status, own_reason
+        Of the node alone, on torch's values at its inputs, in the same words.
+    own_with
+        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
+    tvm_ms
+        Of its calls; of a call that computes other nodes too, all of it.
+    torch_ms
+        The node in torch, median; ``None`` for nodes that call nothing.
+    hand_overs
+        Of its calls of library functions.
+    """
+
+    fx: str
+    bindings: tuple[str, ...]
+    functions: tuple[str, ...]
+    strategy: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    own_abs_error: float | None
+    status: NodeStatus
+    own_status: NodeStatus
+    reason: str
+    own_reason: str
+    own_with: tuple[str, ...]
+    tvm_ms: float | None
+    torch_ms: float | None
+    hand_overs: tuple[HandOver, ...] = ()
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a run, times in milliseconds.
+
+    ``verdict`` is ``match``, ``differ``, ``not-comparable`` (what can be compared matches, and some
+    outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
+    outputs that are compared; they are ``None`` where none is. ``tracer`` is the one that was
+    taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
+    `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
+    ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
+    medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
+
+    ``quick`` says that times are of one call, as it was to answer soon; of a slow model there
+    are no ``nodes`` and ``calls`` then.
+
+    With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
+    Verdict and errors are then the worst of them, with the outputs of the first that has that
+    verdict; times are those of the first.
+
+    ``nodes`` has what is known of each FX node and of each binding before the passes, and ``calls``
+    the calls of the virtual machine in their order, both from runs of their own, which were watched
+    after the others were measured; with named dimensions, at the first size. ``first_difference``
+    is the id of the first node, in the order of the graph, whose value differs; empty for none, and
+    where the outputs do not differ; ``first_made`` is how its code was made. ``memory`` is what a
+    run of ``main`` allocates.
+
+    ``ran_on`` is the other machine that ran it, ``rasp4, 192.168.1.7:9090``; empty for this one.
+    There are no ``nodes`` and ``calls`` then: values of single calls stay where they are made.
+    """
+
+    verdict: str
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    rtol: float
+    atol: float
+    torch_ms: float | None
+    tvm_ms: float
+    build_ms: float
+    functions: int
+    outputs: tuple[OutputRecord, ...]
+    prediction: Prediction | None = None
+    quick: bool = False
+    tracer: str = ""
+    key: str = ""
+    reference: str = "torch"
+    sizes: tuple[SizeRecord, ...] = ()
+    nodes: tuple[NodeRun, ...] = ()
+    calls: tuple[CallRun, ...] = ()
+    first_difference: str = ""
+    first_made: Making = Making()
+    memory: MemoryRecord = MemoryRecord()
+    kept_bytes: int = 0
+    kept_budget: int = 0
+    kept_calls: int = 0
+    times: RunTimes | None = None
+    ran_on: str = ""
+
+
+def first_difference(nodes: Sequence[NodeRun]) -> str:
+    """Return the id of the first FX node whose value differs; empty for none."""
+    differing = (each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
+    return next(differing, "")
+
+
+def with_times(record: RunRecord, times: Sequence[RunTimes]) -> RunRecord:
+    """Return a record with other times: one for each size that it was run at, or one in all."""
+    return msgspec.structs.replace(
+        record,
+        quick=False,
+        **time_fields(times[0], record.reference),
+        sizes=tuple(
+            msgspec.structs.replace(each, **time_fields(found, record.reference))
+            for each, found in zip(record.sizes, times, strict=False)
+        ),
+    )
+
+
+def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
+    """Return the fields of a record, or of one size, that are about times."""
+    medians = {each.side: each.milliseconds for each in times.sides}
+    return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}

@@ -1,0 +1,415 @@
+"""What the window shows of a function that is scheduled: loop tree, history, moves and numbers.
+
+Everything here is plain, frozen and serialisable. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.records.snapshot import TextRecord
+from lowerscope.core.schedules import Argument, Primitive, Reference
+
+LoopKind = Literal["serial", "parallel", "vectorized", "unrolled", "thread binding"]
+
+FieldKind = Literal[
+    "loop",
+    "loops",
+    "block",
+    "loop or block",
+    "buffer",
+    "factors",
+    "order",
+    "integer",
+    "number",
+    "flag",
+    "choice",
+    "text",
+    "value",
+    "index map",
+    "integers",
+    "numbers",
+]
+"""What a field of a primitive's form takes. Loops and blocks are chosen in the tree or in the
+script; ``buffer`` is a buffer of the block by its place among what it reads or writes; ``factors``
+are extents, one of them ``None`` for TVM to find; ``order`` is a permutation;
+``value`` is what an annotation holds: a number, a text or several."""
+
+
+class LoopNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One loop or block of the loop tree, in the order of the script.
+
+    Attributes
+    ----------
+    id
+        That of its lines in the script: ``tir:dense/T_matmul_NT/k``.
+    kind
+        ``"loop"`` or ``"block"``.
+    name
+        Of the loop variable or of the block.
+    depth, parent
+        Place in the tree; ``parent`` is an index into the list, -1 at the top.
+    reference
+        How a new primitive names it.
+    extent
+        Of a loop, as text; ``size`` as a number, ``None`` where it is symbolic.
+    loop_kind, annotations
+        Of a loop, with the annotations of a block as well.
+    axes
+        Of a block: name, kind (``"S"`` spatial, ``"R"`` reduction, ``"O"`` other) and extent.
+    reads, writes
+        Of a block, as in the script.
+    """
+
+    id: str
+    kind: Literal["loop", "block"]
+    name: str
+    depth: int
+    parent: int
+    reference: Reference
+    extent: str = ""
+    size: int | None = None
+    loop_kind: LoopKind = "serial"
+    annotations: tuple[tuple[str, str], ...] = ()
+    axes: tuple[tuple[str, str, str], ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+class BufferNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One buffer of the function; ``role`` is ``input``, ``output`` or ``intermediate``.
+
+    ``size`` in bytes; ``None`` where the shape is symbolic.
+    """
+
+    name: str
+    shape: str
+    dtype: str
+    scope: str
+    role: Literal["input", "output", "intermediate"]
+    size: int | None = None
+
+
+class StepError(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a primitive was not applied.
+
+    Attributes
+    ----------
+    message
+        One line.
+    text
+        The function with the offending lines marked, where TVM or a guard points at some.
+    lines
+        The offending lines of ``text``, from 1.
+    unsafe
+        Whether "apply anyway" can apply it (`Primitive.forced`).
+    """
+
+    message: str
+    text: str = ""
+    lines: tuple[int, ...] = ()
+    unsafe: bool = False
+
+
+class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One primitive of the history.
+
+    Attributes
+    ----------
+    id
+        `Primitive.id`.
+    title
+        In words: ``split k into 4 × 32``.
+    code
+        As Python: ``l4, l5 = sch.split(l2, factors=[4, 32])``.
+    status
+        ``"done"``; ``"failed"``, with the ``error``: the others stand; ``"off"``.
+    comment
+        Why it is there, where a rule made it.
+    names
+        What the loops and blocks that it names were called when it was reached, in the order of
+        `references_of`; empty for those that were not there.
+    """
+
+    id: str
+    title: str
+    code: str
+    status: Literal["done", "failed", "off"] = "done"
+    error: StepError | None = None
+    milliseconds: float = 0.0
+    comment: str = ""
+    names: tuple[str, ...] = ()
+
+
+class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A function after some of the primitives of its schedule.
+
+    Attributes
+    ----------
+    function, structure
+        Its name, and the structural hash of the function before it was scheduled.
+    index
+        How many primitives were applied, or tried: the moment of the clock ``"schedule"``.
+    script
+        The function as TVMScript; its spans are the ids of ``tree``.
+    changed
+        The lines of ``script`` that the last of them changed, from 1.
+    tree, buffers
+        The loops and blocks, and the buffers.
+    steps
+        All primitives of the schedule, those after ``index`` as well.
+    code
+        The schedule as a Python function ``apply_trace(sch)``, in today's names.
+    twins
+        Names of the other functions of the same structure.
+    """
+
+    function: str
+    structure: str
+    index: int
+    script: TextRecord
+    changed: tuple[int, ...] = ()
+    tree: tuple[LoopNode, ...] = ()
+    buffers: tuple[BufferNode, ...] = ()
+    steps: tuple[ScheduleStep, ...] = ()
+    code: str = ""
+    twins: tuple[str, ...] = ()
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of a primitive's form.
+
+    Attributes
+    ----------
+    name, label, help
+        The argument's name, and words for it.
+    kind
+        What it takes.
+    default
+        What it has at first.
+    optional
+        Whether it can be empty.
+    choices
+        Of a ``"choice"``, a ``"buffer"`` (names in order) and an ``"index map"`` (names of its
+        axes).
+    low, high
+        Bounds of numbers, both included; ``None`` where there are none.
+    product
+        Of ``"factors"``: the extent that their product has to cover; ``None`` for any.
+    """
+
+    name: str
+    label: str
+    kind: FieldKind
+    help: str = ""
+    default: Argument = None
+    optional: bool = False
+    choices: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+    product: int | None = None
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A primitive that could be applied to what is selected.
+
+    Attributes
+    ----------
+    name, title
+        The primitive, and what it does in a few words.
+    group
+        The heading that it stands under: ``Loops``, ``Order``, ``Blocks``, ``Memory`` …
+    help, before, after
+        What it does, with a small example.
+    legal
+        Whether it can be applied with these arguments: it was tried on a copy.
+    reason
+        Why not, in one line, or what is unsafe about it.
+    unsafe
+        Whether it is applied only on "apply anyway".
+    primitive
+        With sensible values for all its arguments.
+    fields
+        Of its form; empty where there is nothing to choose.
+    """
+
+    name: str
+    title: str
+    group: str
+    help: str
+    before: str
+    after: str
+    legal: bool
+    primitive: Primitive
+    reason: str = ""
+    unsafe: bool = False
+    fields: tuple[Field, ...] = ()
+
+
+class Peaks(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine can do at best, as measured: multiply-adds, and memory bandwidth.
+
+    One multiply-add counts as two operations; 1 GB is 10⁹ bytes.
+
+    Attributes
+    ----------
+    gflops, gbytes_per_second
+        Of multiply-adds on ``float32``, and of memory.
+    threads, target
+        With which that was measured.
+    cache_bytes, cache_gbytes_per_second
+        The size of the last-level cache, and the bandwidth of what stays in the caches: a function
+        that is called again and again with fewer bytes than that does not wait for memory.
+    """
+
+    gflops: float
+    gbytes_per_second: float
+    threads: int
+    target: str
+    cache_bytes: int = 0
+    cache_gbytes_per_second: float = 0.0
+
+    def bandwidth(self, moved: float) -> float:
+        """Return the bandwidth, in GB/s, of a function that moves so many bytes."""
+        in_cache = moved <= self.cache_bytes
+        return self.cache_gbytes_per_second if in_cache else self.gbytes_per_second
+
+    def best_ms(self, flops: float, moved: float) -> float:
+        """Return how long a function takes at least, in milliseconds, by the roofline."""
+        computing = flops / (self.gflops * 1e6)
+        return max(computing, moved / (self.bandwidth(moved) * 1e6) if moved else 0.0)
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call of a function has to do.
+
+    Attributes
+    ----------
+    calls
+        Of it, in one run of the model.
+    flops
+        Arithmetic operations on floating-point numbers of the unscheduled function; ``None`` where
+        it calls others, or its size is not known.
+    read, written
+        Bytes of its inputs and outputs, as far as they are touched: each element once.
+    intensity
+        Operations per byte.
+    at
+        The size that this is for, such as ``"batch = 5"``: the one that the model is traced at.
+        Empty for a function that has but one.
+    """
+
+    calls: int
+    flops: float | None
+    read: int | None
+    written: int | None
+    intensity: float | None
+    at: str = ""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a function takes, and what that says of it.
+
+    Attributes
+    ----------
+    milliseconds, low, high
+        Median, and the quarters below and above it, of ``repeats`` measurements.
+    gflops, gbytes_per_second
+        `Work` by that time.
+    share
+        Of what the machine's peaks allow at its intensity, from 0 to 1; ``None`` where it is far
+        beyond them, since the compiler has left out some of `Work`.
+    torch_ms
+        What torch takes for the same nodes; ``None`` where it has none of its own for them.
+    torch_nodes
+        The names of these nodes.
+    torch_does_more
+        Whether the function is only a part of what these nodes compute.
+    build_ms
+        Compiling it.
+    at
+        See `Work`.
+    """
+
+    milliseconds: float
+    low: float
+    high: float
+    repeats: int
+    build_ms: float
+    gflops: float | None = None
+    gbytes_per_second: float | None = None
+    share: float | None = None
+    torch_ms: float | None = None
+    torch_nodes: tuple[str, ...] = ()
+    torch_does_more: bool = False
+    at: str = ""
+
+
+Verdict = Literal["same", "differs", "unknown"]
+"""Of a check."""
+
+
+CHECK_THREAD = "schedule check"
+"""Name of the threads of a check; they are left running where they take too long."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a function still computes what it did before it was scheduled.
+
+    Attributes
+    ----------
+    verdict
+        ``"same"``, ``"differs"``, or ``"unknown"`` where there was no time for it.
+    reason
+        What differs, or why it is not known.
+    max_abs_error, tolerance
+        The largest absolute difference of a floating-point output, and what is allowed: the longer
+        the reduction, the more. ``None`` for outputs that are compared exactly.
+    running
+        Whether what took too long is still running: nothing stops it but the end of the process.
+    at
+        See `Work`.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    max_abs_error: float | None = None
+    tolerance: float | None = None
+    running: bool = False
+    at: str = ""
+
+
+class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules make of one function of the model, and of those of the same structure.
+
+    Attributes
+    ----------
+    function, twins
+        Its name, and theirs.
+    calls
+        Of all of them, in one run of the model.
+    by_hand
+        Whether it has a schedule of the workbench, which goes before a rule's in the model.
+    rule, steps
+        The first rule that fits, and how many steps it writes; empty, and 0, where none does.
+    reason
+        Why none does.
+    """
+
+    function: str
+    twins: tuple[str, ...] = ()
+    calls: int = 0
+    by_hand: bool = False
+    rule: str = ""
+    steps: int = 0
+    reason: str = ""
+
+
+class ByRule(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps that a rule has written; ``rule`` is empty where none fits, with the ``reason``."""
+
+    rule: str = ""
+    primitives: tuple[Primitive, ...] = ()
+    reason: str = ""

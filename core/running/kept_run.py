@@ -1,0 +1,288 @@
+"""What is kept of a run, and torch's values beside it: tensor by tensor, as they are asked for.
+
+Torch's values are not kept: the graph is run again as far as the node that is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from lowerscope.core.comparing.node_findings import Found, NotCompared
+from lowerscope.core.comparing.node_parts import NodeParts, torch_tensor
+from lowerscope.core.comparing.nodes_alone import NodesAlone
+from lowerscope.core.comparing.tensor_comparison import (
+    comparable,
+    compared,
+    signed_difference,
+    window,
+)
+from lowerscope.core.comparing.tensor_values import as_array, statistics_of
+from lowerscope.core.comparing.tolerances import Tolerances
+from lowerscope.core.errors import LowerscopeError, last_line
+from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
+from lowerscope.core.lowering.relax_values import held_from
+from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
+from lowerscope.core.running.kept_values import KeptTensor, KeptValues, Source
+from lowerscope.core.running.memory_limit import bytes_text
+from lowerscope.core.running.node_calls import Owners
+from lowerscope.core.tracing.tracing import TracedModel
+
+_LOOKED_AT = 3
+"""Tensors that are held for the next question about them."""
+
+_NO_REFERENCE = "no node of the graph has this value, so there is nothing of torch's beside it"
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A tensor of a run, and torch's: ``reason`` says why there is nothing to compare."""
+
+    ours: KeptTensor | None
+    theirs: torch.Tensor | None
+    items: int
+    reason: str = ""
+    found: Found | None = None
+
+
+@dataclass
+class KeptRun:
+    """What is kept of a run; of a source without torch, the values of its calls alone.
+
+    Attributes
+    ----------
+    key
+        Of what was run: see `Stages.run_key`.
+    in_run
+        What was found of each node.
+    """
+
+    key: str
+    values: KeptValues
+    owners: Owners | None = None
+    parts: NodeParts | None = None
+    alone: NodesAlone | None = None
+    in_run: Mapping[str, Found] = field(default_factory=dict)
+    traced: TracedModel | None = None
+    inputs: tuple[torch.Tensor, ...] = ()
+    seed: int = 0
+    _looked_at: dict[TensorPlace, _Sides] = field(default_factory=dict)
+
+    def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
+        """Return the tensor at a place beside torch's: see `core.comparing.tensor_comparison`.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such place.
+        """
+        sides = self._sides(place)
+        ours, theirs = sides.ours, sides.theirs
+        if ours is None or ours.value is not None:
+            found = compared(
+                place, None if ours is None else ours.value, theirs, tolerances, sides.reason
+            )
+            return msgspec.structs.replace(found, items=sides.items)
+        known = sides.found if sides.found is not None and sides.items == 1 else None
+        return Comparison(
+            place=place,
+            items=sides.items,
+            shape=ours.shape,
+            dtype=ours.dtype,
+            torch_shape=() if theirs is None else tuple(theirs.shape),
+            torch_dtype="" if theirs is None else str(theirs.dtype).removeprefix("torch."),
+            ours=ours.statistics,
+            torch=None if theirs is None else statistics_of(theirs),
+            matches=None if known is None else known.matches,
+            reason="; ".join(each for each in (known.reason if known else "", self._over) if each),
+            not_finite="" if known is None else known.not_finite,
+            max_abs_error=None if known is None else known.max_abs,
+            max_rel_error=None if known is None else known.max_rel,
+        )
+
+    def window(
+        self,
+        place: TensorPlace,
+        tolerances: Tolerances,
+        leading: Sequence[int],
+        area: tuple[int, int, int, int],
+        cells: int,
+    ) -> Window:
+        """Return a piece of the tensor at a place: see `core.comparing.tensor_comparison`.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is no such place, or neither its values nor torch's are there.
+        """
+        sides = self._sides(place)
+        ours = None if sides.ours is None else sides.ours.value
+        reason = sides.reason
+        if sides.ours is not None and ours is None:
+            reason = self._over
+        if ours is None and sides.theirs is None:
+            raise LowerscopeError(reason or "there are no values", where=_text_of(place))
+        return window(place, ours, sides.theirs, tolerances, leading, area, cells, reason)
+
+    def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
+        """Return a tensor, or the difference of both, as an array.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is none.
+        """
+        sides = self._sides(place)
+        ours = None if sides.ours is None else sides.ours.value
+        over = self._over if sides.ours is not None and ours is None else ""
+        if side == "torch" and sides.theirs is not None:
+            return as_array(sides.theirs)
+        if side == "tvm" and ours is not None:
+            return as_array(ours)
+        if side == "difference" and ours is not None and sides.theirs is not None:
+            if comparable(ours, sides.theirs):
+                return as_array(signed_difference(ours, sides.theirs))
+            over = "the shapes or dtypes of both sides differ"
+        raise LowerscopeError(over or sides.reason or _NO_REFERENCE, where=_text_of(place))
+
+    @property
+    def _over(self) -> str:
+        return (
+            f"its values are not kept: what was computed before has filled the"
+            f" {bytes_text(self.values.budget)} that there are for values of a run"
+        )
+
+    def _sides(self, place: TensorPlace) -> _Sides:
+        known = self._looked_at.get(place)
+        if known is None:
+            known = self._find(place)
+            for other in list(self._looked_at)[: 1 - _LOOKED_AT]:
+                del self._looked_at[other]
+            self._looked_at[place] = known
+        return known
+
+    def _find(self, place: TensorPlace) -> _Sides:
+        if place.call is not None:
+            return self._of_call(place, place.call)
+        name = place.entity.removeprefix("fx:")
+        if place.entity.startswith("relax:") and self.owners is not None:
+            source = self.owners.source_of(place.entity)
+            if isinstance(source, str):
+                return _Sides(None, None, 0, source)
+            items = len(self.values.calls[source[0]].written) - source[1]
+            return self._of_source(place, (source[0], source[1] + place.item), items)
+        if self.parts is None or not place.entity.startswith("fx:"):
+            raise _no_such_place(place)
+        if name in self.parts.reasons:
+            return self._of_torch(place, name, self.parts.reasons[name].reason)
+        parts = self.parts.of.get(name, ())
+        if not 0 <= place.item < len(parts):
+            raise _no_such_place(place)
+        part = parts[place.item]
+        if place.own:
+            return self._of_node_alone(place, name)
+        found = self.in_run.get(name)
+        reason = "" if found is None or found.matches is not None else found.reason
+        ours = self.values.calls[part.source[0]].written[part.source[1]]
+        theirs, missing = self._theirs(name, place.item)
+        return _Sides(ours, theirs, len(parts), reason or missing, found)
+
+    def _of_call(self, place: TensorPlace, call: int) -> _Sides:
+        if call not in self.values.calls:
+            raise _no_such_place(place)
+        tensors = self.values.calls[call].on(place.side)
+        if not 0 <= place.item < len(tensors):
+            raise _no_such_place(place)
+        tensor = tensors[place.item]
+        if tensor.source is None:
+            return _Sides(tensor, None, len(tensors), "it is given: a weight, or an input")
+        return self._of_source(place, tensor.source, len(tensors), tensor)
+
+    def _of_source(
+        self, place: TensorPlace, source: Source, items: int, tensor: KeptTensor | None = None
+    ) -> _Sides:
+        """Return what a call has written, with torch's value of the node whose value it is."""
+        if tensor is None:
+            written = self.values.calls[source[0]].written
+            if not 0 <= source[1] < len(written):
+                raise _no_such_place(place)
+            tensor = written[source[1]]
+        parts = () if self.parts is None else self.parts.at(source)
+        for part in parts[:1]:
+            assert self.parts is not None
+            theirs, missing = self._theirs(part.node, self.parts.of[part.node].index(part))
+            random = self.parts.random.get(part.node)
+            return _Sides(tensor, theirs, items, random.reason if random else missing)
+        return _Sides(tensor, None, items, _NO_REFERENCE)
+
+    def _of_node_alone(self, place: TensorPlace, name: str) -> _Sides:
+        assert self.parts is not None
+        assert self.alone is not None
+        items = len(self.parts.of[name])
+        reads = self.alone.reads.get(name)
+        if reads is None:
+            return self._of_torch(place, name, self.alone.reasons[name].reason)
+        try:
+            values = self._torch_values([name, *reads])
+            theirs = torch_tensor(values.of(name), self.parts.of[name][place.item])
+            ran = self.alone.run(name, values).values[place.item]
+        except NotCompared as error:
+            return self._of_torch(place, name, error.found.reason)
+        except TORCH_ERRORS as error:
+            return _Sides(None, None, items, f"torch could not run the graph: {last_line(error)}")
+        dtype = str(ran.dtype).removeprefix("torch.")
+        return _Sides(KeptTensor(tuple(ran.shape), dtype, ran), theirs, items)
+
+    def _of_torch(self, place: TensorPlace, name: str, reason: str) -> _Sides:
+        """Return torch's tensor alone, of a node of which the run has none."""
+        try:
+            tensors = list(_tensors(self._torch_values([name]).of(name)))
+        except TORCH_ERRORS:
+            tensors = []
+        if not 0 <= place.item < len(tensors):
+            return _Sides(None, None, len(tensors), reason)
+        return _Sides(None, held_from(tensors[place.item]), len(tensors), reason)
+
+    def _theirs(self, name: str, item: int) -> tuple[torch.Tensor | None, str]:
+        """Return torch's tensor of a node, or why there is none."""
+        assert self.parts is not None
+        try:
+            value = self._torch_values([name]).of(name)
+            return torch_tensor(value, self.parts.of[name][item]), ""
+        except NotCompared as error:
+            return None, error.found.reason
+        except TORCH_ERRORS as error:
+            return None, f"torch could not run the graph: {last_line(error)}"
+
+    def _torch_values(self, names: Sequence[str]) -> TorchValues:
+        assert self.traced is not None
+        return TorchValues(self.traced.graph_module, self.inputs, self.seed, Counter(names))
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+def _text_of(place: TensorPlace) -> str:
+    if place.call is not None:
+        return f"tensor {place.item} that call {place.call} has {place.side}"
+    return f"tensor {place.item} of {place.entity.partition(':')[2]}"
+
+
+def _no_such_place(place: TensorPlace) -> LowerscopeError:
+    return LowerscopeError(
+        "the last run has no such value", where=_text_of(place), todo="Run the model again"
+    )
