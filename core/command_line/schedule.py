@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.command_line.recipe_options import RULES, SOURCE_HELP, add_recipe_options
+from lowerscope.core.command_line.recipe_options import RULES, SOURCE_HELP, TUNED, add_recipe_options
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import (
     BufferNode,
+    ByRule,
     Checked,
     LoopNode,
     ScheduleRecord,
@@ -36,14 +38,14 @@ _SECONDS = 300.0
 
 
 class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule has written for a function, in a list of those of a model.
+    """What a rule has written for a function, or tuning has found, in a list of those of a model.
 
     Attributes
     ----------
     rule, steps
-        Empty and 0 where no rule fits, with the ``reason``.
+        Empty and 0 where no rule fits, with the ``reason``; ``"tuned"`` for what tuning has found.
     milliseconds
-        Finding the rule and writing the steps.
+        Finding the rule and writing the steps, or looking up what was found.
     """
 
     function: str
@@ -68,13 +70,15 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
         "--function",
         default="",
         metavar="NAME",
-        help="a TensorIR function; with --rules all of the model, where it is left out",
+        help="a TensorIR function; with --rules or --apply tuned all of the model, where it is "
+        "left out",
     )
     parser.add_argument(
         "--apply",
         default="",
-        metavar=f"FILE.json|{RULES}",
-        help=f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes",
+        metavar=f"FILE.json|{RULES}|{TUNED}",
+        help=f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes; "
+        f"or {TUNED}, for the one that lowerscope tune has found",
     )
     parser.add_argument(
         "--show", action="store_true", help="print the function as it is then, and nothing else"
@@ -105,13 +109,23 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     """
     _check_together(options)
     if not options.function:
-        return _all_by_rule(pipeline, recipe, options)
+        return _all_found(pipeline, recipe, options)
+    left_out = False
     if options.by_rule or options.apply == RULES:
         recipe = _with_rule(pipeline, recipe, options.function)
+    elif options.apply == TUNED:
+        tuned = _by_tuning(pipeline, recipe, options.function)
+        left_out = tuned.rule != TUNED
+        if tuned.reason:
+            # That there is no history is no part of what may be asked for as JSON.
+            note = f"{options.function}: {tuned.reason}"
+            print(f"lowerscope: note: {note}", file=sys.stderr)
+        recipe = _scheduled(recipe, options.function, tuned.primitives)
     elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
     record = pipeline.workbench.derived_schedule(recipe, options.function, None, Silent())
-    code = _ERROR if any(step.status == "failed" for step in record.steps) else _DONE
+    left_out = left_out or any(step.status == "failed" for step in record.steps)
+    code = _ERROR if left_out else _DONE
     checked = None
     if options.check:
         checked = pipeline.numbers.check(recipe, options.function, None, _SECONDS, Silent())
@@ -132,26 +146,29 @@ def _check_together(options: argparse.Namespace) -> None:
             where=f"--rules and --apply {options.apply}",
             todo="Leave one of them out",
         )
-    by_rule = options.by_rule or options.apply == RULES
-    if not options.function and (options.show or not by_rule):
+    of_all = options.by_rule or options.apply in (RULES, TUNED)
+    if not options.function and (options.show or not of_all):
         raise LowerscopeError(
             "it is not said of which function",
             where="schedule",
-            todo="Give --function NAME; without it, --rules lists what rules write for all",
+            todo="Give --function NAME; without it, --rules lists what rules write for all, and "
+            f"--apply {TUNED} what tuning has found",
         )
 
 
-def _all_by_rule(
-    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
-) -> tuple[int, str]:
-    """Schedule each function of the model by rule, and return the list of them."""
+def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Schedule each function by rule, or as tuning has found, and return the list of them."""
     stages = pipeline.stages(recipe)
     found, code = [], _DONE
     # What is loaded when a rule first needs it is not the time of that rule.
     _ = stages.target
     for name in stages.functions.structures:
         start = time.perf_counter()
-        ruled = pipeline.workbench.by_rule(recipe, name, Silent())
+        if options.apply == TUNED:
+            ruled = _by_tuning(pipeline, recipe, name)
+            code = code if ruled.rule == TUNED else _ERROR
+        else:
+            ruled = pipeline.workbench.by_rule(recipe, name, Silent())
         milliseconds = (time.perf_counter() - start) * 1000
         checked = None
         if options.check and ruled.primitives:
@@ -202,6 +219,23 @@ def _total(found: Sequence[RuledFunction]) -> float:
 
 def _remark(found: RuledFunction) -> str:
     return found.reason if found.check is None else _verdict(found.check)
+
+
+def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
+    """Return what tuning has found of a function; what a rule writes where it was not tuned.
+
+    That is what ``run --schedule tuned`` does, which says the same of it.
+    """
+    from lowerscope.core.scheduling.whole_model import not_tuned
+
+    stages = pipeline.stages(recipe)
+    found = stages.tuned(stages.states(function)[0].function)
+    if found is None:
+        ruled = pipeline.workbench.by_rule(recipe, function, Silent())
+        note = not_tuned(function, ruled.primitives)
+        return msgspec.structs.replace(ruled, reason=note.text)
+    reason = "" if found else "nothing that was tried is faster than the function as it is"
+    return ByRule(rule=TUNED, primitives=found, reason=reason)
 
 
 def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:

@@ -105,10 +105,7 @@ class WholeModel:
             if found is not None:
                 return found
             ruled = self._ruled(function)
-            how = "scheduled by a rule" if ruled else "left as it is, since no rule fits it"
-            text = f"it was not tuned for this target, and is {how}"
-            todo = f"tune it: lowerscope tune SOURCE --function {name}"
-            self._notes.append(Note(text=text, where=name, todo=todo, code=SCHEDULE_NOTE))
+            self._notes.append(not_tuned(name, ruled))
             return ruled
 
         return self._by(module, steps)
@@ -169,6 +166,17 @@ class WholeModel:
                     todo="schedule the function anew, or switch the schedule off",
                     code=SCHEDULE_NOTE,
                 )
+
+
+def not_tuned(function: str, ruled: tuple[Primitive, ...]) -> Note:
+    """Return what is said of a function that tuning has found nothing of, and what a rule did."""
+    how = "scheduled by a rule" if ruled else "left as it is, since no rule fits it"
+    return Note(
+        text=f"it was not tuned for this target, and is {how}",
+        where=function,
+        todo=f"tune it: lowerscope tune SOURCE --function {function}",
+        code=SCHEDULE_NOTE,
+    )
 
 
 def _left_out(state: Replayed) -> Iterator[Note]:

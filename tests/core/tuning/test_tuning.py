@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -95,6 +96,29 @@ def test_the_command_says_what_it_has(tuned: Tuned, capsys: pytest.CaptureFixtur
     assert "not tuned" not in capsys.readouterr().err
     assert main(["tune", *arguments, "--function", "nowhere"]) == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+def test_what_was_found_is_applied_and_checked_by_the_command(
+    tuned: Tuned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["schedule", "sample:matmul_relu", "--target", "native", "--apply", "tuned"]
+    found = {each.function: each for each in tuned.schedules}
+    assert main([*command, "--json", "--check"]) == 0
+    listed = {each["function"]: each for each in json.loads(capsys.readouterr().out)}
+    assert {each["rule"] for each in listed.values()} == {"tuned"}
+    for name, each in listed.items():
+        primitives = found[name].primitives if name in found else ()
+        assert each["steps"] == len(primitives)
+        assert not primitives or each["check"]["verdict"] == "same"
+    name = next(iter(found))
+    assert main([*command, "--function", name, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["schedule"]
+    assert [each["status"] for each in record["steps"]] == ["done"] * len(found[name].primitives)
+    # With another number of threads it was not tuned: a rule does it, as in a run.
+    other = [*command, "--threads", "1", "--function", name]
+    assert main(other) == main(["run", *command[1:4], "--schedule", "tuned", "--threads", "1"]) == 2
+    note = f"{name}: it was not tuned for this target, and is scheduled by a rule"
+    assert capsys.readouterr().err.count(note) == 2
 
 
 def test_an_interrupt_leaves_no_process_and_keeps_what_was_found(tmp_path: Path) -> None:
