@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wanted
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
+from lowerscope.core.session_files import Layout
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
@@ -40,6 +42,13 @@ class Order:
 class Exporting(QObject):
     """One export at a time, of the recipe that is shown.
 
+    Parameters
+    ----------
+    workspace
+        What is exported.
+    layout
+        Returns how the window is laid out, for a session.
+
     Signals
     -------
     progressed
@@ -54,9 +63,12 @@ class Exporting(QObject):
     done = Signal(object)
     refused = Signal(object)
 
-    def __init__(self, workspace: Workspace, parent: QObject | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, layout: Callable[[], Layout], parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._workspace = workspace
+        self._layout = layout
         self._request: int | None = None
         self._on_engine = False
         self._order: Order | None = None
@@ -103,6 +115,7 @@ class Exporting(QObject):
             folder=order.folder,
             force=order.force,
             record=self._workspace.run_record,
+            layout=self._layout(),
         )
         self._request = self._workspace.worker.request(
             "export", params, self._take_written, self._end_with, self.progressed.emit

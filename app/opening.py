@@ -14,10 +14,11 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
 from lowerscope.core.schedules import named_apart
+from lowerscope.core.session_archives import ARCHIVE
 from lowerscope.core.session_files import SUFFIX
 from lowerscope.core.sources.spec import parse_spec, with_absolute_paths
 
-SUFFIXES = (".py", ".pt2", SUFFIX)
+SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 
 
 class Opening(QObject):
@@ -47,7 +48,7 @@ class Opening(QObject):
             self._window,
             self.tr("Open a model or a session"),
             self._folder,
-            self.tr("Models and sessions (*.py *.pt2 *.lowerscope);;All files (*)"),
+            self.tr("Models and sessions (*.py *.pt2 *.lowerscope *.zip);;All files (*)"),
         )
         if path:
             self._folder = str(Path(path).parent)

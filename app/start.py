@@ -17,7 +17,7 @@ def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
     # What takes time to import is imported where it is needed: the window comes first.
     recipe, session = None, ""
-    if len(arguments) == 1 and arguments[0].endswith(".lowerscope"):
+    if len(arguments) == 1 and arguments[0].endswith((".lowerscope", ".zip")):
         session = arguments[0]
     elif arguments:
         from lowerscope.core.errors import LowerscopeError

@@ -136,7 +136,7 @@ class MainWindow(QMainWindow):
             self.workspace.open(recipe)
             self.show_panes()
         elif session:
-            self.open_session(session)
+            self.open_source(session)
         else:
             self.welcome.show_last(self.sessions.last())
 
@@ -144,6 +144,7 @@ class MainWindow(QMainWindow):
         from PySide6.QtGui import QIcon
 
         from lowerscope.app.actions import Commands
+        from lowerscope.app.archives import Archives
         from lowerscope.app.commands.code import CodeCommands
         from lowerscope.app.commands.exporting import ExportCommands
         from lowerscope.app.commands.inputs import Dropping
@@ -171,6 +172,7 @@ class MainWindow(QMainWindow):
         looks = partial(layout_of, self), partial(lay_out, self)
         self.sessions = Sessions(self.workspace, self.settings, self.trusting, *looks)
         self.opening = Opening(self.workspace, self.trusting, self)
+        self.archives = Archives(self.workspace, self)
         self.source_watch = SourceWatch(self.workspace, self.settings)
         self.dropping = Dropping(self)
         self.extensions = Extensions(self.workspace, self.trusting, self)
@@ -199,6 +201,7 @@ class MainWindow(QMainWindow):
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
+        self.archives.unpacked.connect(self.open_session)
         self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
@@ -260,9 +263,12 @@ class MainWindow(QMainWindow):
     # What the user can do: see app/menus.py. What concerns sources is in app/opening.py.
 
     def open_source(self, spec: str) -> None:
-        """Open ``sample:NAME``, a file with a model, or a session."""
+        """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""
         if self.sessions.is_file(spec):
             self.open_session(spec)
+            return
+        if self.archives.is_file(spec):
+            self.archives.open(spec)
             return
         self.opening.open_source(spec)
         self.show_panes()

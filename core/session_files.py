@@ -153,17 +153,9 @@ def save_session(
     """
     folder = path.parent
     own = with_paths(recipe, lambda each: _relative(each, folder))
-    value = _plain(
-        _File(
-            recipe=msgspec.Raw(msgspec.json.encode(own)),
-            hashes=dict(zip(files_of(own), map(hashes.of, files_of(recipe).values()), strict=True)),
-            layout=layout,
-        )
-    )
-    value = _carried(before, value)
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    value = _carried(before, _plain(_file(recipe, own, layout, hashes)))
     try:
-        write_whole(path, text)
+        write_whole(path, _text(value))
     except OSError as error:
         raise LowerscopeError(
             f"the session cannot be written ({error.strerror or error})",
@@ -171,6 +163,21 @@ def save_session(
             todo="Save it in another folder",
         ) from None
     return value
+
+
+def session_text(recipe: Recipe, own: Recipe, layout: Layout) -> bytes:
+    """Return what the file of a session holds.
+
+    Parameters
+    ----------
+    recipe
+        With the files as they lie here.
+    own
+        The same, with the paths that the file is to have.
+    layout
+        Of the window.
+    """
+    return _text(_plain(_file(recipe, own, layout, Hashes())))
 
 
 def load_session(path: Path, hashes: Hashes) -> Session:
@@ -236,6 +243,19 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(folder)  # the name, too, has to outlive the machine
         finally:
             os.close(folder)
+
+
+def _file(recipe: Recipe, own: Recipe, layout: Layout, hashes: Hashes) -> _File:
+    found = map(hashes.of, files_of(recipe).values())
+    return _File(
+        recipe=msgspec.Raw(msgspec.json.encode(own)),
+        hashes=dict(zip(files_of(own), found, strict=True)),
+        layout=layout,
+    )
+
+
+def _text(value: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
 def _relative(path: str, folder: Path) -> str:

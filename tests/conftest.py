@@ -27,6 +27,7 @@ def _own_settings() -> Iterator[None]:
         patch = pytest.MonkeyPatch()
         patch.setenv("XDG_CONFIG_HOME", folder)
         patch.setenv("XDG_CACHE_HOME", folder)
+        patch.setenv("XDG_DATA_HOME", folder)
         yield
         patch.undo()
 

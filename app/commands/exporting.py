@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from lowerscope.app.actions import Command
 from lowerscope.app.exporting import Exporting, Order
+from lowerscope.app.session_commands import layout_of
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import EXISTS, ExportRecord, Wanted
 from lowerscope.core.records.steps import Moment
@@ -36,7 +38,8 @@ class ExportCommands(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._exporting = Exporting(window.workspace, self)
+        self._layout = partial(layout_of, window)
+        self._exporting = Exporting(window.workspace, self._layout, self)
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
         self._order: Order | None = None
@@ -85,7 +88,7 @@ class ExportCommands(QObject):
         from lowerscope.app.views.export_dialog import choose_exports
 
         window = self._window
-        self.dialog = choose_exports(window.workspace, self._folder(), window)
+        self.dialog = choose_exports(window.workspace, self._folder(), self._layout, window)
 
     def export_function(self) -> None:
         """Export the function that is selected, after all steps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl
@@ -35,6 +36,7 @@ from lowerscope.core.export.catalogue import (
     ExportType,
     Wanted,
 )
+from lowerscope.core.session_files import Layout
 
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
@@ -43,10 +45,16 @@ _WIDTH = 720
 class ExportDialog(QDialog):
     """Boxes for what there is, by group; a folder; and the export itself, which can be stopped."""
 
-    def __init__(self, workspace: Workspace, folder: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        folder: str,
+        layout: Callable[[], Layout],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self._exporting = Exporting(workspace, self)
+        self._exporting = Exporting(workspace, layout, self)
         self.setWindowTitle(self.tr("Export"))
         self.boxes: dict[str, QCheckBox] = {}
         self.pictures: dict[str, QCheckBox] = {}
@@ -266,11 +274,13 @@ class ExportDialog(QDialog):
         super().done(result)
 
 
-def choose_exports(workspace: Workspace, folder: str, parent: QWidget) -> ExportDialog | None:
+def choose_exports(
+    workspace: Workspace, folder: str, layout: Callable[[], Layout], parent: QWidget
+) -> ExportDialog | None:
     """Open the dialog, if there is something to export."""
     if workspace.snapshot is None:
         return None
-    dialog = ExportDialog(workspace, folder, parent)
+    dialog = ExportDialog(workspace, folder, layout, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

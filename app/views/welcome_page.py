@@ -115,7 +115,7 @@ class WelcomePage(QScrollArea):
         self._last.clicked.connect(self._choose_last)
         self._last.hide()
         row.addWidget(self._last)
-        hint = self.tr("or drop a .py, .pt2 or .lowerscope file anywhere on this window")
+        hint = self.tr("or drop a .py, .pt2, .lowerscope or .zip file anywhere on this window")
         row.addWidget(self._label(hint, "quiet"), 1)
         return row
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import msgspec
@@ -34,11 +36,12 @@ from lowerscope.core.records.remote import TIMEOUT, remote_of
 from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import named_apart
+from lowerscope.core.session_archives import is_archive, open_archive
 from lowerscope.core.session_files import SUFFIX, Hashes, load_session
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.spec import parse_spec, user_path
 
-SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2 or SESSION.lowerscope"
+SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"
 
 SEVERAL = {
     "lowering": "high-level",
@@ -285,7 +288,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         If an option cannot be read.
     """
     if options.source.endswith(SUFFIX):
-        return _of_session(options)
+        return _of_session(options, user_path(options.source).absolute())
+    if is_archive(options.source):
+        return _of_session(options, _unpacked(user_path(options.source).absolute()))
     spec, entry = parse_spec(options.source)
     check_threads(options.threads)
     if not 0 <= options.seed < SEEDS:
@@ -339,11 +344,22 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     return with_bound_params(recipe, True) if options.bind_params else recipe
 
 
-def _of_session(options: argparse.Namespace) -> Recipe:
-    """Return the recipe of a session's file, which has all choices in it."""
+def _unpacked(path: Path) -> Path:
+    """Return the session's file of an archive, in a folder of the user's data."""
+    session, new = open_archive(path)
+    if new:
+        print(f"lowerscope: note: unpacked to {session.parent}", file=sys.stderr)
+    return session
+
+
+def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
+    """Return the recipe of a session's file, which has all choices in it.
+
+    That a file may run code when it is opened is no choice that a file can make.
+    """
     parser = OneLineParser(add_help=False)
     add_recipe_options(parser)
-    unchanged = vars(parser.parse_args([]))
+    unchanged = vars(parser.parse_args([])) | {"trust": options.trust}
     given = [name for name, value in unchanged.items() if getattr(options, name) != value]
     if given:
         raise LowerscopeError(
@@ -351,7 +367,9 @@ def _of_session(options: argparse.Namespace) -> Recipe:
             where=f"{options.source}: --{given[0].replace('_', '-')}",
             todo="Leave the options out, or change the session in the window",
         )
-    return load_session(user_path(options.source).absolute(), Hashes()).recipe
+    recipe = load_session(path, Hashes()).recipe
+    source = msgspec.structs.replace(recipe.source, trust=options.trust)
+    return msgspec.structs.replace(recipe, source=source)
 
 
 def check_threads(count: int) -> None:

@@ -11,6 +11,7 @@ from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.comparison import Saved, TensorPlace
 from lowerscope.core.records.run import KEEP, RunPart, RunRecord
+from lowerscope.core.session_files import Layout
 
 
 class RunParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +53,7 @@ class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     """Write files to ``folder``, in place of those that are there with ``force``.
 
     ``record`` is that of a run, for the report; without one it is run. Of graphs, DOT is written
-    alone: the window paints by itself.
+    alone: the window paints by itself. ``layout`` is that of the window, for the session.
     """
 
     recipe: Recipe
@@ -60,6 +61,7 @@ class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     force: bool = False
     record: RunRecord | None = None
+    layout: Layout = Layout()
 
 
 class ComparisonParams(msgspec.Struct, frozen=True, kw_only=True):

@@ -118,6 +118,14 @@ EXPORTS = (
         files="report.html",
         hint="It runs the model.",
     ),
+    ExportType(
+        name="session",
+        group="Session",
+        title="The session with all that it needs",
+        files="session.zip",
+        hint="The model's files and what they import from beside them, rules, inputs, and all "
+        "choices: it is opened like a model, on any machine.",
+    ),
 )
 """In the order of the dialog."""
 

@@ -41,12 +41,14 @@ from lowerscope.core.export.pictures import Painter, picture_files
 from lowerscope.core.export.report import report_html
 from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
 from lowerscope.core.export.schedule_files import schedule_files
+from lowerscope.core.export.session_zip import session_zip
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import Variant
 from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.session_files import Layout
 from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
 
@@ -89,6 +91,7 @@ class _Exporting:
     pictures: Pictures
     progress: Progress
     record: RunRecord | None = None
+    layout: Layout | None = None
 
 
 def export(
@@ -101,6 +104,7 @@ def export(
     pictures: Pictures | None = None,
     progress: Progress | None = None,
     record: RunRecord | None = None,
+    layout: Layout | None = None,
 ) -> Exported:
     """Write what is wanted; what a source does not have is left out, and the rest written.
 
@@ -114,6 +118,8 @@ def export(
         By default what `catalogue.DEFAULT` says.
     record
         Of a run for the report; without one, it is run.
+    layout
+        Of the window, for the session.
 
     Returns
     -------
@@ -129,7 +135,7 @@ def export(
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
     _ = stages.completed
-    given = _Exporting(pipeline, recipe, stages, pictures or Pictures(), told, record)
+    given = _Exporting(pipeline, recipe, stages, pictures or Pictures(), told, record, layout)
     files: dict[str, File] = {}
     left_out: list[str] = []
     complete = True
@@ -159,6 +165,7 @@ def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) 
         pictures=Pictures(kinds=("dot",)),
         progress=progress,
         record=params.record,
+        layout=params.layout,
     )
     return ExportRecord(paths=tuple(map(str, written.paths)), left_out=written.left_out)
 
@@ -199,6 +206,10 @@ def _report(given: _Exporting, which: str) -> Iterator[File]:
     yield text_file("report.html", report_html((variant,), datetime.now().astimezone()))
 
 
+def _session(given: _Exporting, which: str) -> Iterator[File]:
+    return session_zip(given.stages, given.recipe, given.layout or Layout())
+
+
 _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
     "module": lambda given, which: script_files(given.stages.completed),
     "script": lambda given, which: plain_files(given.stages),
@@ -213,4 +224,7 @@ _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
     "library": lambda given, which: compiled_files(given.stages),
     **{name: partial(_graph, name=name) for name in GRAPHS},
     "report": _report,
+    "session": lambda given, which: session_zip(
+        given.stages, given.recipe, given.layout or Layout()
+    ),
 }

@@ -1,0 +1,108 @@
+"""Archives of sessions: looked at, unpacked where the user says, and then opened like a session."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.session_archives import (
+    Archive,
+    folder_for,
+    is_archive,
+    read_archive,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from lowerscope.app.views.unpack_dialog import UnpackDialog
+
+
+class Archives(QObject):
+    """Asks where to unpack an archive, and does so in a thread.
+
+    Signals
+    -------
+    unpacked
+        The session's file, which is there now.
+
+    Attributes
+    ----------
+    dialog
+        The question that was asked last.
+    """
+
+    unpacked = Signal(str)
+    _ended = Signal(object)
+
+    def __init__(self, workspace: Workspace, window: QWidget) -> None:
+        super().__init__(window)
+        self._workspace = workspace
+        self._window = window
+        self._archive: Archive | None = None
+        self._stopped = Event()
+        self.dialog: UnpackDialog | None = None
+        self._ended.connect(self._take)
+
+    def is_file(self, source: str) -> bool:
+        """Return whether a source is named as an archive."""
+        return is_archive(source)
+
+    def open(self, path: str) -> None:
+        """Look at an archive, and ask where it is to be unpacked; nothing in it runs."""
+        from lowerscope.app.views.unpack_dialog import UnpackDialog
+
+        try:
+            archive = read_archive(Path(path).absolute())
+            folder = folder_for(archive)
+        except LowerscopeError as error:
+            self._workspace.report(error.problem)
+            return
+        if folder.exists():
+            # It is there as it came.
+            self.unpacked.emit(str(folder / archive.session))
+            return
+        self._archive = archive
+        dialog = self.dialog = UnpackDialog(archive, folder, self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.unpack_wanted.connect(self._begin)
+        dialog.rejected.connect(self._stop)
+        dialog.open()
+
+    def _begin(self, folder: str) -> None:
+        archive, stopped = self._archive, Event()
+        assert archive is not None
+        self._stopped = stopped
+
+        def check() -> None:
+            if stopped.is_set():
+                raise Cancelled
+
+        thread = ThreadPoolExecutor(1, "unpacking")
+        future = thread.submit(unpack, archive, Path(folder), check)
+        future.add_done_callback(self._ended.emit)
+        thread.shutdown(wait=False)
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        self._archive = self.dialog = None
+
+    def _take(self, future: Future[Path]) -> None:
+        try:
+            session = future.result()
+        except Cancelled:
+            return
+        except LowerscopeError as error:
+            if self.dialog is not None:
+                self.dialog.show_problem(error.problem)
+            return
+        dialog, self._archive, self.dialog = self.dialog, None, None
+        if dialog is not None:
+            dialog.accept()
+            self.unpacked.emit(str(session))

@@ -1,0 +1,132 @@
+"""The question where the archive of a session is unpacked, with what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.widgets.banner import Banner
+from lowerscope.app.widgets.progress_line import ProgressLine
+from lowerscope.core.errors import Problem
+from lowerscope.core.session_archives import Archive
+from lowerscope.core.units import bytes_text
+
+
+class UnpackDialog(QDialog):
+    """The files of an archive, and a folder that they are unpacked to.
+
+    Signals
+    -------
+    unpack_wanted
+        The folder.
+
+    Parameters
+    ----------
+    archive
+        What is in it.
+    folder
+        What is proposed: it is not there yet.
+    """
+
+    unpack_wanted = Signal(str)
+
+    def __init__(self, archive: Archive, folder: Path, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = archive.path.stem
+        self.setWindowTitle(self.tr("Unpack a session"))
+        text = self.tr(
+            "{0} has a session and the files that it needs. Unpacking runs none of them: before a"
+            " file of code runs, you are asked."
+        )
+        words = QLabel(text.format(archive.path.name))
+        words.setWordWrap(True)
+        self.files = QTreeWidget()
+        self.files.setAccessibleName(self.tr("Files in the archive"))
+        self.files.setHeaderLabels([self.tr("File"), self.tr("Size")])
+        self.files.setRootIsDecorated(False)
+        self.files.setUniformRowHeights(True)
+        for name, size in archive.sizes.items():
+            item = QTreeWidgetItem([name, bytes_text(size)])
+            item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight)
+            self.files.addTopLevelItem(item)
+        header = self.files.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.files.headerItem().setTextAlignment(1, Qt.AlignmentFlag.AlignRight)
+        self.folder = QLineEdit(str(folder))
+        self.folder.setAccessibleName(self.tr("Folder to unpack to"))
+        self.browse = QPushButton(self.tr("Browse…"))
+        self.browse.setAutoDefault(False)
+        self.browse.clicked.connect(self._browse)
+        self.banner = Banner()
+        self.progress = ProgressLine()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.unpack = buttons.addButton(
+            self.tr("Unpack and open"), QDialogButtonBox.ButtonRole.ActionRole
+        )
+        self.unpack.setDefault(True)
+        self.unpack.clicked.connect(self._begin)
+        buttons.rejected.connect(self.reject)
+        self.folder.textChanged.connect(self._follow)
+        self._lay_out(words, buttons)
+
+    def show_problem(self, problem: Problem) -> None:
+        """Say why it was not unpacked; another folder can be chosen."""
+        self.progress.clear()
+        self.banner.show_message(problem.line(), "wrong")
+        self._let(True)
+
+    def _begin(self) -> None:
+        self.banner.dismiss()
+        self._let(False)
+        self.progress.set_busy()
+        self.unpack_wanted.emit(str(Path(self.folder.text().strip()).expanduser().absolute()))
+
+    def _let(self, on: bool) -> None:
+        for widget in (self.unpack, self.browse, self.folder):
+            widget.setEnabled(on)
+
+    def _follow(self) -> None:
+        self.unpack.setEnabled(bool(self.folder.text().strip()))
+
+    def _browse(self) -> None:
+        path = QFileDialog.getExistingDirectory(
+            self, self.tr("Folder to unpack in"), str(Path(self.folder.text()).parent)
+        )
+        if path:
+            self.folder.setText(str(Path(path) / self._name))
+
+    def _lay_out(self, words: QLabel, buttons: QDialogButtonBox) -> None:
+        place = QHBoxLayout()
+        label = QLabel(self.tr("Folder"))
+        label.setBuddy(self.folder)
+        place.addWidget(label)
+        place.addWidget(self.folder, 1)
+        place.addWidget(self.browse)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(words)
+        column.addWidget(self.files, 1)
+        column.addLayout(place)
+        column.addWidget(self.banner)
+        column.addWidget(self.progress)
+        column.addWidget(buttons)
+        self.resize(620, 380)
+        self.folder.setFocus()

@@ -1,0 +1,86 @@
+"""The session of a recipe with all files that it needs, as one archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from lowerscope.core.export.files import File
+from lowerscope.core.extensions import extension_files
+from lowerscope.core.recipe import Recipe, applies_tuned
+from lowerscope.core.schedules import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
+from lowerscope.core.session_archives import pack_session
+from lowerscope.core.session_files import Layout
+from lowerscope.core.sources.files import input_files, neighbours
+from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.spec import check_readable, user_path
+from lowerscope.core.stages import Stages
+
+NAME = "session.zip"
+
+
+def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File]:
+    """Yield the archive.
+
+    Schedules that tuning has found on this machine stand in its recipe; that a file may run code
+    when it is opened has to be said again where it is opened.
+
+    Raises
+    ------
+    LowerscopeError
+        If a file that the recipe names is not there.
+    """
+    source = recipe.source
+    inputs = input_files(recipe.inputs)
+    params = [user_path(source.params).absolute()] if source.params else []
+    of_model: list[Path] = []
+    if not source.spec.startswith(PREFIX):
+        read = (*stages.loaded.files, *neighbours(stages.loaded.path))
+        of_model = [each for each in dict.fromkeys(read) if each not in (*inputs, *params)]
+    kept = tuple(each for each in recipe.extensions if each.on or user_path(each.path).is_file())
+    groups = [of_model, *([each] for each in (*params, *inputs)), *map(extension_files, kept)]
+    for each in (file for group in groups for file in group):
+        check_readable(each, "session")
+    own = msgspec.structs.replace(
+        _with_tuned(stages, recipe),
+        source=msgspec.structs.replace(source, trust=False),
+        extensions=kept,
+    )
+
+    def write(path: Path) -> None:
+        pack_session(path, own, layout, groups)
+
+    yield File(NAME, write)
+
+
+def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
+    """Return a recipe that holds the schedules that tuning has found, which another machine lacks.
+
+    Raises
+    ------
+    LowerscopeError
+        If the steps could not be applied.
+    """
+    if not applies_tuned(recipe):
+        return recipe
+    transformed = stages.transformed
+    transformed.check()
+    scheduling = [step.name for step in recipe.steps if step.on and step.name in SCHEDULING]
+    found = [
+        applied.schedule
+        for name, step in zip(scheduling, transformed.schedules, strict=False)
+        if name == APPLY_TUNED
+        for applied in step
+    ]
+    # A schedule goes before a rule: at the place of tuning's, or with those that are applied.
+    there = any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
+    steps = tuple(
+        msgspec.structs.replace(step, name=APPLY_SCHEDULES) if step.name == APPLY_TUNED else step
+        for step in recipe.steps
+        if step.name != APPLY_TUNED or not there
+    )
+    return msgspec.structs.replace(
+        recipe, steps=steps, schedules=named_apart((*recipe.schedules, *found))
+    )
