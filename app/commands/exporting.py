@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from lowerscope.app.actions import Command
+from lowerscope.app.commands.sessions import layout_of
 from lowerscope.app.exporting import Exporting, Order
-from lowerscope.app.session_commands import layout_of
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import EXISTS, ExportRecord, Wanted
 from lowerscope.core.records.steps import Moment
