@@ -206,12 +206,11 @@ def test_empty_state_offers_what_to_do(qtbot: QtBot) -> None:
 
 
 def test_icons_follow_the_theme(qtbot: QtBot) -> None:
+    light = {name: icon(name).pixmap(QSize(16, 16)).toImage() for name in names()}
+    assert not any(each.isNull() for each in light.values())
+    theme.set_scheme("dark")
     for name in names():
-        light = icon(name).pixmap(QSize(16, 16)).toImage()
-        assert not light.isNull()
-        theme.set_scheme("dark")
-        assert icon(name).pixmap(QSize(16, 16)).toImage() != light
-        theme.set_scheme("light")
+        assert icon(name).pixmap(QSize(16, 16)).toImage() != light[name], name
 
 
 def test_application_icon_can_be_read(qtbot: QtBot) -> None:

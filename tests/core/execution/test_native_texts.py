@@ -16,6 +16,9 @@ from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.tensorir_parts import parts_of
 from lowerscope.core.sources.samples import SAMPLES
 
+CODE = [name for name in SAMPLES if name != "depthwise_net"]
+"""Samples whose code is looked at: the one left out has many more functions, of the same kinds."""
+
 NESTS = """
 import tvm
 from tvm.script import ir as I
@@ -104,7 +107,7 @@ def plain(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "target"), [*((name, "llvm") for name in SAMPLES), ("conv_net", "native")]
+    ("name", "target"), [*((name, "llvm") for name in CODE), ("conv_net", "native")]
 )
 def test_each_function_has_its_own_code_and_no_other(
     name: str, target: str, pipeline: Pipeline
