@@ -24,7 +24,7 @@ def compute_at(call: Call) -> None:
     """
     block = call.sch.get(call.values["block"])
     place = next(each for each in places(function_of(call.sch)) if each.stmt.same_as(block))
-    conditions = list(_conjuncts(place.realize.predicate))
+    conditions = list(conjuncts(place.realize.predicate))
     values = list(place.realize.iter_values)
     analyzer = sym.Analyzer()
     # That of a split axis says no more than where the axis ends.
@@ -41,10 +41,11 @@ def compute_at(call: Call) -> None:
         )
 
 
-def _conjuncts(condition: Any) -> Iterator[Any]:
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """Yield what has to hold for a condition to hold, but for what always does."""
     if isinstance(condition, tirx.And):
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
     elif known(condition) != 1:
         yield condition
 

@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -28,6 +28,9 @@ T = TypeVar("T")
 _UNITS, _UNITS_A_ROOT = 8.0, 2.0
 """Units in the last place that a value may be off, and that more by the root of the terms."""
 
+_VALUES = 4
+"""So many values of an output say how large it is: a single sum may be nothing by chance."""
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -43,12 +46,16 @@ class Reference:
         What is in each buffer afterwards; ``None`` for what it only reads.
     terms
         How many terms the sums have that an output is made of, at most.
+    scales
+        The largest absolute value of each output that is finite; of what has few values, for
+        other inputs as well.
     """
 
     parameters: tuple[Parameter, ...]
     inputs: tuple[torch.Tensor | None, ...]
     outputs: tuple[torch.Tensor | None, ...]
     terms: int
+    scales: tuple[float, ...]
 
     @property
     def size(self) -> int:
@@ -98,7 +105,7 @@ def reference_of(
     function, parameters = sized.static, static_parameters(sized.static)
     compiled = limit.run(lambda: compiler(sized.function, target))
 
-    def run(positive: bool) -> Reference:
+    def run(positive: bool, seed: int = seed) -> Reference:
         inputs = draw(function, parameters, seed, positive)
         given = [_Given(each, value, None) for each, value in zip(parameters, inputs, strict=True)]
         limit.run(lambda: compiled.call([each.guarded.argument for each in given]))
@@ -106,13 +113,23 @@ def reference_of(
             None if each.parameter.role == "input" else each.guarded.tensor.clone()
             for each in given
         )
-        return Reference(parameters, inputs, outputs, terms_of(function))
+        scales = tuple(map(_largest, outputs))
+        return Reference(parameters, inputs, outputs, terms_of(function), scales)
 
-    found = run(positive=False)
-    if all(_finite(each) for each in found.outputs):
+    def is_finite(reference: Reference) -> bool:
+        return all(_finite(each) for each in reference.outputs)
+
+    found, positive = run(positive=False), False
+    if not is_finite(found):
+        again = run(positive=True)
+        found, positive = (again, True) if is_finite(again) else (found, False)
+    floats = [each for each in found.outputs if each is not None and each.dtype.is_floating_point]
+    fewest = min((each.numel() for each in floats if each.numel()), default=_VALUES)
+    if found.terms == 1 or fewest >= _VALUES:
         return found
-    again = run(positive=True)
-    return again if all(_finite(each) for each in again.outputs) else found
+    more = [run(positive, seed + each) for each in range(1, math.ceil(_VALUES / fewest))]
+    scales = (each.scales for each in (found, *more))
+    return replace(found, scales=tuple(map(max, zip(*scales, strict=True))))
 
 
 def compare(
@@ -127,7 +144,8 @@ def compare(
     Integers and booleans have to be equal. A floating-point output may be off by
     ``(8 + 2 sqrt(K)) eps s`` everywhere: ``eps`` of the coarsest dtype among the floating-point
     buffers that the function is called with, ``K`` the terms of the sums that it is made of, and
-    ``s`` the largest absolute value of the output, or 1 if that is next to nothing. The
+    ``s`` the largest absolute value of the output, or 1 if that is next to nothing; of a few sums,
+    of what they are for other inputs as well. The
     rounding of a sum of ``K`` terms in another order is of that size; a term that is left out makes
     some ``s / sqrt(K)``. What is not finite has to be so at the same places. Before the run, each
     output holds what the reference has not, so that what is not written differs.
@@ -142,7 +160,13 @@ def compare(
     compiled = limit.run(lambda: compiler(function, target))
     given = [
         _Given(*each)
-        for each in zip(reference.parameters, reference.inputs, reference.outputs, strict=True)
+        for each in zip(
+            reference.parameters,
+            reference.inputs,
+            reference.outputs,
+            reference.scales,
+            strict=True,
+        )
     ]
     limit.run(lambda: compiled.call([each.guarded.argument for each in given]))
     beside = [each.parameter.name for each in given if not each.guarded.intact]
@@ -165,7 +189,11 @@ class _Given:
     """A buffer that a function is called with, and what has to be in it afterwards."""
 
     def __init__(
-        self, parameter: Parameter, value: torch.Tensor | None, expected: torch.Tensor | None
+        self,
+        parameter: Parameter,
+        value: torch.Tensor | None,
+        expected: torch.Tensor | None,
+        scale: float = 0.0,
     ) -> None:
         if value is None:
             shape, dtype = parameter.shape or (), dtype_of_torch(parameter.dtype)
@@ -175,6 +203,7 @@ class _Given:
         self.parameter = parameter
         self.guarded = Guarded(value)
         self.expected = expected
+        self.scale = scale
 
 
 def _other_than(expected: torch.Tensor | None, zeros: torch.Tensor) -> torch.Tensor:
@@ -202,7 +231,7 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
         return Checked(verdict="differs" if outside else "same", reason=reason)
     a, b = actual.to(torch.float64), expected.to(torch.float64)
     finite = b.isfinite()
-    scale = float(b[finite].abs().max()) if bool(finite.any()) else 0.0
+    scale = given.scale
     units = _UNITS + _UNITS_A_ROOT * math.sqrt(terms)
     tolerance = units * eps * (scale if scale > 1e-30 else 1.0)
     reason = _not_finite(name, a, b)
@@ -230,6 +259,14 @@ def _not_finite(name: str, a: torch.Tensor, b: torch.Tensor) -> str:
     if missing:
         return f"{name}: {missing:,} of {a.numel():,} elements are finite and should not be"
     return ""
+
+
+def _largest(value: torch.Tensor | None) -> float:
+    """Return the largest absolute value of those that are finite; 0 where there is none."""
+    if value is None or not value.dtype.is_floating_point:
+        return 0.0
+    finite = value[value.isfinite()].to(torch.float64).abs()
+    return float(finite.max()) if finite.numel() else 0.0
 
 
 def _by_tolerance(checked: Checked) -> float:

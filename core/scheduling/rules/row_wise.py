@@ -154,6 +154,8 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     made = writing.do(
         "rfactor",
         "each lane has a result of its own, and these are reduced at last",
+        # Of a number of values that is not known, there may be fewer than lanes: see below.
+        forced=extent is None,
         loop=lane,
         factor_axis=stage.spatial,
     )[0]

@@ -78,13 +78,17 @@ class Writing:
         self.choices.append(Choice(name, tuple(offered), taken))
         return taken
 
-    def do(self, name: str, why: str, **arguments: Argument) -> tuple[Made, ...]:
+    def do(
+        self, name: str, why: str, *, forced: bool = False, **arguments: Argument
+    ) -> tuple[Made, ...]:
         """Apply a primitive, and return names for what it gives back.
 
         Parameters
         ----------
         why
             The comment of the step; empty where the step before has said it.
+        forced
+            Apply it although it is unsafe by itself: a later step mends that.
 
         Raises
         ------
@@ -92,7 +96,7 @@ class Writing:
             If TVM or a guard refuses it.
         """
         step = f"s{len(self.primitives) + 1}"
-        primitive = Primitive(id=step, name=name, arguments=arguments, comment=why)
+        primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
         applied = apply(self.sch, primitive, self._outputs, self._target)
         self.sch = applied.sch
         self._outputs[step] = applied.outputs

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 import tvm
 from tvm import te, tirx, topi
+from tvm.relax import op
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
@@ -22,6 +24,7 @@ from lowerscope.core.scheduling.checking import (
     reference_of,
 )
 from lowerscope.core.scheduling.random_inputs import draw, static_parameters
+from tests.core.scheduling.ruling import WIDE, legalised, made
 
 TARGET = tvm.target.Target("llvm")
 A, B = te.placeholder((24, 36), name="A"), te.placeholder((36, 12), name="B")
@@ -66,6 +69,23 @@ def test_a_function_of_any_size_is_run_at_the_one_that_it_is_called_with() -> No
     # Right for multiples of 4, and 7 is none.
     found = split_rows(function, reference, guarded=False)
     assert found.reason == "it writes outside of T_matmul"
+
+
+def test_a_single_sum_that_is_next_to_nothing_may_be_off_as_much_as_any() -> None:
+    function = legalised(op.sum, (32,))
+    limit = Limit(60, 1, Silent())
+    reference = reference_of(at_sizes(function, None), WIDE, 0, limit)
+    given, written = reference.inputs[0], reference.outputs[1]
+    torch.testing.assert_close(written, given.sum())
+    # By chance, with this seed; its terms are no smaller, nor is what they are rounded by.
+    assert abs(written.item()) < 0.3 < 5 < reference.scales[1]
+    found = compare(made(function, WIDE)[1], WIDE, reference, limit)
+    assert found.verdict == "same", found.reason
+    # A sum of one term less is another one.
+    less = reference.inputs[0].clone()
+    less[0] = 0
+    changed = replace(reference, inputs=(less, None))
+    assert compare(function, WIDE, changed, limit).verdict == "differs"
 
 
 def split_rows(function: tirx.PrimFunc, reference: Reference, guarded: bool) -> Checked:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tvm
-from tvm import te, topi
+from tvm import te, tirx, topi
 from tvm.script import tirx as T
 
 from lowerscope.core.schedules import At
@@ -395,6 +396,60 @@ def test_what_is_drawn_is_drawn_again() -> None:
         )
         made_.append(steps.sch.mod.script())
     assert made_[0] == made_[1] == made_[2]
+
+
+@pytest.mark.parametrize(
+    ("values", "factors", "place", "is_safe"),
+    [
+        (5, (None, 4), 1, True),
+        (5, (None, 2), 0, True),
+        (9, (None, 4), 1, True),
+        (10, (4, 3), 0, True),
+        (5, (None, 8), 1, False),
+        (5, (4, 2), 0, False),
+        (10, (6, 2), 0, False),
+        (3, (2, 2, 4), 1, False),
+    ],
+)
+def test_parts_without_a_value_begin_apart_or_are_refused(
+    values: int, factors: tuple[int | None, ...], place: int, is_safe: bool
+) -> None:
+    steps = Steps(_sums(values))
+    steps.step("split", loop=loop("sum", 1), factors=factors)
+    arguments = {"loop": made("s1", place), "factor_axis": 1}
+    if is_safe:
+        steps.step("rfactor", **arguments)
+    else:
+        failed = _refused(steps, "rfactor", **arguments)
+        assert failed.error.unsafe
+        assert "may have no value" in str(failed)
+        assert "\n" not in str(failed)
+        # As it is said: then the parts have to begin apart.
+        steps.step("rfactor", forced=True, **arguments)
+        steps.step("decompose_reduction", block=block("sum_rf"), loop=loop("sum_rf", 1))
+    given = np.random.default_rng(0).normal(size=(4, values)).astype("float32")
+    run = tvm.compile(steps.sch.mod, "llvm")["main"]
+    for _ in range(5):
+        # What is free is not zero by chance.
+        junk = [np.full((4, 16), 1e9, "float32") for _ in range(50)]
+        del junk
+        got = tvm.runtime.tensor(np.full(4, 7, "float32"))
+        run(tvm.runtime.tensor(given), got)
+        np.testing.assert_allclose(got.numpy(), given.sum(1), atol=1e-5)
+
+
+def test_parts_of_a_number_of_values_that_is_not_known() -> None:
+    steps = Steps(_sums(tirx.Var("n", "int64")))
+    steps.step("split", loop=loop("sum", 1), factors=(None, 8))
+    failed = _refused(steps, "rfactor", loop=made("s1", 1), factor_axis=1)
+    assert "may have no value" in str(failed)
+
+
+def _sums(values: Any) -> tirx.PrimFunc:
+    given = te.placeholder((4, values), "float32", "A")
+    axis = te.reduce_axis((0, values), "k")
+    total = te.compute((4,), lambda i: te.sum(given[i, axis], axis), "sum")
+    return te.create_prim_func([given, total])
 
 
 def test_a_part_of_a_reduction_by_itself_computes_the_same() -> None:
