@@ -226,7 +226,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command(
             "palette", help_, tr("&All commands…"), partial(open_palette, window), "Ctrl+Shift+P"
         ),
-        Command("course", help_, tr("The &course, step by step"), window.show_course, "F1"),
+        *window.help.commands(),
         Command("about", help_, tr("A&bout Lowerscope"), partial(show_about, window)),
     ):
         commands.add(command)

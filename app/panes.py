@@ -10,6 +10,7 @@ from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
 from lowerscope.app.views.fx_view import FxView
+from lowerscope.app.views.help_key import set_page
 from lowerscope.app.views.inputs_page import InputsPage
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.views.model_view import ModelView
@@ -110,6 +111,11 @@ class Panes(QMainWindow):
                 ("details", self.details),
             )
         }
+        for name, dock in self.docks.items():
+            # Each page of the outcome has its own.
+            set_page(dock, "result" if name == "outcome" else name)
+        set_page(self.timeline, "timeline")
+        set_page(self.schedule.numbers, "numbers")
         self._busy = False
         self._scheduling = False
         self._bottom_before = BOTTOM_HEIGHT
@@ -146,6 +152,7 @@ class Panes(QMainWindow):
             ("log", self.tr("Log"), self.log),
         ):
             self.outcome.add_page(key, title, page)
+            set_page(page, key)
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.tensor_wanted.connect(self.show_tensor)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.actions import Commands
+    from lowerscope.app.commands.help import Help
     from lowerscope.app.commands.pipeline import PipelineEditing
     from lowerscope.app.commands.schedule import ScheduleCommands
     from lowerscope.app.extensions import Extensions
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from lowerscope.app.sessions import Sessions
     from lowerscope.app.source_watch import SourceWatch
     from lowerscope.app.trusting import Trusting
-    from lowerscope.app.views.course_window import CourseWindow
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
     from lowerscope.app.widgets.banner import Banner
@@ -80,8 +80,8 @@ class MainWindow(QMainWindow):
         What can be done with the graphs.
     tool_bar, banner, status
         The bar below the menus, the line for news, the line at the bottom.
-    course
-        The page on the course, once it has been asked for.
+    help
+        The help, in a window of its own.
     """
 
     painted = Signal()
@@ -96,6 +96,7 @@ class MainWindow(QMainWindow):
     pipeline: PipelineEditing
     schedules: ScheduleCommands
     graphs: Graphs
+    help: Help
     tool_bar: ToolBar
     banner: Banner
     status: StatusBar
@@ -115,7 +116,6 @@ class MainWindow(QMainWindow):
         if not welcome:
             self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
         self._panes: Panes | None = None
-        self.course: CourseWindow | None = None
         self._column = QVBoxLayout(middle)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -147,6 +147,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.archives import Archives
         from lowerscope.app.commands.code import CodeCommands
         from lowerscope.app.commands.exporting import ExportCommands
+        from lowerscope.app.commands.help import Help
         from lowerscope.app.commands.inputs import Dropping
         from lowerscope.app.commands.pipeline import PipelineEditing
         from lowerscope.app.commands.schedule import ScheduleCommands
@@ -161,6 +162,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
         from lowerscope.app.trusting import Trusting
+        from lowerscope.app.views.help_key import set_page
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
@@ -183,6 +185,7 @@ class MainWindow(QMainWindow):
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
         self.exports = ExportCommands(self)
+        self.help = Help(self)
         self.commands = Commands(self)
         self.targets = TargetCommands(self)
         add_commands(self.commands, self)
@@ -197,6 +200,8 @@ class MainWindow(QMainWindow):
         self._column.insertWidget(1, self.banner)
         self.status = StatusBar(self.workspace)
         self.setStatusBar(self.status)
+        for part in (self.tool_bar, self.banner, self.status, self.menuBar()):
+            set_page(part, "window")
         self.welcome.chosen.connect(self.open_source)
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
@@ -352,19 +357,6 @@ class MainWindow(QMainWindow):
         self.show_panes()
         self.panes.show_page(key)
 
-    def show_course(self) -> None:
-        """Show the page that goes through the course, beside the window."""
-        from lowerscope.app.views.course_window import CourseWindow
-
-        if self.course is None:
-            self.course = CourseWindow(self._open_recipe, self.workspace.report, self)
-        self.course.show()
-        self.course.raise_()
-
-    def _open_recipe(self, recipe: Recipe) -> None:
-        self.workspace.open(recipe)
-        self.show_panes()
-
     def show_welcome(self) -> None:
         """Show the welcome page; what is open stays open behind it."""
         self.welcome.show_recent(self.settings.recent())
@@ -416,4 +408,5 @@ class MainWindow(QMainWindow):
         self.settings.save(self.saveGeometry(), layout)
         self.sessions.finish()
         self.workspace.stop()
+        self.help.close()
         super().closeEvent(event)

@@ -1,0 +1,92 @@
+"""Help: the page on what has the focus, beside the window; loaded when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
+
+from lowerscope.app.actions import Command
+from lowerscope.app.views.help_key import PAGE, notifier
+from lowerscope.app.widgets.pane import Pane
+
+if TYPE_CHECKING:
+    from lowerscope.app.views.help_window import HelpWindow
+    from lowerscope.app.window import MainWindow
+    from lowerscope.core.recipe import Recipe
+
+BEGIN = "tour"
+"""The page where nothing else is meant: the welcome page has no pane."""
+
+
+class Help:
+    """Opens the help of a window.
+
+    Attributes
+    ----------
+    shown
+        The help's window, once it has been asked for.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+        self.shown: HelpWindow | None = None
+        notifier().wanted.connect(self._show_of_dialog)
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands of the menu Help."""
+        menu, tr = self._window.tr("&Help"), self._window.tr
+        return (
+            Command("help", menu, tr("&Help on this pane"), self.show_here, "F1", separated=True),
+            Command("help-contents", menu, tr("C&ontents"), partial(self.show, "README")),
+            Command("tour", menu, tr("A &tour of five minutes"), partial(self.show, BEGIN)),
+            Command("course", menu, tr("The &course, step by step"), partial(self.show, "course")),
+        )
+
+    def show_here(self) -> None:
+        """Show the page on what has the focus."""
+        self.show(page_of(QApplication.focusWidget()))
+
+    def show(self, page: str) -> None:
+        """Show a page."""
+        from lowerscope.app.views.help_window import HelpWindow
+
+        if self.shown is None:
+            self.shown = HelpWindow(self._open, self._window.workspace.report)
+        self.shown.show_page(page)
+        self.shown.setWindowState(self.shown.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.shown.show()
+        self.shown.activateWindow()
+
+    def close(self) -> None:
+        """Close it, with the window that it belongs to."""
+        notifier().wanted.disconnect(self._show_of_dialog)
+        if self.shown is not None:
+            self.shown.close()
+            self.shown.deleteLater()
+            self.shown = None
+
+    def _open(self, recipe: Recipe) -> None:
+        self._window.workspace.open(recipe)
+        self._window.show_panes()
+
+    def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
+        if self._window.isAncestorOf(dialog):
+            self.show(page)
+
+
+def page_of(widget: QWidget | None) -> str:
+    """Return the page on a widget: that of the innermost part of the window that has one."""
+    while widget is not None:
+        page = widget.property(PAGE)
+        if isinstance(widget, QDockWidget):
+            # The focus is in the header, say on a tab.
+            pane = widget.widget()
+            inner = pane.page(pane.current()).property(PAGE) if isinstance(pane, Pane) else None
+            page = inner or page
+        if page:
+            return str(page)
+        widget = widget.parentWidget()
+    return BEGIN

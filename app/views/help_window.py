@@ -1,0 +1,324 @@
+"""The window with the help: a list of its pages, a search in them, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QFont, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QSplitter,
+    QToolButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app import help_pages, theme
+from lowerscope.app.views.course_files import CourseFiles, command_of
+from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.markdown_view import MarkdownView
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe
+from lowerscope.resources import HELP
+
+SIZE = (1040, 780)
+LIST_WIDTH = 260
+ROW_HEIGHT, GROUP_HEIGHT = 24, 30
+
+PLACE = Qt.ItemDataRole.UserRole
+_SCHEME = "open:"
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page, and the anchor of a section of it or ``""``."""
+
+    name: str
+    anchor: str = ""
+
+
+class HelpWindow(QWidget):
+    """Pages of the help, with a list, a search, and a way back.
+
+    Parameters
+    ----------
+    open_recipe
+        Called with what a command that was clicked is about.
+    report
+        Called with what went wrong.
+    """
+
+    def __init__(
+        self, open_recipe: Callable[[Recipe], None], report: Callable[[Problem], None]
+    ) -> None:
+        # Without a parent, a dialog that is open over the main window leaves it alone.
+        super().__init__()
+        self._history: list[tuple[Place, int]] = []
+        self._at = -1
+        self._commands: list[str] = []
+        self.setProperty("ground", "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.resize(*SIZE)
+        self.search = QLineEdit()
+        self.search.setPlaceholderText(self.tr("Search in all pages"))
+        self.search.setAccessibleName(self.tr("Search in all pages"))
+        self.search.setClearButtonEnabled(True)
+        self.search.installEventFilter(self)
+        self.search.textChanged.connect(self._show_list)
+        self.search.returnPressed.connect(self._open_current)
+        self.list = QTreeWidget()
+        self.list.setAccessibleName(self.tr("Pages"))
+        self.list.setHeaderHidden(True)
+        self.list.setRootIsDecorated(False)
+        self.list.setIndentation(8)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.itemClicked.connect(self._open_item)
+        self.list.itemActivated.connect(self._open_item)
+        self.page = MarkdownView(self.tr("Page"), self._link_of_code)
+        self.page.link_wanted.connect(self._follow)
+        self.group = QLabel()
+        self.group.setProperty("role", "quiet")
+        self.back = self._button("left", self.tr("Back (Alt+Left)"), self.go_back)
+        self.forward = self._button("right", self.tr("Forward (Alt+Right)"), self.go_forward)
+        self.course = CourseFiles(open_recipe, report)
+        self._lay_out()
+        self._add_keys()
+        theme.notifier().changed.connect(self._dress)
+        self._dress()
+        self._show_list()
+
+    def _button(self, name: str, text: str, act: Callable[[], None]) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName(name)
+        button.setToolTip(text)
+        button.setAccessibleName(text)
+        button.setFixedSize(26, 26)
+        button.clicked.connect(act)
+        return button
+
+    def _lay_out(self) -> None:
+        left, right = QWidget(), QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(10, 8, 6, 0)
+        column.setSpacing(8)
+        column.addWidget(self.search)
+        column.addWidget(self.list, 1)
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 8, 12, 7)
+        row.setSpacing(4)
+        row.addWidget(self.back)
+        row.addWidget(self.forward)
+        row.addSpacing(6)
+        row.addWidget(self.group, 1)
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.page, 1)
+        column.addWidget(self.course)
+        split = QSplitter()
+        split.setChildrenCollapsible(False)
+        split.addWidget(left)
+        split.addWidget(right)
+        split.setStretchFactor(1, 1)
+        split.setSizes([LIST_WIDTH, SIZE[0] - LIST_WIDTH])
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(split)
+
+    def _add_keys(self) -> None:
+        for keys, act in (
+            ("Alt+Left", self.go_back),
+            ("Alt+Right", self.go_forward),
+            ("Ctrl+F", self._begin_search),
+            ("F1", self._show_contents),
+            ("Escape", self._leave),
+        ):
+            QShortcut(QKeySequence(keys), self).activated.connect(act)
+
+    # Pages
+
+    def place(self) -> Place:
+        """The page that is shown."""
+        return self._history[self._at][0]
+
+    def show_page(self, name: str, anchor: str = "") -> None:
+        """Show a page, or a section of it."""
+        place = Place(name, anchor)
+        if self._at >= 0 and self.place() == place:
+            self._scroll_to(place)
+            return
+        self._note_scroll()
+        self._history[self._at + 1 :] = [(place, -1)]
+        self._at += 1
+        self._draw()
+
+    def go_back(self) -> None:
+        """Show the page before."""
+        self._go(-1)
+
+    def go_forward(self) -> None:
+        """Show the page that Back has left."""
+        self._go(1)
+
+    def _go(self, step: int) -> None:
+        if 0 <= self._at + step < len(self._history):
+            self._note_scroll()
+            self._at += step
+            self._draw()
+
+    def _note_scroll(self) -> None:
+        if self._at >= 0:
+            place, _ = self._history[self._at]
+            self._history[self._at] = place, self.page.verticalScrollBar().value()
+
+    def _draw(self) -> None:
+        place, scroll = self._history[self._at]
+        text = help_pages.text_of(place.name)
+        self._commands = []
+        self.page.show_text(text, HELP)
+        self.page.mark(self._words())
+        if scroll >= 0:
+            self.page.verticalScrollBar().setValue(scroll)
+        else:
+            self._scroll_to(place)
+        title = text.partition("\n")[0].removeprefix("# ")
+        groups = (each.group for each in help_pages.entries() if each.name == place.name)
+        self.group.setText(next(groups, ""))
+        self.setWindowTitle(self.tr("{0} – Lowerscope help").format(title))
+        self.course.setVisible(any("course/" in command for command in self._commands))
+        self.back.setEnabled(self._at > 0)
+        self.forward.setEnabled(self._at + 1 < len(self._history))
+        if not self.search.text():
+            self._select(place.name)
+
+    def _scroll_to(self, place: Place) -> None:
+        if not self.page.go_to(place.anchor, help_pages.anchor_of):
+            self.page.verticalScrollBar().setValue(0)
+
+    def _show_contents(self) -> None:
+        self.show_page(help_pages.CONTENTS)
+
+    # List and search
+
+    def _words(self) -> tuple[str, ...]:
+        return tuple(self.search.text().split())
+
+    def _begin_search(self) -> None:
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def _show_list(self) -> None:
+        self.list.clear()
+        if self._words():
+            self._list_hits()
+        else:
+            self._list_pages()
+        if self._at >= 0:
+            self.page.mark(self._words())
+
+    def _list_pages(self) -> None:
+        group = ""
+        for entry in help_pages.entries():
+            if entry.group != group:
+                group = entry.group
+                self._add_group(group)
+            self._add(entry.title, Place(entry.name), "")
+        if self._at >= 0:
+            self._select(self.place().name)
+
+    def _list_hits(self) -> None:
+        hits = help_pages.search(self._words())
+        self._add_group(
+            self.tr("1 section")
+            if len(hits) == 1
+            else self.tr("{0} sections").format(len(hits))
+            if hits
+            else self.tr("Nothing found: try fewer or shorter words")
+        )
+        for hit in hits:
+            text = f"{hit.title} · {hit.heading}" if hit.heading else hit.title
+            self._add(text, Place(hit.name, help_pages.anchor_of(hit.heading)), hit.line)
+        first = self.list.topLevelItem(1)
+        if first is not None:
+            self.list.setCurrentItem(first)
+
+    def _add_group(self, text: str) -> None:
+        item = QTreeWidgetItem(self.list, [text])
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
+        item.setForeground(0, self.palette().placeholderText())
+        item.setSizeHint(0, QSize(0, GROUP_HEIGHT))
+
+    def _add(self, text: str, place: Place, tip: str) -> None:
+        item = QTreeWidgetItem(self.list, [text])
+        item.setData(0, PLACE, place)
+        item.setToolTip(0, tip or text)
+        item.setSizeHint(0, QSize(0, ROW_HEIGHT))
+
+    def _select(self, name: str) -> None:
+        self.list.clearSelection()
+        for index in range(self.list.topLevelItemCount()):
+            item = self.list.topLevelItem(index)
+            place = None if item is None else item.data(0, PLACE)
+            if item is not None and place is not None and place.name == name:
+                self.list.setCurrentItem(item)
+
+    def _open_item(self, item: QTreeWidgetItem) -> None:
+        place = item.data(0, PLACE)
+        if place is not None:
+            self.show_page(place.name, place.anchor)
+
+    def _open_current(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            self._open_item(item)
+
+    def _leave(self) -> None:
+        """End the search, or else close the window."""
+        if self.search.text():
+            self.search.clear()
+        else:
+            self.close()
+
+    # Links
+
+    def _link_of_code(self, line: str) -> str:
+        command = command_of(line)
+        if not command:
+            return ""
+        self._commands.append(command)
+        return f"{_SCHEME}{len(self._commands) - 1}"
+
+    def _follow(self, link: str) -> None:
+        if link.startswith(_SCHEME):
+            self.course.open_command(self._commands[int(link.removeprefix(_SCHEME))])
+            return
+        path, _, anchor = link.partition("#")
+        name = path.removesuffix(".md") if path else self.place().name
+        if help_pages.is_page(name):
+            self.show_page(name, anchor)
+        else:
+            QDesktopServices.openUrl(QUrl(link))
+
+    def _dress(self) -> None:
+        self.back.setIcon(icon("left"))
+        self.forward.setIcon(icon("right"))
+        self._show_list()
+
+    # Qt's own
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        pressed = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress
+        if isinstance(event, QKeyEvent) and pressed and event.key() in _MOVES:
+            # The list is walked while the words are typed.
+            self.list.event(event)
+            return True
+        return super().eventFilter(watched, event)

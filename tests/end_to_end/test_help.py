@@ -1,0 +1,96 @@
+"""F1 opens the page of the part of the window that has the focus."""
+
+from __future__ import annotations
+
+import sys
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app import help_pages
+from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.window import MainWindow
+from tests.end_to_end.driving import OpenWindow
+
+
+def takes_focus(widget: QWidget) -> bool:
+    return widget.isVisible() and widget.isEnabled() and bool(widget.focusPolicy())
+
+
+def focus_inside(qtbot: QtBot, part: QWidget) -> None:
+    """Give the focus to the first widget of a part that takes it, or to what stands for it."""
+    inner = [each for each in (part, *part.findChildren(QWidget)) if takes_focus(each)]
+    assert inner, part
+    inner[0].setFocus(Qt.FocusReason.TabFocusReason)
+    focus = QApplication.focusWidget()
+    assert focus is not None
+    assert part.isAncestorOf(focus) or focus is part
+
+
+def page_by_f1(window: MainWindow) -> str:
+    """Press F1 where the focus is, and return the page that is shown."""
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_F1)
+    assert window.help.shown is not None
+    assert window.help.shown.isVisible()
+    page = window.help.shown.place().name
+    window.help.shown.hide()
+    window.activateWindow()
+    return page
+
+
+def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -> None:
+    sys.modules.pop("lowerscope.app.views.help_window", None)
+    window = open_window("sample:matmul_relu")
+    window.activateWindow()
+    panes = window.panes
+    # It costs the start of the window nothing.
+    assert "lowerscope.app.views.help_window" not in sys.modules
+    for name, dock in panes.docks.items():
+        if name == "schedule":
+            continue
+        pane = dock.widget()
+        assert isinstance(pane, Pane)
+        for key in pane.pages():
+            window.show_panes()
+            pane.set_current(key)
+            wanted = key if name == "outcome" else name
+            focus = pane.page(key)
+            if any(takes_focus(each) for each in focus.findChildren(QWidget)):
+                focus_inside(qtbot, focus)
+                assert page_by_f1(window) == wanted, (name, key)
+            # A tab in the header of the pane has the focus.
+            tab = pane.header.tabs.tab(key)
+            if tab.isVisible():
+                tab.setFocus(Qt.FocusReason.TabFocusReason)
+                assert page_by_f1(window) == wanted, (name, key)
+            assert help_pages.is_page(wanted)
+
+
+def test_f1_at_the_workbench_on_the_timeline_and_in_the_bars(
+    open_window: OpenWindow, qtbot: QtBot
+) -> None:
+    window = open_window("sample:matmul_relu")
+    window.activateWindow()
+    window.commands.action("workbench").trigger()
+    panes = window.panes
+    for key, wanted in (("loops", "schedule"), ("numbers", "numbers"), ("python", "schedule")):
+        panes.schedule.set_current(key)
+        panes.schedule.header.tabs.tab(key).setFocus(Qt.FocusReason.TabFocusReason)
+        assert page_by_f1(window) == wanted
+    focus_inside(qtbot, panes.timeline)
+    assert page_by_f1(window) == "timeline"
+    focus_inside(qtbot, window.tool_bar)
+    assert page_by_f1(window) == "window"
+    # At the welcome page, the tour is what helps.
+    window.show_welcome()
+    focus_inside(qtbot, window.welcome)
+    assert page_by_f1(window) == "tour"
+    window.commands.action("help-contents").trigger()
+    shown = window.help.shown
+    assert shown is not None
+    assert shown.place().name == help_pages.CONTENTS
+    # It goes with the window.
+    window.close()
+    assert window.help.shown is None
