@@ -15,9 +15,15 @@ from lowerscope.core.records.run import RunRecord
 
 WIDTH, PICTURE_SIDE = 186, 100
 
+SMALL_PICTURE = 72
+"""Side of the picture in a strip above the outputs."""
+
+_ANY_WIDTH = 16_777_215
+"""What Qt calls QWIDGETSIZE_MAX."""
+
 
 class ResultSide(QWidget):
-    """The strip beside the outputs: the first input that is a picture, and the prediction."""
+    """The strip beside the outputs, or above: the first picture of an input, and the prediction."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,6 +35,7 @@ class ResultSide(QWidget):
         self.prediction.hide()
         # The colours of the sides stand in the lines above.
         self.bars = ScoreBars(self.tr("The best classes of both sides"), headed=False)
+        self._narrow = False
         self.setFixedWidth(WIDTH)
         head = QHBoxLayout()
         head.setSpacing(4)
@@ -45,6 +52,17 @@ class ResultSide(QWidget):
         theme.notifier().changed.connect(self._show_run)
         self._show_input()
         self._show_run()
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Take little height and all of the width, without the scores, or the other way round."""
+        if narrow == self._narrow:
+            return
+        self._narrow = narrow
+        self.setMinimumWidth(0 if narrow else WIDTH)
+        self.setMaximumWidth(_ANY_WIDTH if narrow else WIDTH)
+        side = SMALL_PICTURE if narrow else PICTURE_SIDE
+        self.picture.setFixedSize(side, side)
+        self._show_side()
 
     def _show_input(self) -> None:
         snapshot = self._workspace.snapshot
@@ -72,7 +90,7 @@ class ResultSide(QWidget):
         self._show_side()
 
     def _show_side(self) -> None:
-        self.bars.setVisible(bool(self.bars.rows()))
+        self.bars.setVisible(bool(self.bars.rows()) and not self._narrow)
         self.setVisible(not self.picture.isHidden() or not self.prediction.isHidden())
 
 

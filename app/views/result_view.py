@@ -6,7 +6,7 @@ from html import escape
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
@@ -35,6 +35,12 @@ STATUS = {
 LEAST_TABLE = 64
 """Height of a table with one row."""
 
+NARROW = 480
+"""Width under which what stands side by side is stacked."""
+
+LEFT_OUT = (1, 2, 4)
+"""Columns of the outputs that a narrow table does without: shape, dtype and relative error."""
+
 
 class ResultView(QWidget):
     """The page with the outcome of the last run."""
@@ -45,11 +51,11 @@ class ResultView(QWidget):
         self.outputs = Table(
             self.tr("Outputs"),
             (
-                Column(self.tr("output"), width=96),
+                Column(self.tr("output"), width=76),
                 Column(self.tr("shape"), numeric=True),
                 Column(self.tr("dtype"), width=70),
-                Column(self.tr("max abs error"), numeric=True, width=104),
-                Column(self.tr("max rel error"), numeric=True, width=104),
+                Column(self.tr("max abs error"), numeric=True, width=98),
+                Column(self.tr("max rel error"), numeric=True, width=98),
                 Column(self.tr("status"), stretch=True),
             ),
         )
@@ -87,11 +93,11 @@ class ResultView(QWidget):
         right.addWidget(self.times)
         self.summary.setContentsMargins(12, 6, 12, 8)
         right.addWidget(self.summary)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.side)
-        row.addLayout(right, 1)
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._halves.setContentsMargins(0, 0, 0, 0)
+        self._halves.setSpacing(0)
+        self._halves.addWidget(self.side)
+        self._halves.addLayout(right, 1)
         workspace.run_changed.connect(self._show_run)
         theme.notifier().changed.connect(self._show_run)
         self._show_run()
@@ -121,11 +127,19 @@ class ResultView(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Leave the bars of the times out where they would stand on one another."""
+        """Stack what stands side by side, and leave the bars of the times out, for lack of room."""
+        narrow = self.width() < NARROW
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
+        self.side.set_narrow(narrow)
+        for column in LEFT_OUT:
+            self.outputs.setColumnHidden(column, narrow)
         tables = 1 if self.sizes.isHidden() else 2
         words = [self.summary.heightForWidth(max(1, self.summary.width()))]
         if not self.first_difference.isHidden():
             words.append(self.first_difference.sizeHint().height())
+        if narrow and not self.side.isHidden():
+            words.append(self.side.sizeHint().height())
         self.times.fit(self.height() - tables * LEAST_TABLE - sum(words))
 
     def _edit_tolerances(self) -> None:

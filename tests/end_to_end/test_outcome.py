@@ -23,6 +23,17 @@ def test_a_run_says_that_it_runs_and_then_what_came_out(
     run_and_wait(qtbot, window)
     assert [row.key for row in outputs.rows()] == ["output"]
 
+    # In a narrow pane, what stands side by side is stacked, and nothing is cut.
+    window.resize(1440, 900)
+    side = window.panes.result.side
+    assert side.geometry().right() <= outputs.geometry().left()
+    window.commands.action("workbench").trigger()
+    qtbot.waitUntil(lambda: side.geometry().bottom() <= outputs.geometry().top())
+    times = window.panes.result.times
+    for button in (times.again, times.settings):
+        assert button.width() >= button.sizeHint().width()
+        assert times.rect().contains(button.geometry())
+
 
 def test_a_problem_takes_the_colours_of_another_scheme(
     qtbot: QtBot, open_window: OpenWindow
