@@ -1,12 +1,21 @@
-"""One registry of commands: the menus, the shortcuts and the palette read it."""
+"""One registry of commands: the menus, the shortcuts, their page and the palette read it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from string import ascii_uppercase, digits
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+
+LEADER = "Ctrl+J"
+"""A command without keys of its own has this, then the letter that is underlined in the title of
+its menu, then the one that is underlined in its own name. (Ctrl+K clears text fields on Linux.)"""
+
+_MNEMONIC = re.compile(r"&(\w)")
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -24,7 +33,7 @@ class Command:
     run
         What it does.
     shortcut
-        In Qt's portable notation; empty for none.
+        In Qt's portable notation; empty for the one that follows from `LEADER`.
     group
         Commands of one group are choices, one of which is on.
     separated
@@ -49,11 +58,16 @@ class Command:
 def keys_of(command: Command) -> str:
     """Return the keys of a command as they are said."""
     native = QKeySequence.SequenceFormat.NativeText
-    return ", ".join(
+    return "  ·  ".join(
         each
         for each in (QKeySequence(command.shortcut).toString(native), command.key_there)
         if each
     )
+
+
+def plain(text: str) -> str:
+    """Return the name of a command, or of a menu, without the mark before a letter."""
+    return text.partition("\t")[0].replace("&", "").rstrip("…")
 
 
 class Commands(QObject):
@@ -64,15 +78,18 @@ class Commands(QObject):
         self._commands: dict[str, Command] = {}
         self._actions: dict[str, QAction] = {}
         self._groups: dict[str, QActionGroup] = {}
+        # By menu, the letters that follow the leader.
+        self._letters: dict[str, set[str]] = {}
 
     def add(self, command: Command) -> QAction:
         """Register a command and return its action."""
         assert command.key not in self._commands, command.key
+        if not command.shortcut:
+            command = self._with_letter(command)
         said = f"\t{keys_of(command)}" if command.key_there else ""
         action = QAction(command.text + said, self)
         action.setObjectName(command.key)
-        if command.shortcut:
-            action.setShortcut(QKeySequence(command.shortcut))
+        action.setShortcut(QKeySequence(command.shortcut))
         action.setCheckable(bool(command.group) or command.checkable)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
@@ -81,6 +98,34 @@ class Commands(QObject):
         self._commands[command.key] = command
         self._actions[command.key] = action
         return action
+
+    def _with_letter(self, command: Command) -> Command:
+        """Return a command with its keys after the leader, and their last letter underlined.
+
+        It is the one that is underlined already, or a free one of its name, rather that of a word,
+        or one that is put behind the name.
+        """
+        taken = self._letters.setdefault(command.menu, set())
+        marked = _MNEMONIC.search(command.text)
+        name = _MNEMONIC.sub(r"\1", command.text)
+        places = [] if marked is None else [marked.start()]
+        # What tells names apart that begin with the same words stands at their end.
+        places += [word.start() for word in reversed(list(_WORD.finditer(name)))]
+        places += [place for place, letter in enumerate(name) if letter.isalnum()]
+        place = next((each for each in places if name[each].upper() not in taken), None)
+        if place is None:
+            # As in languages whose names have no letters to press.
+            free = next(each for each in ascii_uppercase + digits if each not in taken)
+            head, dots, _ = name.partition("…")
+            name, place = f"{head} ({free}){dots}", len(head) + 2
+        letter, menu = name[place].upper(), _MNEMONIC.search(command.menu)
+        assert menu is not None, command.menu
+        taken.add(letter)
+        return replace(
+            command,
+            text=f"{name[:place]}&{name[place:]}",
+            shortcut=f"{LEADER}, {menu[1].upper()}, {letter}",
+        )
 
     def _run_sender(self) -> None:
         # One slot of our own for all: a function that refers to the window would keep it alive.

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.commands.comparing import comparing
+from lowerscope.app.commands.desktop import helping, setting_up
 from lowerscope.app.commands.differing_nodes import finding_differences
 from lowerscope.app.commands.faults import FaultCommands
 from lowerscope.app.commands.importers import importing
@@ -22,8 +23,6 @@ from lowerscope.app.commands.run_steps import RunStepCommands
 from lowerscope.app.commands.sessions import keeping_sessions
 from lowerscope.app.commands.timing import TimingCommands
 from lowerscope.app.commands.variants import running_variants
-from lowerscope.app.views.about import show_about
-from lowerscope.app.views.palette import open_palette
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
@@ -33,7 +32,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     """Register every command of the window."""
     workspace, tr = window.workspace, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
-    lowering, run, help_ = tr("&Lowering"), tr("&Run"), tr("&Help")
+    lowering, run = tr("&Lowering"), tr("&Run")
     run_steps, timing = RunStepCommands(window), TimingCommands(window)
 
     def change(**fields: object) -> Callable[[], None]:
@@ -47,6 +46,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *keeping_sessions(window),
         *reporting(window),
         *window.exports.commands(),
+        setting_up(window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
         Command("undo", edit, tr("&Undo"), workspace.undo, "Ctrl+Z"),
         Command("redo", edit, tr("&Redo"), workspace.redo, "Ctrl+Shift+Z"),
@@ -102,6 +102,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.graphs.commands(),
         *window.exports.picture_commands(),
         *window.code_commands.commands(),
+        *window.pane_commands.commands(),
         Command(
             "high-level",
             lowering,
@@ -223,11 +224,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *run_steps.commands(),
         *timing.commands(),
         *window.targets.commands(),
-        Command(
-            "palette", help_, tr("&All commands…"), partial(open_palette, window), "Ctrl+Shift+P"
-        ),
-        *window.help.commands(),
-        Command("about", help_, tr("A&bout Lowerscope"), partial(show_about, window)),
+        *helping(window),
     ):
         commands.add(command)
     run_steps.watch(commands)
@@ -237,17 +234,15 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     window.targets.watch()
 
 
-def fill_menus(bar: QMenuBar, commands: Commands) -> dict[str, QMenu]:
-    """Put the commands into menus, and return these by the key of their first command."""
+def fill_menus(bar: QMenuBar, commands: Commands) -> None:
+    """Put the commands into menus."""
     menus: dict[str, QMenu] = {}
-    first: dict[str, QMenu] = {}
     for command, action in commands:
         menu = menus.get(command.menu)
         if menu is None:
-            menu = menus[command.menu] = first[command.key] = bar.addMenu(command.menu)
+            menu = menus[command.menu] = bar.addMenu(command.menu)
             # Why a command cannot be carried out.
             menu.setToolTipsVisible(True)
         if command.separated:
             menu.addSeparator()
         menu.addAction(action)
-    return first

@@ -149,6 +149,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.commands.exporting import ExportCommands
         from lowerscope.app.commands.help import Help
         from lowerscope.app.commands.inputs import Dropping
+        from lowerscope.app.commands.panes import PaneCommands
         from lowerscope.app.commands.pipeline import PipelineEditing
         from lowerscope.app.commands.schedule import ScheduleCommands
         from lowerscope.app.commands.sessions import lay_out, layout_of
@@ -184,6 +185,7 @@ class MainWindow(QMainWindow):
         Following(self.workspace, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
+        self.pane_commands = PaneCommands(self)
         self.exports = ExportCommands(self)
         self.help = Help(self)
         self.commands = Commands(self)
@@ -191,7 +193,7 @@ class MainWindow(QMainWindow):
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)
         self.schedules.watch(self.commands)
-        self._view_menu = fill_menus(self.menuBar(), self.commands)["system"]
+        fill_menus(self.menuBar(), self.commands)
         self.tool_bar = ToolBar(self.workspace)
         self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
@@ -245,10 +247,7 @@ class MainWindow(QMainWindow):
             self.exports.watch(self._panes)
             self.tune.fill(self._panes)
             self.pages.addWidget(self._panes)
-            self._view_menu.addSeparator()
-            for dock in self._panes.docks.values():
-                self._view_menu.addAction(dock.toggleViewAction())
-            self._view_menu.addAction(self._panes.timeline_action)
+            self.pane_commands.fill(self._panes)
             layout = self.settings.layout()
             if not layout.isEmpty():
                 self._panes.restore(layout)

@@ -31,8 +31,15 @@ class CodeCommands(QObject):
         """Return the commands of the menu on what is in view."""
         view, tr = self._window.tr("&View"), self._window.tr
         return (
-            Command("find-in-text", view, tr("&Find in the text…"), self._find, separated=True),
-            Command("go-to-line", view, tr("&Go to line…"), self._go_to_line),
+            Command(
+                "find-in-text",
+                view,
+                tr("&Find in the text…"),
+                self._find,
+                "Ctrl+F",
+                separated=True,
+            ),
+            Command("go-to-line", view, tr("&Go to line…"), self._go_to_line, "Ctrl+G"),
             Command("fold-all", view, tr("F&old all functions"), self._fold_all),
             Command("unfold-all", view, tr("&Unfold all"), self._unfold_all),
             Command(
@@ -64,7 +71,7 @@ class CodeCommands(QObject):
     def _show(self) -> None:
         self._window.commands.check("line-colours", self._window.workspace.colouring.on)
 
-    def _text(self) -> CodeView | None:
+    def text(self) -> CodeView | None:
         """Return the text that had the focus last, if it is in view; else the Relax script."""
         if self._window.workspace.snapshot is None:
             return None
@@ -75,17 +82,17 @@ class CodeCommands(QObject):
         return code if code.isVisible() else None
 
     def _find(self) -> None:
-        if (text := self._text()) is not None:
+        if (text := self.text()) is not None:
             text.open_find()
 
     def _go_to_line(self) -> None:
-        if (text := self._text()) is not None:
+        if (text := self.text()) is not None:
             text.open_go_to_line()
 
     def _fold_all(self) -> None:
-        if (text := self._text()) is not None:
+        if (text := self.text()) is not None:
             text.editor.fold_all()
 
     def _unfold_all(self) -> None:
-        if (text := self._text()) is not None:
+        if (text := self.text()) is not None:
             text.editor.unfold_all()

@@ -1,20 +1,32 @@
-"""The command palette: every command, found by typing a part of its name."""
+"""The command palette: commands, nodes, functions, passes and lines, found by typing a part."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QDialog, QLineEdit, QTreeWidget, QTreeWidgetItem, QVBoxLayout
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+)
+from shiboken6 import isValid
 
-from lowerscope.app.actions import keys_of
+from lowerscope.app.palette_entries import Entry, PaletteEntries
+from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.core.errors import Problem
+from lowerscope.core.records.passes import PassType
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
-ACTION = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+SIZE = (720, 480)
 
 
 def open_palette(window: MainWindow) -> None:
@@ -25,27 +37,37 @@ def open_palette(window: MainWindow) -> None:
 
 
 class Palette(QDialog):
-    """A line to type in, above the commands that match it."""
+    """A line to type in, above what fits it."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self.setWindowTitle(self.tr("All commands"))
+        self._entries = PaletteEntries(window)
+        self._shown: list[Entry] = []
         self.line = QLineEdit()
-        self.line.setPlaceholderText(self.tr("Type a part of a command's name"))
-        self.line.setAccessibleName(self.tr("Filter commands"))
+        self.line.setPlaceholderText(self.tr("Type a part of a name"))
+        self.line.setAccessibleName(self.tr("Find a command, node, function, pass or line"))
         self.line.installEventFilter(self)
         self.list = QTreeWidget()
-        self.list.setAccessibleName(self.tr("Commands"))
+        self.list.setAccessibleName(self.tr("What fits"))
         self.list.setColumnCount(3)
         self.list.setHeaderHidden(True)
         self.list.setRootIsDecorated(False)
-        for command, action in window.commands:
-            words = (_plain(action.text()), _plain(command.menu))
-            item = QTreeWidgetItem(self.list, [*words, keys_of(command)])
-            item.setData(0, ACTION, action)
-            item.setDisabled(not action.isEnabled())
-        for column in range(3):
-            self.list.resizeColumnToContents(column)
+        self.list.setUniformRowHeights(True)
+        self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
+        header = self.list.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in (1, 2):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.empty = EmptyState("", "", self.list)
+        hint = QLabel(
+            self.tr(
+                "<b>&gt;</b> commands&emsp;<b>@</b> nodes&emsp;<b>#</b> functions&emsp;"
+                "<b>%</b> passes&emsp;<b>:</b> lines in view, <b>:120</b> by number"
+            )
+        )
+        hint.setProperty("role", "quiet")
         self.line.textChanged.connect(self._filter)
         self.line.returnPressed.connect(self._run)
         self.list.itemActivated.connect(self._run)
@@ -54,32 +76,48 @@ class Palette(QDialog):
         column_layout.setSpacing(8)
         column_layout.addWidget(self.line)
         column_layout.addWidget(self.list)
-        self.resize(520, 420)
+        column_layout.addWidget(hint)
+        self.resize(*SIZE)
         self._filter("")
+        if window.workspace.recipe is not None:
+            window.workspace.fetches.catalogue(self._take_passes, self._go_without_passes)
 
-    def _items(self) -> list[QTreeWidgetItem]:
-        items = (self.list.topLevelItem(index) for index in range(self.list.topLevelItemCount()))
-        return [item for item in items if item is not None]
+    def shown(self) -> list[Entry]:
+        """Return what fits, in order."""
+        return list(self._shown)
+
+    def _take_passes(self, types: tuple[PassType, ...]) -> None:
+        # It may have been closed meanwhile.
+        if isValid(self):
+            self._entries.add_pass_types(types)
+            self._filter(self.line.text())
+
+    def _go_without_passes(self, _problem: Problem) -> None:
+        """Those of the pipeline are there; what is wrong is said where a pass is added."""
 
     def _filter(self, text: str) -> None:
-        words = text.lower().split()
-        shown = []
-        for item in self._items():
-            title = f"{item.text(0)} {item.text(1)}".lower()
-            item.setHidden(not all(word in title for word in words))
-            if not item.isHidden() and not item.isDisabled():
-                shown.append(item)
-        self.list.clearSelection()
-        if shown:
-            self.list.setCurrentItem(shown[0])
+        self._shown = self._entries.find(text)
+        self.list.clear()
+        items = [QTreeWidgetItem([each.title, each.where, each.keys]) for each in self._shown]
+        for item, entry in zip(items, self._shown, strict=True):
+            item.setDisabled(not entry.enabled)
+            item.setToolTip(0, entry.title)
+        self.list.addTopLevelItems(items)
+        first = next((item for item in items if not item.isDisabled()), None)
+        if first is not None:
+            self.list.setCurrentItem(first)
+        self.empty.set_text(
+            self.tr("Nothing fits"), self.tr("Lines are those of the texts that are in view.")
+        )
+        self.empty.setVisible(not items)
 
     def _run(self) -> None:
         item = next(iter(self.list.selectedItems()), None)
-        if item is None or item.isDisabled() or item.isHidden():
+        if item is None or item.isDisabled():
             return
-        action: QAction = item.data(0, ACTION)
+        entry = self._shown[self.list.indexOfTopLevelItem(item)]
         self.accept()
-        action.trigger()
+        entry.act()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.line and isinstance(event, QKeyEvent) and event.key() in MOVES:
@@ -87,7 +125,3 @@ class Palette(QDialog):
                 self.list.keyPressEvent(event)
             return True
         return super().eventFilter(watched, event)
-
-
-def _plain(text: str) -> str:
-    return text.partition("\t")[0].replace("&", "").rstrip("…")

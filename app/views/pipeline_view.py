@@ -146,6 +146,12 @@ class PipelineView(Pane):
         """Let the user choose a pass, and put it after the selected step."""
         self._open_dialog(None)
 
+    def add_named_pass(self, name: str) -> None:
+        """Let the user add this pass, with its options."""
+        self._open_dialog(None)
+        assert self._dialog is not None
+        self._dialog.line.setText(name)
+
     def edit_options(self) -> None:
         """Let the user edit the options of the selected step."""
         place = self.selected_place()

@@ -1,0 +1,64 @@
+"""The commands around the work: settings, all commands, their keys, help, and what this is.
+
+What they open is imported when it is opened.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lowerscope.app.actions import Command
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+
+def setting_up(window: MainWindow) -> Command:
+    """Return the command that opens the settings, for the menu on files."""
+    tr = window.tr
+    return Command(
+        "settings",
+        tr("&File"),
+        tr("Se&ttings…"),
+        partial(_settings, window),
+        "Ctrl+,",
+        separated=True,
+    )
+
+
+def helping(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands of the menu on help."""
+    menu, tr = window.tr("&Help"), window.tr
+    return (
+        Command("palette", menu, tr("&All commands…"), partial(_palette, window), "Ctrl+Shift+P"),
+        Command(
+            "shortcuts", menu, tr("&Keyboard shortcuts"), partial(_shortcuts, window), "Ctrl+F1"
+        ),
+        *window.help.commands(),
+        Command("about", menu, tr("A&bout Lowerscope"), partial(_about, window)),
+    )
+
+
+def _settings(window: MainWindow) -> None:
+    from lowerscope.app.views.settings_dialog import open_settings
+
+    open_settings(window)
+
+
+def _palette(window: MainWindow) -> None:
+    from lowerscope.app.views.palette import open_palette
+
+    open_palette(window)
+
+
+def _shortcuts(window: MainWindow) -> None:
+    from lowerscope.app.views.shortcuts_page import open_shortcuts
+
+    open_shortcuts(window)
+
+
+def _about(window: MainWindow) -> None:
+    from lowerscope.app.views.about import show_about
+
+    show_about(window)

@@ -1,0 +1,217 @@
+"""What the palette finds: commands, nodes, functions, passes and lines of the texts in view."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from PySide6.QtCore import Qt
+
+from lowerscope.app.actions import keys_of, plain
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.steps import Moment
+
+if TYPE_CHECKING:
+    from lowerscope.app.widgets.code_view import CodeView
+    from lowerscope.app.window import MainWindow
+
+Kind = Literal["command", "node", "function", "pass", "line"]
+
+PREFIXES: dict[str, Kind] = {
+    ">": "command",
+    "@": "node",
+    "#": "function",
+    "%": "pass",
+    ":": "line",
+}
+"""With one of these in front, one kind alone is looked for."""
+
+MOST = 60
+"""So many of a kind are shown."""
+
+LEAST_FOR_LINES = 3
+"""So many characters are typed before lines are looked through that were not asked for."""
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing to be found.
+
+    Attributes
+    ----------
+    kind
+        What it is.
+    title
+        What is searched, with `where`.
+    where
+        Where it stands, or what it is.
+    act
+        Goes there, or does it.
+    keys
+        The same by keys.
+    enabled
+        Whether there is something to do it with.
+    """
+
+    kind: Kind
+    title: str
+    where: str
+    act: Callable[[], object]
+    keys: str = ""
+    enabled: bool = True
+    searched: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "searched", f"{self.title} {self.where}".lower())
+
+    def rank(self, words: Sequence[str]) -> int | None:
+        """Return how well it fits what was typed, 0 for best; ``None`` where it does not."""
+        if not all(word in self.searched for word in words):
+            return None
+        if not words or self.searched.startswith(words[0]):
+            return 0
+        return 1 if re.search(rf"\b{re.escape(words[0])}", self.searched) else 2
+
+
+class PaletteEntries:
+    """All that can be found in a window, as it was when the palette was opened.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+        self._kinds: dict[Kind, tuple[Entry, ...]] = {}
+        self._types: tuple[PassType, ...] = ()
+
+    def add_pass_types(self, types: tuple[PassType, ...]) -> None:
+        """Take the catalogue of passes: they can be added."""
+        self._types = types
+        self._kinds.pop("pass", None)
+
+    def find(self, typed: str) -> list[Entry]:
+        """Return what fits, the best of each kind first."""
+        kind = PREFIXES.get(typed[:1])
+        text = (typed[1:] if kind else typed).strip().lower()
+        if kind == "line" and _NUMBER.fullmatch(text):
+            return list(self._places(int(text)))
+        kinds = [kind] if kind else list(PREFIXES.values())
+        found: list[Entry] = []
+        for each in kinds:
+            if not kind and (
+                (each != "command" and not text) or (each == "line" and len(text) < LEAST_FOR_LINES)
+            ):
+                continue
+            found += _best(self._of(each), text.split())
+        return found
+
+    def _of(self, kind: Kind) -> tuple[Entry, ...]:
+        if kind not in self._kinds:
+            make = {
+                "command": self._commands,
+                "node": self._nodes,
+                "function": self._functions,
+                "pass": self._passes,
+                "line": self._lines,
+            }
+            self._kinds[kind] = tuple(make[kind]())
+        return self._kinds[kind]
+
+    def _commands(self) -> Iterator[Entry]:
+        for command, action in self._window.commands:
+            yield Entry(
+                kind="command",
+                title=plain(action.text()),
+                where=plain(command.menu),
+                act=action.trigger,
+                keys=keys_of(command),
+                enabled=action.isEnabled(),
+            )
+
+    def _nodes(self) -> Iterator[Entry]:
+        snapshot, tr = self._window.workspace.snapshot, self._window.tr
+        for node in () if snapshot is None else snapshot.fx:
+            what = node.label or node.opcode
+            yield Entry("node", node.name, tr("node · {0}").format(what), self._selecting(node.id))
+
+    def _functions(self) -> Iterator[Entry]:
+        snapshot, tr = self._window.workspace.snapshot, self._window.tr
+        kinds = {"relax": "Relax", "tensorir": "TensorIR", "external": tr("library")}
+        for each in () if snapshot is None else snapshot.functions:
+            what = tr("{0} function").format(kinds[each.kind])
+            yield Entry("function", each.name, what, self._selecting(each.id))
+
+    def _selecting(self, entity: str) -> Callable[[], None]:
+        return partial(_select, self._window, entity)
+
+    def _passes(self) -> Iterator[Entry]:
+        stepping, tr = self._window.workspace.stepping, self._window.tr
+        for line in stepping.lines("passes"):
+            place = tr("pass · step {0}").format(line.label or line.number)
+            moment = Moment(clock="passes", index=line.number)
+            yield Entry("pass", line.title, place, partial(_go, self._window, moment))
+        for each in self._types:
+            add = partial(_add_pass, self._window, each.name)
+            yield Entry("pass", each.name, tr("pass · add it…"), add)
+
+    def _texts(self) -> Iterator[CodeView]:
+        from lowerscope.app.widgets.code_view import CodeView
+
+        panes = self._window.made_panes
+        for view in () if panes is None else panes.findChildren(CodeView):
+            if view.editor.isVisible() and view.text():
+                yield view
+
+    def _lines(self) -> Iterator[Entry]:
+        for view in self._texts():
+            for number, line in enumerate(view.editor.lines(), 1):
+                if line.strip():
+                    yield self._line(view, number, line.strip())
+
+    def _places(self, number: int) -> Iterator[Entry]:
+        """Yield the line of this number in the texts, in the one that was worked with first."""
+        last = self._window.code_commands.text()
+        for view in sorted(self._texts(), key=lambda view: view is not last):
+            lines = view.editor.lines()
+            if 1 <= number <= len(lines):
+                yield self._line(view, number, lines[number - 1].strip())
+
+    def _line(self, view: CodeView, number: int, text: str) -> Entry:
+        where = f"{view.accessibleName()} {number}"
+        return Entry("line", text, where, partial(_go_to_line, view, number))
+
+
+def _best(entries: Iterable[Entry], words: Sequence[str]) -> list[Entry]:
+    ranked = ((entry.rank(words), entry) for entry in entries)
+    fitting = [(rank, entry) for rank, entry in ranked if rank is not None]
+    fitting.sort(key=lambda pair: pair[0])
+    # With nothing typed everything fits, and may as well be read through.
+    return [entry for _, entry in (fitting[:MOST] if words else fitting)]
+
+
+def _select(window: MainWindow, entity: str) -> None:
+    window.show_panes()
+    window.workspace.select((entity,))
+
+
+def _go(window: MainWindow, moment: Moment) -> None:
+    window.show_panes()
+    window.workspace.stepping.go(moment)
+
+
+def _add_pass(window: MainWindow, name: str) -> None:
+    window.show_panes()
+    window.pipeline.view.add_named_pass(name)
+
+
+def _go_to_line(view: CodeView, number: int) -> None:
+    view.go_to_line(number)
+    view.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -1,0 +1,120 @@
+"""The page with all shortcuts: those of the menus, read from the registry, and those of panes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import (
+    QDialog,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.actions import LEADER, keys_of, plain
+from lowerscope.app.views.pane_keys import Keys, pane_keys
+from lowerscope.app.widgets.empty_state import EmptyState
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+SIZE = (640, 720)
+
+
+def open_shortcuts(window: MainWindow) -> None:
+    """Show the page beside the window."""
+    page = ShortcutsPage(window)
+    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    page.show()
+
+
+class ShortcutsPage(QDialog):
+    """A line to type in, above what is done by which keys, grouped as the menus are."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.setWindowTitle(self.tr("Keyboard shortcuts"))
+        self.line = QLineEdit()
+        self.line.setPlaceholderText(self.tr("Type a part of a name, or keys"))
+        self.line.setAccessibleName(self.tr("Find shortcuts"))
+        self.line.setClearButtonEnabled(True)
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName(self.tr("Shortcuts"))
+        self.tree.setColumnCount(2)
+        self.tree.setHeaderHidden(True)
+        self.tree.setRootIsDecorated(False)
+        self.tree.setIndentation(12)
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        self.empty = EmptyState(self.tr("No such name or keys"), "", self.tree)
+        hint = QLabel(
+            self.tr(
+                "“{0}, F, E” is typed one after the other: {0}, then the letter that is underlined "
+                "in the menu's title, then the one in the command's name."
+            ).format(LEADER)
+        )
+        hint.setProperty("role", "quiet")
+        hint.setWordWrap(True)
+        for title, rows in (*_of_menus(window), *pane_keys()):
+            self._add(title, rows)
+        self.line.textChanged.connect(self._filter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(8)
+        column.addWidget(self.line)
+        column.addWidget(self.tree)
+        column.addWidget(hint)
+        self.resize(*SIZE)
+        self._filter("")
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Return what is in view: what is done, and by which keys."""
+        return [
+            (item.text(0), item.text(1))
+            for group in self._groups()
+            for item in _below(group)
+            if not item.isHidden()
+        ]
+
+    def _add(self, title: str, rows: Sequence[Keys]) -> None:
+        group = QTreeWidgetItem(self.tree, [title])
+        group.setFont(0, theme.ui_font(13, QFont.Weight.DemiBold))
+        group.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        for words, keys in rows:
+            QTreeWidgetItem(group, [words, keys])
+        group.setExpanded(True)
+
+    def _groups(self) -> Iterator[QTreeWidgetItem]:
+        for index in range(self.tree.topLevelItemCount()):
+            item = self.tree.topLevelItem(index)
+            assert item is not None
+            yield item
+
+    def _filter(self, typed: str) -> None:
+        words = typed.lower().split()
+        for group in self._groups():
+            for item in _below(group):
+                text = f"{item.text(0)} {item.text(1)} {group.text(0)}".lower()
+                item.setHidden(not all(word in text for word in words))
+            group.setHidden(all(item.isHidden() for item in _below(group)))
+        self.empty.setVisible(all(group.isHidden() for group in self._groups()))
+
+
+def _of_menus(window: MainWindow) -> list[tuple[str, list[Keys]]]:
+    menus: dict[str, list[Keys]] = {}
+    for command, action in window.commands:
+        menus.setdefault(plain(command.menu), []).append((plain(action.text()), keys_of(command)))
+    return list(menus.items())
+
+
+def _below(group: QTreeWidgetItem) -> list[QTreeWidgetItem]:
+    return [group.child(index) for index in range(group.childCount())]
