@@ -10,12 +10,11 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.commands.comparing import comparing
-from lowerscope.app.commands.desktop import helping, setting_up
+from lowerscope.app.commands.desktop import helping, limiting, setting_up
 from lowerscope.app.commands.differing_nodes import finding_differences
 from lowerscope.app.commands.faults import FaultCommands
 from lowerscope.app.commands.importers import importing
 from lowerscope.app.commands.inputs import changing_inputs
-from lowerscope.app.commands.keeping import KeepCommand
 from lowerscope.app.commands.numbers import NumberCommands
 from lowerscope.app.commands.pipeline import passes
 from lowerscope.app.commands.reporting import reporting
@@ -218,7 +217,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *running_variants(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         *FaultCommands(window).commands(),
-        KeepCommand(window).command(),
+        *limiting(window),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
         *run_steps.commands(),

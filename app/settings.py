@@ -8,6 +8,9 @@ from PySide6.QtCore import QByteArray, QSettings
 
 RECENT_MOST = 10
 TRUSTED_MOST = 500
+CODE_MOST = 40.0
+SCALES = ("100", "125", "150", "175", "200")
+"""Per cent of the sizes that a window has by itself."""
 
 LAYOUT_VERSION = 2
 """Of the set of docks; a layout saved with another one is not restored."""
@@ -90,6 +93,27 @@ class Settings:
     def set_scheme(self, scheme: str) -> None:
         """Remember the colour scheme."""
         self._store.setValue("scheme", scheme)
+
+    def code_pixels(self) -> float:
+        """Return the size of code in logical pixels; 0 where none was chosen."""
+        value = str(self._store.value("code-pixels", "0"))
+        try:
+            return float(value) if 0 <= float(value) <= CODE_MOST else 0.0
+        except ValueError:
+            return 0.0
+
+    def set_code_pixels(self, pixels: float) -> None:
+        """Remember the size of code."""
+        self._store.setValue("code-pixels", str(pixels))
+
+    def scale(self) -> int:
+        """Return by how many per cent all is scaled; 0 to follow the system."""
+        value = str(self._store.value("scale", "0"))
+        return int(value) if value in SCALES else 0
+
+    def set_scale(self, scale: int) -> None:
+        """Remember by how many per cent all is scaled, from the next start on."""
+        self._store.setValue("scale", str(scale))
 
     def timeline(self) -> bool:
         """Return whether the timeline is shown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -56,9 +57,15 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     from lowerscope.app.settings import Settings
     from lowerscope.app.window import MainWindow
 
+    settings = Settings()
+    if settings.scale() and "QT_SCALE_FACTOR" not in os.environ:
+        # Qt reads it when the application is made, and from nowhere else.
+        os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
-    theme.start(application, Settings().scheme())
+    if settings.code_pixels():
+        theme.set_code_pixels(settings.code_pixels())
+    theme.start(application, settings.scheme())
     window = MainWindow(welcome=recipe is None and not session)
     window.show()
     return application, window

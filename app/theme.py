@@ -16,9 +16,10 @@ from PySide6.QtWidgets import QApplication, QToolTip
 
 from lowerscope.app.widgets import typefaces
 from lowerscope.app.widgets.stylesheet import stylesheet
-from lowerscope.app.widgets.typefaces import code_font, ui_font
+from lowerscope.app.widgets.typefaces import CODE_PIXELS, code_font, ui_font
 
 __all__ = [
+    "CODE_PIXELS",
     "DARK",
     "LIGHT",
     "SCHEMES",
@@ -32,6 +33,7 @@ __all__ = [
     "kind_colour",
     "notifier",
     "scheme",
+    "set_code_pixels",
     "set_scheme",
     "start",
     "strategy_colour",
@@ -307,6 +309,13 @@ def set_scheme(chosen: str) -> None:
         dark = chosen == "dark"
         hints.setColorScheme(Qt.ColorScheme.Dark if dark else Qt.ColorScheme.Light)
     _put_on(_wanted(chosen))
+
+
+def set_code_pixels(pixels: float) -> None:
+    """Choose the size of code, in logical pixels, for what is in view as well."""
+    if pixels != typefaces.code_pixels():
+        typefaces.set_code_pixels(pixels)
+        notifier().changed.emit(current())
 
 
 def apply(app: QApplication, theme: Theme) -> None:

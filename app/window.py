@@ -160,6 +160,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.graphs import Graphs
         from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
+        from lowerscope.app.preferences import take_up
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
         from lowerscope.app.trusting import Trusting
@@ -189,6 +190,7 @@ class MainWindow(QMainWindow):
         self.exports = ExportCommands(self)
         self.help = Help(self)
         self.commands = Commands(self)
+        take_up(self)
         self.targets = TargetCommands(self)
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)

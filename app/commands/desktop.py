@@ -27,6 +27,22 @@ def setting_up(window: MainWindow) -> Command:
     )
 
 
+def limiting(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands on the memory of runs, for the menu on running."""
+    menu, tr = window.tr("&Run"), window.tr
+    return (
+        Command(
+            "memory-limit",
+            menu,
+            tr("&Memory limit of the worker…"),
+            partial(_settings, window, "memory_limit"),
+        ),
+        Command(
+            "keep", menu, tr("Memory for &values of a run…"), partial(_settings, window, "keep")
+        ),
+    )
+
+
 def helping(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands of the menu on help."""
     menu, tr = window.tr("&Help"), window.tr
@@ -40,10 +56,10 @@ def helping(window: MainWindow) -> tuple[Command, ...]:
     )
 
 
-def _settings(window: MainWindow) -> None:
+def _settings(window: MainWindow, field: str = "") -> None:
     from lowerscope.app.views.settings_dialog import open_settings
 
-    open_settings(window)
+    open_settings(window, field)
 
 
 def _palette(window: MainWindow) -> None:

@@ -1,4 +1,4 @@
-"""The commands on panes: to show and to close each, to go from one to the next, to let one float."""
+"""The commands on panes: to show and to close each, to go from one to the next, to float one."""
 
 from __future__ import annotations
 

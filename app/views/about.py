@@ -1,37 +1,92 @@
-"""The box that says which version of what this is."""
+"""What this is: versions, licences, and the details that a report of a problem needs."""
 
 from __future__ import annotations
 
-import platform
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QVBoxLayout,
+)
 
-PARTS = ("lowerscope", "torch", "apache-tvm", "apache-tvm-ffi", "PySide6-Essentials")
+from lowerscope.app import theme
+from lowerscope.app.bug_report import details
+from lowerscope.resources import ICONS
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+SIZE = (640, 560)
+ICON = 48
 
 
-def details() -> str:
-    """Return the versions that a report of a problem needs, a line each."""
-    from importlib.metadata import version
-
-    lines = [f"{name} {version(name)}" for name in PARTS]
-    lines.append(f"Python {platform.python_version()} on {platform.platform()}")
-    return "\n".join(lines)
+def show_about(window: MainWindow) -> None:
+    """Show what this is."""
+    dialog = AboutDialog(window)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
 
 
-def _copy_details() -> None:
-    QGuiApplication.clipboard().setText(details())
+class AboutDialog(QDialog):
+    """The program's name, and the details, with a button that copies them."""
 
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.setWindowTitle(self.tr("About Lowerscope"))
+        icon = QLabel()
+        ratio = self.devicePixelRatioF()
+        picture = QPixmap(str(ICONS / "lowerscope.png")).scaledToHeight(
+            round(ICON * ratio), Qt.TransformationMode.SmoothTransformation
+        )
+        picture.setDevicePixelRatio(ratio)
+        icon.setPixmap(picture)
+        name = QLabel("Lowerscope")
+        name.setProperty("role", "heading")
+        what = QLabel(self.tr("A debugger for lowering, from PyTorch to machine code."))
+        licence = QLabel(
+            self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License.")
+        )
+        licence.setProperty("role", "quiet")
+        self.text = QPlainTextEdit(details(window))
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setFont(theme.code_font())
+        self.text.setAccessibleName(self.tr("Details for a report"))
+        self.said = QLabel(self.tr("Paths are left out. Look it through before you send it."))
+        self.said.setProperty("role", "quiet")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.copy = buttons.addButton(
+            self.tr("Copy details"), QDialogButtonBox.ButtonRole.ActionRole
+        )
+        self.copy.clicked.connect(self._copy)
+        self.copy.setDefault(True)
+        buttons.rejected.connect(self.reject)
+        head = QGridLayout()
+        head.setHorizontalSpacing(16)
+        head.setVerticalSpacing(2)
+        head.addWidget(icon, 0, 0, 3, 1)
+        for row, label in enumerate((name, what, licence)):
+            head.addWidget(label, row, 1)
+        head.setColumnStretch(1, 1)
+        foot = QHBoxLayout()
+        foot.addWidget(self.said, 1)
+        foot.addWidget(buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 20, 20, 12)
+        column.setSpacing(12)
+        column.addLayout(head)
+        column.addWidget(self.text, 1)
+        column.addLayout(foot)
+        self.resize(*SIZE)
+        self.copy.setFocus()
 
-def show_about(parent: QWidget) -> None:
-    """Show the versions, with a button that copies them."""
-    box = QMessageBox(parent)
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setWindowTitle(box.tr("About Lowerscope"))
-    box.setText(box.tr("Lowerscope: a debugger for lowering."))
-    box.setInformativeText(details())
-    copy = box.addButton(box.tr("Copy details"), QMessageBox.ButtonRole.ActionRole)
-    copy.clicked.connect(_copy_details)
-    box.addButton(QMessageBox.StandardButton.Close)
-    box.open()
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text.toPlainText())
+        self.said.setText(self.tr("Copied."))

@@ -18,11 +18,15 @@ class LogView(QPlainTextEdit):
         super().__init__(parent)
         self.setReadOnly(True)
         self.setAccessibleName(self.tr("Log"))
-        self.setFont(theme.code_font())
+        self._use_theme()
+        theme.notifier().changed.connect(self._use_theme)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setMaximumBlockCount(MOST_LINES)
         self.setPlaceholderText(self.tr("What torch, TVM and your file print appears here."))
         workspace.logged.connect(self.append_text)
+
+    def _use_theme(self) -> None:
+        self.setFont(theme.code_font())
 
     def append_text(self, text: str) -> None:
         """Add text as it came, whole lines or not."""

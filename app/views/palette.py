@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QLineEdit,
+    QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -60,12 +61,17 @@ class Palette(QDialog):
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for column in (1, 2):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        self.empty = EmptyState("", "", self.list)
+        self.empty = EmptyState(
+            self.tr("Nothing fits"), self.tr("Lines are those of the texts that are in view.")
+        )
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.list)
+        self._stack.addWidget(self.empty)
         hint = QLabel(
             self.tr(
-                "<b>&gt;</b> commands&emsp;<b>@</b> nodes&emsp;<b>#</b> functions&emsp;"
-                "<b>%</b> passes&emsp;<b>:</b> lines in view, <b>:120</b> by number"
-            )
+                "<b>&gt;</b> commands{0}<b>@</b> nodes{0}<b>#</b> functions{0}<b>%</b> passes{0}"
+                "<b>:</b> lines in view, <b>:120</b> by number"
+            ).format("&nbsp;" * 5)
         )
         hint.setProperty("role", "quiet")
         self.line.textChanged.connect(self._filter)
@@ -75,7 +81,7 @@ class Palette(QDialog):
         column_layout.setContentsMargins(12, 12, 12, 12)
         column_layout.setSpacing(8)
         column_layout.addWidget(self.line)
-        column_layout.addWidget(self.list)
+        column_layout.addWidget(self._stack, 1)
         column_layout.addWidget(hint)
         self.resize(*SIZE)
         self._filter("")
@@ -106,10 +112,7 @@ class Palette(QDialog):
         first = next((item for item in items if not item.isDisabled()), None)
         if first is not None:
             self.list.setCurrentItem(first)
-        self.empty.set_text(
-            self.tr("Nothing fits"), self.tr("Lines are those of the texts that are in view.")
-        )
-        self.empty.setVisible(not items)
+        self._stack.setCurrentWidget(self.list if items else self.empty)
 
     def _run(self) -> None:
         item = next(iter(self.list.selectedItems()), None)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QLineEdit,
+    QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -55,7 +56,10 @@ class ShortcutsPage(QDialog):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        self.empty = EmptyState(self.tr("No such name or keys"), "", self.tree)
+        self.empty = EmptyState(self.tr("No such name or keys"))
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.tree)
+        self._stack.addWidget(self.empty)
         hint = QLabel(
             self.tr(
                 "“{0}, F, E” is typed one after the other: {0}, then the letter that is underlined "
@@ -71,7 +75,7 @@ class ShortcutsPage(QDialog):
         column.setContentsMargins(12, 12, 12, 12)
         column.setSpacing(8)
         column.addWidget(self.line)
-        column.addWidget(self.tree)
+        column.addWidget(self._stack, 1)
         column.addWidget(hint)
         self.resize(*SIZE)
         self._filter("")
@@ -106,7 +110,8 @@ class ShortcutsPage(QDialog):
                 text = f"{item.text(0)} {item.text(1)} {group.text(0)}".lower()
                 item.setHidden(not all(word in text for word in words))
             group.setHidden(all(item.isHidden() for item in _below(group)))
-        self.empty.setVisible(all(group.isHidden() for group in self._groups()))
+        found = not all(group.isHidden() for group in self._groups())
+        self._stack.setCurrentWidget(self.tree if found else self.empty)
 
 
 def _of_menus(window: MainWindow) -> list[tuple[str, list[Keys]]]:
@@ -117,4 +122,5 @@ def _of_menus(window: MainWindow) -> list[tuple[str, list[Keys]]]:
 
 
 def _below(group: QTreeWidgetItem) -> list[QTreeWidgetItem]:
-    return [group.child(index) for index in range(group.childCount())]
+    items = (group.child(index) for index in range(group.childCount()))
+    return [item for item in items if item is not None]

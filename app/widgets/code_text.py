@@ -18,7 +18,7 @@ from lowerscope.app.widgets.code_document import CodeDocument
 from lowerscope.app.widgets.code_folding import Folding
 from lowerscope.app.widgets.hidden_text import HiddenText
 from lowerscope.app.widgets.highlighter import Highlighter
-from lowerscope.app.widgets.typefaces import CODE_LINE, code_font
+from lowerscope.app.widgets.typefaces import code_font, code_line
 
 _MARGIN = 6
 #: So long a slice of filling in may take, in ms, without what Qt then does.
@@ -223,7 +223,7 @@ class CodeText(QPlainTextEdit):
             self._put_in_near(last)
         first, last = self._shown.rows.row_of(first), self._shown.rows.row_of(last)
         bar = self.verticalScrollBar()
-        shown = max(1, self.viewport().height() // CODE_LINE - 1)
+        shown = max(1, self.viewport().height() // code_line() - 1)
         top = bar.value()
         if first >= top and last < top + shown:
             return
@@ -325,7 +325,7 @@ class CodeText(QPlainTextEdit):
         row = self.firstVisibleBlock().blockNumber()
         blocks = []
         block = self.firstVisibleBlock()
-        for _ in range(self.viewport().height() // CODE_LINE + 2):
+        for _ in range(self.viewport().height() // code_line() + 2):
             if not block.isValid():
                 break
             blocks.append((self._shown.rows.line_of(row), block))
@@ -342,6 +342,8 @@ class CodeText(QPlainTextEdit):
     # Slots
 
     def _use_theme(self) -> None:
+        if self.font().pointSizeF() != code_font().pointSizeF():
+            self.setFont(code_font())
         self._highlighter.set_theme(theme.current())
         self._colour_visible()
         self.viewport().update()

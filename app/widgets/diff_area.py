@@ -23,7 +23,7 @@ from lowerscope.app.widgets.diff_paint import DiffPainter, Place
 from lowerscope.app.widgets.diff_rows import CHANGES, DiffPart, Row, partners
 from lowerscope.app.widgets.diff_selection import DiffSelection, Side, Spot
 from lowerscope.app.widgets.diff_strip import DiffStrip
-from lowerscope.app.widgets.typefaces import CODE_LINE
+from lowerscope.app.widgets.typefaces import code_line
 
 Words = Callable[[str, str], tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]]
 """The columns of what changed in an old and a new line."""
@@ -147,7 +147,7 @@ class DiffArea(QAbstractScrollArea):
         self._current = max(0, min(place, len(self.document.rows) - 1))
         bar, height = self.verticalScrollBar(), self.viewport().height()
         top, bottom = tops[self._current], tops[self._current + 1]
-        margin = min(3 * CODE_LINE, max(0, (height - CODE_LINE) // 2))
+        margin = min(3 * code_line(), max(0, (height - code_line()) // 2))
         if top - margin < bar.value():
             bar.setValue(top - margin if bar.value() - top < height else top - height // 3)
         elif bottom + margin > bar.value() + height:
@@ -232,9 +232,9 @@ class DiffArea(QAbstractScrollArea):
     def _fit_bars(self) -> None:
         height, width = self.viewport().height(), self._column_width()
         vertical, horizontal = self.verticalScrollBar(), self.horizontalScrollBar()
-        vertical.setRange(0, max(0, self.document.tops[-1] + CODE_LINE - height))
-        vertical.setPageStep(max(1, height - CODE_LINE))
-        vertical.setSingleStep(CODE_LINE)
+        vertical.setRange(0, max(0, self.document.tops[-1] + code_line() - height))
+        vertical.setPageStep(max(1, height - code_line()))
+        vertical.setSingleStep(code_line())
         text = self._painter.text_width(self.document.longest)
         horizontal.setRange(0, max(0, round(text - width + 24)) if self.document.rows else 0)
         horizontal.setPageStep(max(1, round(width)))
@@ -286,6 +286,9 @@ class DiffArea(QAbstractScrollArea):
 
     def _use_theme(self) -> None:
         self._painter.lines.forget()
+        self.document.place_rows()
+        self.strip.set_rows(self.document.rows, self.document.tops)
+        self._fit_bars()
         self.viewport().update()
 
     def _show_place(self) -> None:
@@ -354,7 +357,7 @@ class DiffArea(QAbstractScrollArea):
             self.selection.extend(self._spot(event.position(), self.selection.side))
             y, height = event.position().y(), self.viewport().height()
             if y < 0 or y > height:
-                step = CODE_LINE if y > height else -CODE_LINE
+                step = code_line() if y > height else -code_line()
                 self.verticalScrollBar().setValue(self.verticalScrollBar().value() + step)
             self.viewport().update()
             return

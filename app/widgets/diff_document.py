@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from lowerscope.app.widgets.diff_rows import DiffPart, Fold, Row, change_starts, rows_of
-from lowerscope.app.widgets.typefaces import CODE_LINE
+from lowerscope.app.widgets.typefaces import code_line
 
 TITLE_HEIGHT = 28
 
@@ -130,6 +130,10 @@ class DiffDocument:
 
     def _make_rows(self) -> None:
         self.rows = rows_of(self.parts, self.unified, self._opened, self._closed)
-        heights = (TITLE_HEIGHT if row.kind == "title" else CODE_LINE for row in self.rows)
-        self.tops = [0, *accumulate(heights)]
         self.changes = change_starts(self.rows)
+        self.place_rows()
+
+    def place_rows(self) -> None:
+        """Place the rows below each other, at the height that lines of code have now."""
+        heights = (TITLE_HEIGHT if row.kind == "title" else code_line() for row in self.rows)
+        self.tops = [0, *accumulate(heights)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
 
-from lowerscope.app.widgets.typefaces import CODE_LINE
+from lowerscope.app.widgets.typefaces import code_line
 
 if TYPE_CHECKING:
     from lowerscope.app.widgets.diff_area import DiffArea
@@ -38,7 +38,7 @@ def press(area: DiffArea, event: QKeyEvent) -> bool:
 
 def _move(area: DiffArea, key: int) -> bool:
     """Go to another row, or sideways."""
-    page, last = max(1, area.viewport().height() // CODE_LINE - 1), len(area.document.rows) - 1
+    page, last = max(1, area.viewport().height() // code_line() - 1), len(area.document.rows) - 1
     rows = {
         Qt.Key.Key_Up: area.current() - 1,
         Qt.Key.Key_Down: area.current() + 1,

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QPainter, QTextCharFormat, QTextLayout, QTextO
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.highlighter import line_colours
-from lowerscope.app.widgets.typefaces import CODE_LINE, code_font
+from lowerscope.app.widgets.typefaces import code_font, code_line
 
 #: Lines that are kept laid out.
 _KEPT = 2000
@@ -51,7 +51,7 @@ class LinePainter:
         for start, end in ranges:
             left = at.x() + x_of(line.cursorToX(_units(text, start)))
             right = at.x() + x_of(line.cursorToX(_units(text, end)))
-            area = QRectF(left, at.y() + 1, max(2.0, right - left), CODE_LINE - 2)
+            area = QRectF(left, at.y() + 1, max(2.0, right - left), code_line() - 2)
             painter.fillRect(area, colour)
             if outline is not None:
                 painter.setPen(outline)

@@ -10,7 +10,7 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.diff_lines import LinePainter, WordRange
 from lowerscope.app.widgets.diff_rows import DiffPart, Row
 from lowerscope.app.widgets.diff_selection import Side
-from lowerscope.app.widgets.typefaces import CODE_LINE, code_font, ui_font
+from lowerscope.app.widgets.typefaces import code_font, code_line, ui_font
 
 SIGNS = {"added": "+", "removed": "−", "changed": "~"}
 
@@ -216,7 +216,7 @@ class DiffPainter:
         painter.setFont(font)
         painter.setPen(QColor(colours.faint if row.kind == "same" else colours.quiet))
         # Digits are 0.73 em high: in the middle of the row.
-        base = round(rect.top() + CODE_LINE / 2 + _NUMBER_PIXELS * 0.365)
+        base = round(rect.top() + code_line() / 2 + _NUMBER_PIXELS * 0.365)
         width = _PAD + _DIGIT * self._digits
         right = rect.left()
         for number in (row.old, row.new) if side == "both" else (getattr(row, side),):
@@ -229,7 +229,7 @@ class DiffPainter:
             signs = {"added": colours.right, "removed": colours.wrong}
             painter.setFont(code_font())
             painter.setPen(QColor(signs.get(row.kind, colours.text)))
-            painter.drawText(QPointF(right + 6, round(rect.top() + CODE_LINE / 2 + 4)), sign)
+            painter.drawText(QPointF(right + 6, round(rect.top() + code_line() / 2 + 4)), sign)
 
     def words_of(self, old: str, new: str) -> tuple[Sequence[WordRange], Sequence[WordRange]]:
         """The columns of what changed in an old and a new line."""

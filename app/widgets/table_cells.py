@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QS
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.table_model import Cell, Column, TableModel
-from lowerscope.app.widgets.typefaces import UI_PIXELS, code_font, ui_font
+from lowerscope.app.widgets.typefaces import CODE_PIXELS, UI_PIXELS, code_font, ui_font
 
 ROW_HEIGHT = 26
 LINE_HEIGHT = 17
@@ -20,7 +20,7 @@ NARROWEST = 48
 def cell_font(cell: Cell, column: Column) -> QFont:
     """The font of a cell."""
     if cell.code:
-        return code_font()
+        return code_font(CODE_PIXELS)
     weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
     return ui_font(weight=weight, tabular=column.numeric)
 

@@ -1,4 +1,7 @@
-"""The two typefaces that ship with the window: Inter for its words, JetBrains Mono for code."""
+"""The typefaces: the system's for words, or Inter where it names none; JetBrains Mono for code.
+
+Both of ours ship with the window.
+"""
 
 import struct
 from functools import cache
@@ -16,6 +19,9 @@ CODE_FAMILY = "JetBrains Mono"
 UI_PIXELS = 13.0
 CODE_PIXELS = 11.6
 CODE_LINE = 18
+
+CODE_SIZES = (10.0, CODE_PIXELS, 13.0, 14.0, 16.0, 18.0, 20.0)
+"""The sizes of code that can be chosen, in logical pixels."""
 
 #: Where glyphs are missing in ours: Chinese, Japanese and Korean, then symbols.
 FALLBACKS = [
@@ -36,9 +42,43 @@ _CODE_ASCENT = 1.13
 _CODE_DESCENT = 0.36
 
 
+_UNNAMED = ("", "Sans Serif", "Sans", "Helvetica")
+"""What Qt calls the font of a system that has chosen none: whatever font there is."""
+
+
+class _Code:
+    """The size of code that was chosen."""
+
+    pixels = CODE_PIXELS
+
+
+def set_code_pixels(pixels: float) -> None:
+    """Choose the size of code; what is there already has to take it over."""
+    _Code.pixels = pixels
+
+
+def code_pixels() -> float:
+    """The size of code that was chosen, in logical pixels."""
+    return _Code.pixels
+
+
+def code_line() -> int:
+    """The height of a line of code at the size that was chosen, in logical pixels."""
+    return round(_Code.pixels * CODE_LINE / CODE_PIXELS)
+
+
+@cache
+def ui_family() -> str:
+    """The family of words: that of the desktop, where it has one. Needs a QGuiApplication."""
+    family = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont).family()
+    return UI_FAMILY if family in _UNNAMED else family
+
+
 @cache
 def load() -> None:
     """Make the typeface of words known to Qt. Needs a QGuiApplication."""
+    if ui_family() != UI_FAMILY:
+        return
     for name in _UI_FILES:
         QFontDatabase.addApplicationFont(str(FONTS / name))
 
@@ -67,7 +107,7 @@ def ui_font(
     tabular : bool
         Figures of one width, for columns of numbers.
     """
-    font = QFont([UI_FAMILY, *FALLBACKS])
+    font = QFont([ui_family(), *FALLBACKS])
     font.setPointSizeF(_points(pixels))
     font.setWeight(weight)
     if tabular:
@@ -75,11 +115,11 @@ def ui_font(
     return font
 
 
-def code_font(pixels: float = CODE_PIXELS) -> QFont:
-    """The font of code: 11.6 pixels on a line of 18."""
+def code_font(pixels: float = 0.0) -> QFont:
+    """The font of code, in the size that was chosen unless another is asked for."""
     _load_code()
     font = QFont([CODE_FAMILY, *FALLBACKS])
-    font.setPointSizeF(_points(pixels))
+    font.setPointSizeF(_points(pixels or _Code.pixels))
     font.setFixedPitch(True)
     font.setStyleHint(QFont.StyleHint.Monospace)
     return font

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QKeyCombination, QObject, Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import LEADER, Command, Commands, plain
 from lowerscope.app.settings import Settings
 from lowerscope.app.views.palette import Palette
+from lowerscope.app.views.shortcuts_page import ShortcutsPage
+from lowerscope.app.widgets.canvas_keys import PLAIN, WALK
+from lowerscope.app.widgets.code_keys import KEYS
 from lowerscope.app.window import MainWindow
 
 
@@ -53,14 +59,49 @@ def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
     assert all(action in in_menus for _, action in window.commands)
 
 
+def test_every_command_has_keys_that_are_shown_in_its_menu(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    sequences = [action.shortcut() for _, action in window.commands]
+    assert not any(sequence.isEmpty() for sequence in sequences)
+    for one, other in permutations(sequences, 2):
+        # Nor does one hide another, as Ctrl+J would hide all that begin with it.
+        assert one.matches(other) == QKeySequence.SequenceMatch.NoMatch, one.toString()
+    for command, action in window.commands:
+        if command.shortcut.startswith(LEADER):
+            _, menu, letter = command.shortcut.split(", ")
+            assert f"&{menu.lower()}" in command.menu.lower()
+            assert f"&{letter.lower()}" in action.text().lower()
+
+
+def test_a_letter_that_is_taken_is_replaced_by_one_of_the_name(qapp: QObject) -> None:
+    commands = Commands(qapp)
+    names = ("&Apple", "&Apply", "a a", "A", "Ä b")
+    for name in names:
+        commands.add(Command(name, "&File", name, lambda: None))
+    texts = [action.text() for _, action in commands]
+    assert texts == ["&Apple", "A&pply", "a a (&B)", "A (&C)", "&Ä b"]
+
+
+def test_keys_typed_one_after_the_other_run_a_command(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    field = window.welcome
+    field.setFocus()
+    keys = window.commands.action("dark").shortcut()
+    QTest.keySequence(window, keys)
+    assert Settings().scheme() == "dark"
+    window.commands.action("system").trigger()
+
+
 def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
     window = window_of(qtbot)
     palette = Palette(window)
     qtbot.addWidget(palette)
     palette.show()
+    assert len(palette.shown()) == len(list(window.commands))
     qtbot.keyClicks(palette.line, "dark")
-    shown = [item.text(0) for item in palette._items() if not item.isHidden()]
-    assert shown == ["Dark"]
+    assert [entry.title for entry in palette.shown()] == ["Dark"]
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
     assert not palette.isVisible()
     assert Settings().scheme() == "dark"
@@ -75,6 +116,28 @@ def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
     qtbot.keyClicks(palette.line, "zzz")
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
     assert palette.isVisible()
+    assert palette.empty.isVisible()
+
+
+def test_the_page_has_all_keys(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    page = ShortcutsPage(window)
+    qtbot.addWidget(page)
+    page.show()
+    shown = dict(page.shown())
+    for command, action in window.commands:
+        assert shown[plain(action.text())], command.key
+    said = " ".join(keys for _, keys in page.shown())
+    for key in (*WALK, *PLAIN):
+        assert QKeySequence(key).toString() in said.split(), key
+    for (key, modifiers), _ in KEYS.items():
+        name = QKeySequence(QKeyCombination(modifiers, key)).toString()
+        assert name.replace("{", "[").replace("}", "]") in said.split("  ·  ") + said.split(), name
+    qtbot.keyClicks(page.line, "graph find")
+    assert page.shown()[0] == ("Find a node", "Ctrl+J, G, N  ·  /")
+    qtbot.keyClicks(page.line, " nowhere")
+    assert page.shown() == []
+    assert page.empty.isVisible()
 
 
 def test_recent_sources_are_each_listed_once_the_newest_first(qtbot: QtBot) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QInputDialog, QPushButton
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.cli import recipe_of_command
 from tests.end_to_end.driving import (
@@ -127,8 +128,8 @@ def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
     qtbot: QtBot, worked: MainWindow, tmp_path: Path
 ) -> None:
     worked.commands.action("memory-limit").trigger()
-    dialog = next(each for each in worked.findChildren(QInputDialog) if each.isVisible())
-    dialog.setTextValue("1.5 GB")
+    dialog = next(each for each in worked.findChildren(SettingsDialog) if each.isVisible())
+    dialog.memory_limit.setText("1.5 GB")
     dialog.accept()
     assert worked.settings.memory_limit() == 3 << 29
     assert "1.5 GB" in worked.status.worker.toolTip()

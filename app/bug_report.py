@@ -1,0 +1,113 @@
+"""What a report of a problem needs to say: versions, platform, settings, state, and what is wrong.
+
+No more of the user's own than that: of paths the last name stands alone, and of the model its kind.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import qVersion
+from PySide6.QtGui import QGuiApplication
+
+from lowerscope.app import theme
+from lowerscope.app.preferences import preferences_of
+from lowerscope.app.widgets.typefaces import ui_family
+from lowerscope.core.running.memory_limit import bytes_text, usual_limit
+from lowerscope.core.sources.samples import PREFIX
+
+if TYPE_CHECKING:
+    from lowerscope.app.engine_client import EngineClient
+    from lowerscope.app.window import MainWindow
+
+PARTS = ("lowerscope", "torch", "apache-tvm", "apache-tvm-ffi", "PySide6-Essentials")
+
+MOST_DETAILS = 40
+"""So many last lines of a problem's details are taken."""
+
+_PATH = re.compile(
+    r"(?<![\w.:/\\])(?:~|[A-Za-z]:)?(?:[/\\][^/\\\s:\"'<>|]+)+[/\\]([^/\\\s:\"'<>|]+)"
+)
+
+
+def versions() -> list[str]:
+    """Return what this is, a line each."""
+    from importlib.metadata import version
+
+    lines = [f"{name} {version(name)}" for name in PARTS]
+    lines.append(f"Python {platform.python_version()}, Qt {qVersion()}")
+    return lines
+
+
+def details(window: MainWindow) -> str:
+    """Return all that a report needs, as text to be pasted."""
+    sections = (
+        ("Versions", versions()),
+        ("Platform", list(_platform(window))),
+        ("Settings", list(_settings(window))),
+        ("State", list(_state(window))),
+        ("Problems", list(_problems(window)) or ["none"]),
+    )
+    return "\n".join(
+        f"{title}\n" + "\n".join(f"  {line}" for line in lines) for title, lines in sections
+    )
+
+
+def without_paths(text: str) -> str:
+    """Return a text with the last name alone of each absolute path in it."""
+    home = str(Path.home())
+    if len(home) > 1:
+        text = text.replace(home, "~")
+    return _PATH.sub(r"…/\1", text)
+
+
+def _platform(window: MainWindow) -> Iterator[str]:
+    yield platform.platform()
+    yield f"{os.cpu_count()} processors, a worker has {bytes_text(usual_limit())} by default"
+    screen = window.screen()
+    size, ratio = screen.size(), window.devicePixelRatioF()
+    shown = f"{size.width()}×{size.height()} at {ratio * 100:g} %"
+    yield f"{QGuiApplication.platformName()}, screen {shown}, words in {ui_family()}"
+
+
+def _settings(window: MainWindow) -> Iterator[str]:
+    chosen = preferences_of(window)
+    yield f"colours {chosen.scheme} ({theme.current().name})"
+    yield f"code {chosen.code_pixels or theme.CODE_PIXELS:g} px, scaling {chosen.scale or 'system'}"
+    yield f"asks before code runs: {chosen.asks_first}, watches files: {chosen.watching}"
+    limit = bytes_text(chosen.memory_limit) if chosen.memory_limit else "usual"
+    yield f"memory limit {limit}, values kept {bytes_text(chosen.keep)}"
+
+
+def _state(window: MainWindow) -> Iterator[str]:
+    workspace, recipe = window.workspace, window.workspace.wanted
+    yield f"{_child(workspace.engine)}, {_child(workspace.worker)}"
+    if recipe is None:
+        yield "nothing open"
+        return
+    spec = recipe.source.spec
+    yield spec if spec.startswith(PREFIX) else f"a file {Path(spec).suffix or 'without a suffix'}"
+    yield f"tracer {recipe.tracer}, translator {recipe.translator}, lowering {recipe.lowering}"
+    yield f"steps {', '.join(step.name for step in recipe.steps) or 'none'}"
+    where = "" if recipe.remote is None else ", on another machine"
+    yield f"target {recipe.target}, threads {recipe.threads or 'all'}{where}"
+    counts = len(recipe.overrides), len(recipe.extensions), len(recipe.schedules)
+    yield "{} overrides, {} rule and library files, {} schedules".format(*counts)
+
+
+def _child(client: EngineClient) -> str:
+    return f"{client.role} {client.state}"
+
+
+def _problems(window: MainWindow) -> Iterator[str]:
+    workspace = window.workspace
+    failures = (workspace.engine.failure, workspace.worker.failure)
+    for problem in (*workspace.problems, *(each for each in failures if each is not None)):
+        yield without_paths(problem.line())
+        for line in problem.details.splitlines()[-MOST_DETAILS:]:
+            yield without_paths(f"  {line}")

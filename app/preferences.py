@@ -1,0 +1,96 @@
+"""What the user prefers, as one value: read from the settings, and put into effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lowerscope.app import theme
+from lowerscope.core.running.memory_limit import bytes_text, usual_limit
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """All that the dialog of settings has.
+
+    Attributes
+    ----------
+    scheme
+        One of ``theme.SCHEMES``.
+    code_pixels
+        The size of code, in logical pixels; 0 for the usual one.
+    scale
+        Per cent that all is scaled by, from the next start on; 0 to follow the system.
+    asks_first
+        Whether a file of code is asked about before it runs for the first time.
+    watching
+        Whether files that are open are read again when they are saved.
+    memory_limit
+        Bytes that a worker may have; 0 for the usual limit.
+    keep
+        Bytes of a run's values that are kept.
+    """
+
+    scheme: str
+    code_pixels: float
+    scale: int
+    asks_first: bool
+    watching: bool
+    memory_limit: int
+    keep: int
+
+
+def preferences_of(window: MainWindow) -> Preferences:
+    """Return what is remembered."""
+    settings = window.settings
+    return Preferences(
+        scheme=settings.scheme(),
+        code_pixels=settings.code_pixels(),
+        scale=settings.scale(),
+        asks_first=settings.asks_first(),
+        watching=settings.watching(),
+        memory_limit=settings.memory_limit(),
+        keep=settings.keep(),
+    )
+
+
+def take_up(window: MainWindow) -> None:
+    """Put into effect, for a new window, what concerns its worker."""
+    settings, workspace = window.settings, window.workspace
+    workspace.worker.memory_limit = settings.memory_limit() or usual_limit()
+    workspace.runs.keep = settings.keep()
+
+
+def prefer(window: MainWindow, wanted: Preferences) -> None:
+    """Remember what is preferred from now on, and put into effect what is new in it."""
+    settings, workspace, tr = window.settings, window.workspace, window.tr
+    before = preferences_of(window)
+    if wanted.scheme != before.scheme:
+        window.commands.action(wanted.scheme).trigger()
+    if wanted.code_pixels != before.code_pixels:
+        settings.set_code_pixels(wanted.code_pixels)
+        theme.set_code_pixels(wanted.code_pixels or theme.CODE_PIXELS)
+    if wanted.watching != before.watching:
+        window.commands.action("watch").trigger()
+    settings.set_scale(wanted.scale)
+    settings.set_asks_first(wanted.asks_first)
+    said = []
+    if wanted.keep != before.keep:
+        settings.set_keep(wanted.keep)
+        workspace.runs.keep = wanted.keep
+        words = tr("From the next run on, {0} of its values are kept")
+        said.append(words.format(bytes_text(wanted.keep)))
+    if wanted.memory_limit != before.memory_limit:
+        settings.set_memory_limit(wanted.memory_limit)
+        limit = wanted.memory_limit or usual_limit()
+        workspace.worker.memory_limit = limit
+        workspace.worker.restart()
+        words = tr("The worker starts anew, and may have {0} of memory")
+        said.append(words.format(bytes_text(limit)))
+    if wanted.scale != before.scale:
+        said.append(tr("The window has its new size when Lowerscope is started again"))
+    if said:
+        workspace.announced.emit(". ".join(said), "info")

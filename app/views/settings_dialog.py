@@ -1,0 +1,273 @@
+"""The dialog of settings: all that the user prefers, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app import theme
+from lowerscope.app.preferences import Preferences, prefer, preferences_of
+from lowerscope.app.settings import SCALES
+from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES
+from lowerscope.core.running.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+FIELD_WIDTH = 200
+WIDTH = 620
+
+
+def open_settings(window: MainWindow, field: str = "") -> None:
+    """Open the dialog over the window, with the focus on a field if one is named."""
+    dialog = SettingsDialog(window)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+    if field:
+        dialog.fields[field].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
+class SettingsDialog(QDialog):
+    """Sections of fields, each with a line on what it is about; *OK* puts them into effect.
+
+    Attributes
+    ----------
+    fields
+        The fields, by what they are of `Preferences`.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.setWindowTitle(self.tr("Settings"))
+        self.fields: dict[str, QWidget] = {}
+        self._before = preferences_of(window)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(16)
+        self._grid.setVerticalSpacing(8)
+        self._grid.setColumnMinimumWidth(0, 120)
+        self._grid.setColumnStretch(2, 1)
+        self._add_appearance()
+        self._add_files()
+        self._add_runs()
+        self.wrong = QLabel()
+        self.wrong.setProperty("role", "wrong")
+        self.wrong.setWordWrap(True)
+        self.wrong.hide()
+        ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
+        buttons = QDialogButtonBox(ok | cancel)
+        self.ok = buttons.button(ok)
+        self.ok.setProperty("primary", True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        self.accepted.connect(self._take)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 12)
+        column.setSpacing(12)
+        column.addLayout(self._grid)
+        column.addStretch(1)
+        column.addWidget(self.wrong)
+        column.addWidget(buttons)
+        self.setMinimumWidth(WIDTH)
+
+    def wanted(self) -> Preferences:
+        """Return what the fields say.
+
+        Raises
+        ------
+        ValueError
+            If an amount of memory is none.
+        """
+        # An amount is said in few digits: one that was not typed anew is what it was.
+        before = self._before
+        limit, keep = self.memory_limit.text().strip(), self.keep.text()
+        return Preferences(
+            scheme=self.scheme.currentData(),
+            code_pixels=self.code_pixels.currentData(),
+            scale=self.scale.currentData(),
+            asks_first=self.asks_first.isChecked(),
+            watching=self.watching.isChecked(),
+            memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
+            keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
+        )
+
+    # Its sections
+
+    def _add_appearance(self) -> None:
+        before, tr = self._before, self.tr
+        self._add_title(tr("Appearance"))
+        self.scheme = self._choice(
+            "scheme",
+            tr("Colours"),
+            (("system", tr("As the system")), ("light", tr("Light")), ("dark", tr("Dark"))),
+            before.scheme,
+        )
+        sizes = tuple((size, tr("{0} px").format(f"{size:g}")) for size in CODE_SIZES)
+        usual = (0.0, tr("Usual, {0} px").format(f"{CODE_PIXELS:g}"))
+        others = tuple(each for each in sizes if each[0] != CODE_PIXELS)
+        self.code_pixels = self._choice(
+            "code_pixels", tr("Size of code"), (usual, *others), before.code_pixels
+        )
+        scales = tuple((int(each), f"{each} %") for each in SCALES)
+        self.scale = self._choice(
+            "scale",
+            tr("Scaling"),
+            ((0, tr("As the system")), *scales),
+            before.scale,
+            tr("from the next start on"),
+        )
+
+    def _add_files(self) -> None:
+        tr = self.tr
+        self._add_title(tr("Opening files"))
+        self.asks_first = self._switch(
+            "asks_first",
+            tr("Ask before a file of code runs for the first time"),
+            self._before.asks_first,
+        )
+        self.watching = self._switch(
+            "watching", tr("Read files again when they are saved"), self._before.watching
+        )
+        known = len(self._window.settings.trusted())
+        self.forget = self._button(tr("Forget them"), self._forget)
+        self.forget.setEnabled(known > 0)
+        self.known = self._add_row(tr("May run"), self.forget, self._said_known(known))
+
+    def _add_runs(self) -> None:
+        before, tr = self._before, self.tr
+        self._add_title(tr("Runs"))
+        self.memory_limit = self._amount(
+            "memory_limit",
+            tr("Memory"),
+            self._limit(),
+            tr("of the worker and all that it starts; a call that asks for more fails"),
+        )
+        self.memory_limit.setPlaceholderText(tr("Usual, {0}").format(bytes_text(usual_limit())))
+        self.keep = self._amount(
+            "keep",
+            tr("Values kept"),
+            bytes_text(before.keep),
+            tr("of what the calls of a run read and wrote, until the next run"),
+        )
+        self.measuring = self._button(tr("Threads and repeats…"), self._edit_measuring)
+        action = self._window.commands.action("measuring")
+        self.measuring.setEnabled(action.isEnabled())
+        words = tr("are those of the open model, and saved in its session")
+        self._add_row(tr("Measuring"), self.measuring, words)
+
+    # Slots
+
+    def _check(self) -> None:
+        text = ""
+        try:
+            self.wanted()
+        except ValueError as error:
+            text = str(error)
+        self.wrong.setText(text)
+        self.wrong.setVisible(bool(text))
+        self.ok.setEnabled(not text)
+
+    def _take(self) -> None:
+        prefer(self._window, self.wanted())
+
+    def _forget(self) -> None:
+        self._window.settings.set_trusted({})
+        self.forget.setEnabled(False)
+        self.known.setText(self._said_known(0))
+
+    def _edit_measuring(self) -> None:
+        from lowerscope.app.views.measuring_dialog import edit_measuring
+
+        edit_measuring(self._window.workspace, self)
+
+    # Making it
+
+    def _limit(self) -> str:
+        limit = self._before.memory_limit
+        return bytes_text(limit) if limit else ""
+
+    def _said_known(self, count: int) -> str:
+        if not count:
+            return self.tr("No file that you let run")
+        if count == 1:
+            return self.tr("1 file that you let run")
+        return self.tr("{0} files that you let run").format(count)
+
+    def _add_title(self, text: str) -> None:
+        row = self._grid.rowCount()
+        if row > 1:
+            self._grid.setRowMinimumHeight(row, 8)
+            row += 1
+        title = QLabel(text)
+        title.setFont(theme.ui_font(13, QFont.Weight.DemiBold))
+        self._grid.addWidget(title, row, 0, 1, 3)
+
+    def _add_row(self, title: str, field: QWidget, hint: str = "") -> QLabel:
+        row = self._grid.rowCount()
+        label = QLabel(title)
+        label.setBuddy(field)
+        said = QLabel(hint)
+        said.setProperty("role", "quiet")
+        field.setFixedWidth(FIELD_WIDTH)
+        field.setAccessibleDescription(hint)
+        self._grid.addWidget(label, row, 0)
+        self._grid.addWidget(field, row, 1)
+        self._grid.addWidget(said, row, 2)
+        return said
+
+    def _choice(
+        self,
+        name: str,
+        title: str,
+        choices: tuple[tuple[object, str], ...],
+        chosen: object,
+        hint: str = "",
+    ) -> QComboBox:
+        field = QComboBox()
+        for value, words in choices:
+            field.addItem(words, value)
+        field.setCurrentIndex(max(0, field.findData(chosen)))
+        field.setAccessibleName(title)
+        self.fields[name] = field
+        self._add_row(title, field, hint)
+        return field
+
+    def _switch(self, name: str, words: str, on: bool) -> QCheckBox:
+        field = QCheckBox(words)
+        field.setChecked(on)
+        self.fields[name] = field
+        self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
+        return field
+
+    def _amount(self, name: str, title: str, text: str, hint: str) -> QLineEdit:
+        field = QLineEdit(text)
+        field.setAccessibleName(title)
+        field.textChanged.connect(self._check)
+        self.fields[name] = field
+        self._add_row(title, field, hint)
+        return field
+
+    def _button(self, words: str, act: Callable[[], None]) -> QPushButton:
+        button = QPushButton(words)
+        button.setAutoDefault(False)
+        button.clicked.connect(act)
+        return button
+
+
+def _limit_of(text: str) -> int:
+    return parse_limit(text) if text else 0
