@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 
@@ -76,6 +78,12 @@ class LowerscopeError(Exception):
             calls=calls,
         )
         super().__init__(self.problem.line())
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Return names in one line, as in ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def error_of(problem: Problem) -> LowerscopeError:

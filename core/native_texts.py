@@ -8,7 +8,7 @@ from tvm import tirx
 
 from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
 from lowerscope.core.compiled_functions import CompiledFunctions, compiled, twin_of
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.execution.assembly import assembly_of
 from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_in, match_calls
 from lowerscope.core.execution.llvm_text import LlvmFunction, piece_of
@@ -40,7 +40,7 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
         raise LowerscopeError(
             f"there is no bytecode of {name}",
             where="bytecode",
-            todo=f"Choose one of {', '.join(known)}; TensorIR functions have LLVM IR and assembly",
+            todo=f"Choose one of {listed(known)}; TensorIR functions have LLVM IR and assembly",
             choices=known,
         )
     calls = calls_in(stages.recorded, name)
@@ -140,7 +140,7 @@ def _piece(made: CompiledFunctions, name: str) -> tuple[LlvmFunction, ...]:
         raise LowerscopeError(
             f"there is no TensorIR function {name}" if name else "no function was named",
             where="--function",
-            todo=f"Choose one of {', '.join(known)}",
+            todo=f"Choose one of {listed(known)}",
             choices=known,
         )
     piece = piece_of(made.library.functions, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import fx
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.lowering.builder import te_name
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, UsedRule
@@ -60,11 +60,10 @@ def node_translation(stages: Stages, node: str) -> NodeTranslation:
 
 
 def _no_such_node(node: str, names: list[str]) -> LowerscopeError:
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return LowerscopeError(
         f"there is no node {node}",
         where="--node",
-        todo=f"There are {', '.join(names[:12])}{more}",
+        todo=f"There are {listed(names)}",
         choices=tuple(names),
     )
 
@@ -96,10 +95,8 @@ def _sources(known: NodeLowering, lowered: LoweredModel) -> Iterator[RuleSource]
         parts.setdefault(part.used.function, []).append(part.name)
         rules.setdefault(part.used.function, part.used)
     for function, names in parts.items():
-        listed = ", ".join(names[:4])
-        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
         rule = rules[function]
-        yield function_source(function, rule.kind, rule.name, f"for {listed}{more}")
+        yield function_source(function, rule.kind, rule.name, f"for {listed(names, most=4)}")
     functions = {
         call.function: te_name(call.function)
         for name in known.bindings

@@ -10,7 +10,7 @@ import msgspec
 
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.encoding import to_json
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.passes.step_option import parse_step
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
@@ -157,7 +157,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
             raise LowerscopeError(
                 f"neither side has a function {options.function!r}",
                 where="--function",
-                todo=f"Choose one of {', '.join(names)}",
+                todo=f"Choose one of {listed(names)}",
                 choices=names,
             )
         record = msgspec.structs.replace(record, functions=chosen)

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from tvm import relax
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.execution.running import to_torch
 from lowerscope.core.lowering.lowered import NamedConstant
 from lowerscope.core.lowering.parameters import constants_of, name_constants
@@ -74,11 +74,10 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
         if wanted in (title, identifier(title, ())):
             return tensor()
         known.append(title)
-    listed = ", ".join(known[:12]) + (f" and {len(known) - 12} more" if len(known) > 12 else "")
     raise LowerscopeError(
         f"there is no parameter or constant {wanted}",
         where="--constant",
-        todo=f"There are {listed}" if known else "The model has none",
+        todo=f"There are {listed(known)}" if known else "The model has none",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from tvm import IRModule, relax, tirx
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.records.snapshot import Card, Span, TextRecord
 from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
@@ -113,7 +113,7 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
         return _text(name, function, f"relax:{name}", bound, [part.binding for part in bound])
     raise LowerscopeError(
         f"the module has no TensorIR or Relax function {name!r}",
-        todo=f"Choose one of {', '.join(sorted(names))}",
+        todo=f"Choose one of {listed(sorted(names))}",
         choices=tuple(sorted(names)),
     )
 

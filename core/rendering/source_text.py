@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterable
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.records.snapshot import SourceLine, Span, TextRecord
 
 
@@ -30,7 +30,7 @@ def source_text(file: str, lines: Iterable[SourceLine]) -> TextRecord:
         raise LowerscopeError(
             f"no FX node comes from {file}",
             where="source",
-            todo=f"Choose one of {', '.join(files)}" if files else "",
+            todo=f"Choose one of {listed(files)}" if files else "",
             choices=tuple(files),
         )
     # What tracing read its lines from: the file may have been changed since.

@@ -9,7 +9,7 @@ from functools import cached_property
 import tvm
 from tvm import tirx
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.schedules import Schedule, schedule_for
 from lowerscope.core.scheduling.replaying import Replayed, Replays
@@ -67,7 +67,7 @@ class Functions:
             raise LowerscopeError(
                 f"there is no TensorIR function {function!r} to schedule",
                 where="schedule",
-                todo=f"Choose one of {', '.join(names)}"
+                todo=f"Choose one of {listed(names)}"
                 if names
                 else "Legalise the operators of the module, so that there are some",
                 choices=names,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tvm import tirx
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Made, Primitive, Reference, Schedule, fits, references_of
 from lowerscope.core.scheduling.arguments import Resolve, given, value
@@ -54,7 +54,7 @@ def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) ->
     return LowerscopeError(
         f"the schedule is for {schedule.function}, and there is no such function",
         where=where,
-        todo=f"Choose one of {', '.join(names)}" if names else "Legalise the module's operators",
+        todo=f"Choose one of {listed(names)}" if names else "Legalise the module's operators",
         choices=names,
     )
 
