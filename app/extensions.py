@@ -163,7 +163,11 @@ class Extensions(QObject):
         if recipe is None:
             return
         changed = with_extension(recipe, line.file, "rules")
+        # A rule may have been added to a file that holds more than it.
         if changed == recipe:
-            self._workspace.reload()
+            self._trusting.ask(changed, self._reload)
         else:
-            self._workspace.change(changed)
+            self._trusting.ask(changed, self._workspace.change)
+
+    def _reload(self, _recipe: Recipe) -> None:
+        self._workspace.reload()

@@ -7,6 +7,7 @@ about again: on the command line, in answer to the question, or by saving it whi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -14,8 +15,10 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.settings import Settings
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import Hashes, files_of
+from lowerscope.core.sources.files import neighbours
 from lowerscope.core.sources.samples import PREFIX
 
 
@@ -36,54 +39,61 @@ class Trusting(QObject):
         self._settings = settings
         self._window = window
         self._hashes = Hashes()
-        self._asked: tuple[Recipe, Callable[[Recipe], object]] | None = None
         workspace.snapshot_changed.connect(self._remember_open)
 
     def ask(self, recipe: Recipe, go: Callable[[Recipe], object]) -> None:
         """Call `go` with a recipe: at once, or when the user has let its files run, or never."""
         known = self._settings.trusted()
-        unknown = [path for path in _code_of(recipe) if known.get(path) != self._hashes.of(path)]
+        hashes = {path: self._hashes.of(path) for path in code_of(recipe)}
+        unknown = [path for path, content in hashes.items() if known.get(path) != content]
         if not unknown or not self._settings.asks_first():
             go(recipe)
             return
         from lowerscope.app.views.run_code_dialog import RunCodeDialog
 
-        self._asked = recipe, go
         changed = [path for path in unknown if path in known]
         dialog = RunCodeDialog(unknown, changed, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.accepted.connect(self._go)
-        dialog.rejected.connect(self._stay)
+        # Each dialog answers for what it shows, should a second one come.
+        dialog.accepted.connect(partial(self._go, recipe, hashes, go))
+        dialog.rejected.connect(self.declined)
         dialog.open()
 
-    def _go(self) -> None:
-        asked, self._asked = self._asked, None
-        if asked is not None:
-            recipe, go = asked
-            # What was shown is what is let run, whether or not it can be opened then.
-            self._remember(recipe)
-            go(recipe)
-
-    def _stay(self) -> None:
-        self._asked = None
-        self.declined.emit()
+    def _go(self, recipe: Recipe, hashes: dict[str, str], go: Callable[[Recipe], object]) -> None:
+        if any(self._hashes.of(path) != content for path, content in hashes.items()):
+            # Written while it was being read: what would run is not what was shown.
+            self.ask(recipe, go)
+            return
+        # What was shown is what is let run, whether or not it can be opened then.
+        self._remember(hashes)
+        go(recipe)
 
     def _remember_open(self) -> None:
         recipe = self._workspace.recipe
         if recipe is not None:
-            self._remember(recipe)
+            self._remember({path: self._hashes.of(path) for path in code_of(recipe)})
 
-    def _remember(self, recipe: Recipe) -> None:
-        hashes = {path: self._hashes.of(path) for path in _code_of(recipe)}
+    def _remember(self, hashes: dict[str, str]) -> None:
         known = self._settings.trusted()
         if hashes.items() - known.items():
             self._settings.set_trusted(known | hashes)
 
 
-def _code_of(recipe: Recipe) -> list[str]:
-    files = files_of(recipe).items()
-    return [
+def code_of(recipe: Recipe) -> tuple[str, ...]:
+    """Return the files that run when a recipe is derived, without samples.
+
+    They are the Python files that it names, those of their folders that these import, and the
+    databases that its steps apply.
+    """
+    named = [
         path
-        for name, path in files
-        if not name.startswith(PREFIX) and Path(path).suffix.lower() == ".py"
+        for name, path in files_of(recipe).items()
+        if not name.startswith(PREFIX) and _is_python(path)
     ]
+    imported = [str(each) for path in named for each in neighbours(Path(path))]
+    found = (*named, *filter(_is_python, imported), *database_files(recipe))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_python(path: str) -> bool:
+    return Path(path).suffix.lower() == ".py"

@@ -180,7 +180,7 @@ class MainWindow(QMainWindow):
         self.source_watch = SourceWatch(self.workspace, self.settings)
         self.dropping = Dropping(self)
         self.extensions = Extensions(self.workspace, self.trusting, self)
-        self.pipeline = PipelineEditing(self.workspace, self)
+        self.pipeline = PipelineEditing(self.workspace, self.trusting, self)
         self.schedules = ScheduleCommands(self)
         self.tune = TuneCommands(self)
         Following(self.workspace, self)

@@ -118,7 +118,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     args
         Keyword arguments of the entry, as a JSON object.
     params
-        A pickle or ``.npz`` of NumPy arrays to load into the model's parameters; empty for none.
+        An ``.npz``, a pickle of NumPy arrays or a ``.pt`` of tensors to load into the model's
+        parameters; empty for none.
     trust
         Open a ``.pt2`` even though it could run code.
     """

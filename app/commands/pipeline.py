@@ -30,6 +30,7 @@ from lowerscope.core.records.steps import Clock, Moment
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
+    from lowerscope.app.trusting import Trusting
     from lowerscope.app.views.pipeline_view import PipelineView
     from lowerscope.app.window import MainWindow
     from lowerscope.app.workspace import Workspace
@@ -55,9 +56,10 @@ FILES = "Pipelines (*.json)"
 class PipelineEditing(QObject):
     """Chooses pipelines, and keeps the commands of the menu as the state is."""
 
-    def __init__(self, workspace: Workspace, window: MainWindow) -> None:
+    def __init__(self, workspace: Workspace, trusting: Trusting, window: MainWindow) -> None:
         super().__init__(window)
         self._workspace = workspace
+        self._trusting = trusting
         self._window = window
 
     @property
@@ -124,9 +126,12 @@ class PipelineEditing(QObject):
         """Go over to another pipeline, as one step of undo."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(with_pipeline(recipe, steps))
-            # A command that chose what is chosen already has switched its mark off.
-            self._show_state()
+            self._go_over(with_pipeline(recipe, steps))
+
+    def _go_over(self, recipe: Recipe) -> None:
+        self._workspace.change(recipe)
+        # A command that chose what is chosen already has switched its mark off.
+        self._show_state()
 
     def keep_params(self) -> None:
         """Make arguments of the model's parameters, or constants again."""
@@ -173,7 +178,9 @@ class PipelineEditing(QObject):
         except LowerscopeError as error:
             self._workspace.report(error.problem)
         else:
-            self.choose(preset.steps)
+            recipe = self._workspace.wanted
+            if recipe is not None:
+                self._trusting.ask(with_pipeline(recipe, preset.steps), self._go_over)
 
     def _show_state(self) -> None:
         stepping, commands = self._workspace.stepping, self._commands

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.code_view import CodeView
@@ -37,13 +38,16 @@ class RunCodeDialog(QDialog):
         again = self.tr("It has changed since it was opened here.")
         first = self.tr("It has not been opened here before.")
         question = QLabel(f"{text.format(names)} {again if changed else first}")
+        # The name of a file is no markup.
+        question.setTextFormat(Qt.TextFormat.PlainText)
         question.setWordWrap(True)
         self.files = QTabWidget()
         self.files.setAccessibleName(self.tr("What stands in it"))
         self.files.setDocumentMode(True)
         for path in paths:
             view = CodeView(Path(path).name)
-            view.set_text(_text(path), "python")
+            language = "json" if path.endswith(".json") else "python"
+            view.set_text(self._text(path), language)
             self.files.addTab(view, Path(path).name)
             self.files.setTabToolTip(self.files.count() - 1, path)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
@@ -62,10 +66,15 @@ class RunCodeDialog(QDialog):
         self.resize(760, 520)
         cancel.setFocus()
 
-
-def _text(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(MOST).decode("utf-8", "replace")
-    except OSError as error:
-        return f"# {error.strerror}"
+    def _text(self, path: str) -> str:
+        try:
+            with open(path, "rb") as file:
+                content = file.read(MOST + 1)
+        except (OSError, ValueError) as error:
+            return f"# {error}"
+        text = content[:MOST].decode("utf-8", "replace")
+        if len(content) > MOST:
+            # Nobody is to think that this is all.
+            more = self.tr("What follows is too long to be shown: look at it in an editor")
+            text = f"# {more}\n\n{text}"
+        return text

@@ -133,7 +133,9 @@ def add_recipe_options(
         "traced at, and the ends of the range); repeatable",
     )
     parser.add_argument("--seed", type=int, default=0, help="of weights and inputs (default 0)")
-    parser.add_argument("--params", default="", metavar="FILE", help="parameters: .pkl or .npz")
+    parser.add_argument(
+        "--params", default="", metavar="FILE", help="parameters: .npz, .pkl, .pt or .pth"
+    )
     parser.add_argument("--trust", action="store_true", help="open a .pt2 that can run code")
     parser.add_argument(
         "--tracer",

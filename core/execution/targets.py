@@ -51,6 +51,12 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
             where="--target",
             todo="Choose a target of kind llvm",
         )
+    if "cl-opt" in target.attrs:
+        raise LowerscopeError(
+            "options of LLVM's own (cl-opt) are not taken: LLVM ends the process at them",
+            where="--target",
+            todo="Leave them out",
+        )
     _check(target, text)
     if threads and not int(target.attrs.get("num-cores", 0)):
         target = _made({**target.export(), "num-cores": threads}, text)

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import tvm
@@ -16,6 +16,7 @@ from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.context_options import context_options
+from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.passes.vector_math import with_vector_math
@@ -226,7 +227,14 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
         options=tuple(each.record for each in options),
         hindrance=hindrance,
     )
+    if name == APPLY_DATABASE:
+        make = partial(_apply_database, make)
     return Pass(record, make, options, given)
+
+
+def _apply_database(make: Callable[..., Any], work_dir: str | None = None, **given: Any) -> Any:
+    check_database(work_dir)
+    return make(work_dir=work_dir, **given)
 
 
 def find(name: str, passes: Catalogue, where: str) -> Pass:

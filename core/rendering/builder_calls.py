@@ -7,7 +7,6 @@ the shortest form that does can be chosen, and what has no short form gets a lon
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.rendering.builder_constants import ConstantText
 from lowerscope.core.rendering.builder_scope import BuilderScope
 from lowerscope.core.rendering.builder_types import TypeText, dtype_text, tuple_text
+from lowerscope.core.rendering.identifiers import quoted
 
 
 class CallText:
@@ -58,7 +58,7 @@ class CallText:
         if isinstance(meant, ir.StringImm):
             return f"tvm.ir.StringImm({meant.value!r})"
         if isinstance(meant, relax.ExternFunc):
-            return f'relax.ExternFunc("{meant.global_symbol}")'
+            return f"relax.ExternFunc({quoted(meant.global_symbol)})"
         if isinstance(meant, tirx.IntImm | tirx.FloatImm):
             return f'tirx.const({literal(meant.value)}, "{meant.ty.dtype}")'
         if isinstance(meant, ir.Expr) and isinstance(meant.ty, ir.PrimType):
@@ -165,7 +165,7 @@ class CallText:
 
     def _callee(self, callee: Any) -> str:
         if isinstance(callee, relax.ExternFunc):
-            return f'"{callee.global_symbol}"'
+            return quoted(callee.global_symbol)
         return self.value(callee)
 
 
@@ -195,7 +195,7 @@ def literal(value: Any) -> str:
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return quoted(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Sequence):

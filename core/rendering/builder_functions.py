@@ -15,6 +15,7 @@ from lowerscope.core.rendering.builder_calls import CallText, literal
 from lowerscope.core.rendering.builder_constants import ConstantText
 from lowerscope.core.rendering.builder_scope import BuilderScope
 from lowerscope.core.rendering.builder_types import TypeText
+from lowerscope.core.rendering.identifiers import quoted
 from lowerscope.core.rendering.program_lines import ProgramLines
 
 
@@ -124,7 +125,7 @@ class FunctionText:
         for parameter in function.params:
             meant = self._types.type(parameter.ty)
             taken = self._scope.bind(parameter, parameter.name)
-            definitions.append(f'{taken} = relax.Var("{parameter.name}", {meant})')
+            definitions.append(f"{taken} = relax.Var({quoted(parameter.name)}, {meant})")
         self._lines.add(*self._scope.take_symbols(), *definitions)
 
     def _signature(self, name: str, function: Any) -> str:
@@ -133,7 +134,7 @@ class FunctionText:
         if public:
             attrs.pop("global_symbol")
         parameters = ", ".join(self._scope.name_of(each) for each in function.params)
-        parts = [f'"{name}"', f"params=[{parameters}]"]
+        parts = [quoted(name), f"params=[{parameters}]"]
         if attrs:
             parts.append(f"attrs={literal(attrs)}")
         if not function.is_pure:
@@ -194,7 +195,7 @@ class FunctionText:
         taken = self._scope.bind(binding.var, binding.var.name)
         self._lines.add(
             *self._scope.take_symbols(),
-            f'{taken} = relax.{kind}("{binding.var.name}", {meant})',
+            f"{taken} = relax.{kind}({quoted(binding.var.name)}, {meant})",
             f"bb.emit_normalized({made.format(taken)})",
         )
 

@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm import ir, relax, tirx
 
 from lowerscope.core.errors import TVM_ERRORS
-from lowerscope.core.rendering.identifiers import Identifiers
+from lowerscope.core.rendering.identifiers import Identifiers, quoted
 
 RESERVED = ("Path", "T", "bb", "build", "constants", "module", "np", "relax", "tirx", "tvm")
 """Names that every builder program uses itself."""
@@ -61,7 +61,7 @@ class BuilderScope:
     def take_symbols(self) -> list[str]:
         """Return the lines that define the extents which have been named since the last time."""
         lines = [
-            f'{self._names[symbol]} = tirx.Var("{symbol.name}", "{symbol.ty.dtype}")'
+            f'{self._names[symbol]} = tirx.Var({quoted(symbol.name)}, "{symbol.ty.dtype}")'
             for symbol in self.symbols
         ]
         self.symbols.clear()

@@ -167,7 +167,7 @@ class _Program:
         if attrs is None or not len(attrs.keys()):
             self._lines.add("return bb.get()")
             return
-        pairs = ", ".join(f'"{key}": {literal(value)}' for key, value in attrs.items())
+        pairs = ", ".join(f"{literal(str(key))}: {literal(value)}" for key, value in attrs.items())
         self._lines.add(f"return bb.get().with_attrs({{{pairs}}})")
 
     def _tail(self) -> None:

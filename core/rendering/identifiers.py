@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
 from collections.abc import Iterable
@@ -16,6 +17,14 @@ def identifier(name: str) -> str:
     if plain[0].isdigit():
         plain = f"_{plain}"
     return f"{plain}_" if keyword.iskeyword(plain) or plain == "__debug__" else plain
+
+
+def quoted(name: str) -> str:
+    """Return any name as a literal of Python: whatever stands in it, it stays a string.
+
+    Names come with files that others have written, and programs with them are run.
+    """
+    return json.dumps(str(name), ensure_ascii=False)
 
 
 class Identifiers:

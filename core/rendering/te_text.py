@@ -18,7 +18,7 @@ from lowerscope.core.errors import TVM_ERRORS, last_line
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.builder_calls import literal
 from lowerscope.core.rendering.builder_types import tuple_text
-from lowerscope.core.rendering.identifiers import Identifiers, identifier
+from lowerscope.core.rendering.identifiers import Identifiers, identifier, quoted
 from lowerscope.core.rendering.program_lines import ProgramLines
 from lowerscope.core.rendering.te_expressions import TensorExpressions
 from lowerscope.core.rendering.tensorir_parts import parts_of
@@ -224,7 +224,7 @@ class _Program:
             if not axes:
                 shape = "()"
             arguments = f"lambda {', '.join(axes)}: {value}" if axes else f"lambda: {value}"
-            named = f'name="{block.name_hint}"'
+            named = f"name={quoted(block.name_hint)}"
             attrs = f", attrs={literal(block.annotations)}" if len(block.annotations) else ""
             made = f"te.compute({shape}, {arguments}, {named}{attrs})"
             with ExitStack() as spans:
@@ -267,7 +267,7 @@ class _Program:
         for each in inputs:
             name = self._names[each]
             if not is_buffer_var(each):
-                sizes.append(f'{name} = tirx.Var("{each.name}", "{each.ty.dtype}")')
+                sizes.append(f'{name} = tirx.Var({quoted(each.name)}, "{each.ty.dtype}")')
                 continue
             for extent in each.ty.shape:
                 for symbol in tirx.analysis.undefined_vars(extent):
@@ -277,10 +277,10 @@ class _Program:
             if not len(each.ty.shape):
                 shape = "()"
             dtype = each.ty.dtype.dtype
-            lines.append(f'{name} = te.placeholder({shape}, "{dtype}", name="{each.name}")')
+            lines.append(f'{name} = te.placeholder({shape}, "{dtype}", name={quoted(each.name)})')
         return [
             *(
-                f'{name} = tirx.Var("{each.name}", "{each.ty.dtype}")'
+                f'{name} = tirx.Var({quoted(each.name)}, "{each.ty.dtype}")'
                 for each, name in symbols.items()
             ),
             *sizes,

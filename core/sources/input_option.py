@@ -32,7 +32,7 @@ DTYPES = (*FLOATS, *INTEGERS, "bool")
 DEFAULT_RANGE = (0, 10)
 """Range of random integers where none is stated."""
 
-ARRAYS = (".npy", ".npz", ".pt")
+ARRAYS = (".npy", ".npz", ".pt", ".pth")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 MANY_SAMPLES = "many-samples"

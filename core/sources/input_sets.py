@@ -7,7 +7,6 @@ that a set has nothing for stay what they are.
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,19 @@ import torch
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec
+from lowerscope.core.sources.array_files import (
+    UnreadableArrays,
+    is_archive,
+    read_npy,
+    read_npz,
+)
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.fitting import LABELS, fitted
-from lowerscope.core.sources.input_option import IMAGES
+from lowerscope.core.sources.input_option import ARRAYS, IMAGES
 from lowerscope.core.sources.input_values import from_array, read
 from lowerscope.core.sources.spec import check_readable, user_path
 
-_FILES = (*IMAGES, ".npy", ".npz", ".pt")
+_FILES = (*IMAGES, *ARRAYS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,13 +192,8 @@ def _parts(name: str) -> list[str]:
 
 def _arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
-        with path.open("rb") as stream:
-            read = np.load(stream, allow_pickle=False)
-            if isinstance(read, np.ndarray):
-                return {"x": read}
-            return {name: np.asarray(read[name]) for name in read.files}
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
+        return read_npz(path)[1] if is_archive(path) else {"x": read_npy(path)}
+    except UnreadableArrays as error:
         raise LowerscopeError(
-            f"this is not a file of NumPy arrays ({str(error).partition(chr(10))[0]})",
-            where=str(path),
+            f"this is not a file of NumPy arrays ({error})", where=str(path)
         ) from None

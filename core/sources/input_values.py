@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from lowerscope.core.dimensions import Sizes, at_sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Drawing, InputSpec
+from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
 from lowerscope.core.sources.fitting import LABELS, fitted, sample_of
 from lowerscope.core.sources.input_option import (
     ARRAYS,
@@ -24,6 +24,7 @@ from lowerscope.core.sources.input_option import (
     integer_range,
 )
 from lowerscope.core.sources.spec import check_readable, user_path
+from lowerscope.core.sources.weights import check_tensor, load_weights
 
 Shape = tuple[int, ...]
 
@@ -156,43 +157,31 @@ def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
 
 def _read_npy(path: Path, name: str) -> torch.Tensor:
     try:
-        with path.open("rb") as stream:
-            array = np.load(stream, allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError) as error:
+        return from_array(read_npy(path), str(path))
+    except UnreadableArrays as error:
         raise _unreadable(path, "a NumPy array", error) from None
-    if not isinstance(array, np.ndarray):
-        raise _unreadable(path, "a single NumPy array", None)
-    return from_array(array, str(path))
 
 
 def _read_npz(path: Path, name: str) -> torch.Tensor:
+    def choose(names: Sequence[str]) -> tuple[str, ...]:
+        inputs = [each for each in names if each not in LABELS]
+        return (name,) if name in names else tuple(inputs) if len(inputs) == 1 else ()
+
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise _unreadable(path, "an archive of NumPy arrays", None)
-            names = archive.files
-            inputs = [each for each in names if each not in LABELS]
-            key = name if name in names else inputs[0] if len(inputs) == 1 else None
-            array = None if key is None else archive[key]
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
+        names, arrays = read_npz(path, choose)
+    except UnreadableArrays as error:
         raise _unreadable(path, "an archive of NumPy arrays", error) from None
-    if array is None:
+    if not arrays:
         raise LowerscopeError(
             f"it has no array called {name}; it has {', '.join(names) or 'none'}",
             where=str(path),
             todo=f"Save it with np.savez(file, {name}=...)",
         )
-    return from_array(array, str(path))
+    return from_array(next(iter(arrays.values())), str(path))
 
 
 def _read_pt(path: Path, name: str) -> torch.Tensor:
-    try:
-        with warnings.catch_warnings():
-            # torch warns of storages and quantised dtypes of its own making.
-            warnings.simplefilter("ignore")
-            value = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch.load raises any type for a file that is not its own
-        raise _unreadable(path, "a tensor that loads without running code", error) from None
+    value = load_weights(path, "a tensor that loads without running code")
     if not isinstance(value, torch.Tensor):
         raise LowerscopeError(
             f"it holds a {type(value).__name__}, not a tensor",
@@ -205,6 +194,7 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
             where=str(path),
             todo=f"Save a dense one; the dtypes are {', '.join(DTYPES)}",
         )
+    check_tensor(value, name, path)
     return value
 
 
@@ -212,7 +202,12 @@ _READERS: dict[str, Callable[[Path, str], torch.Tensor]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".pt": _read_pt,
+    ".pth": _read_pt,
 }
+
+
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""What a picture may be, whatever its name says: Pillow has Ghostscript run what is PostScript."""
 
 
 def _read_picture(path: Path, shape: Shape | None) -> torch.Tensor:
@@ -222,13 +217,16 @@ def _read_picture(path: Path, shape: Shape | None) -> torch.Tensor:
     the first is 1 as a square that has been flattened.
     """
     try:
-        with Image.open(path) as opened:
-            opened.load()
-            picture = opened.copy()
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise _unreadable(path, "an image", error) from None
-    except Image.DecompressionBombError as error:
+        with warnings.catch_warnings():
+            # It is told, and not only warned of.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=FORMATS) as opened:
+                opened.load()
+                picture = opened.copy()
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _unreadable(path, "an image of a sensible size", error) from None
+    except Exception as error:  # Pillow's readers raise any type for damage
+        raise _unreadable(path, "an image", error) from None
     if shape is None:
         channels = 1 if picture.mode in ("1", "L", "LA", "I", "I;16", "F") else 3
         shape = (1, channels, picture.height, picture.width)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,10 @@ import numpy as np
 import torch
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.sources.array_files import UnreadableArrays, is_archive, read_npz
 from lowerscope.core.sources.pickles import ForbiddenImport, load_arrays
 from lowerscope.core.sources.spec import check_readable
+from lowerscope.core.sources.weights import check_tensor, is_torch_file, load_weights
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -20,9 +21,10 @@ _NUMBERED = re.compile(r"([wb])(\d+)")
 
 
 def read_arrays(path: Path) -> Arrays:
-    """Read named arrays from an ``.npz``, or from a pickle of a dictionary of NumPy arrays.
+    """Read named arrays from an ``.npz``, a pickle of a dictionary of them, or a file of torch's.
 
-    The pickle is read by an unpickler that allows NumPy arrays and nothing else.
+    A pickle is read by an unpickler that allows NumPy arrays and nothing else, and what torch has
+    saved as weights only.
 
     Raises
     ------
@@ -30,8 +32,7 @@ def read_arrays(path: Path) -> Arrays:
         If the file cannot be read, would run code, or holds anything but named arrays.
     """
     check_readable(path, "parameters")
-    data = path.read_bytes()
-    value = _read_archive(path) if data[:2] == b"PK" else _read_pickle(path, data)
+    value = _read_torch(path) if is_torch_file(path) else _read_numpy(path)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise LowerscopeError(
             f"it holds a {type(value).__name__}, not a dictionary of names and arrays",
@@ -51,16 +52,33 @@ def read_arrays(path: Path) -> Arrays:
     return arrays
 
 
-def _read_archive(path: Path) -> object:
+def _read_torch(path: Path) -> object:
+    """Read a state dictionary, or a checkpoint that has one as ``state_dict``."""
+    value = load_weights(path, "a checkpoint of torch")
+    if isinstance(value, dict) and isinstance(value.get("state_dict"), dict):
+        value = value["state_dict"]
+    if not isinstance(value, dict):
+        return value
+    arrays: dict[object, object] = {}
+    for key, entry in value.items():
+        if isinstance(entry, torch.Tensor):
+            check_tensor(entry, str(key), path)
+            # NumPy has no bfloat16; every value of it is one of float32 as well.
+            plain = entry.float() if entry.dtype == torch.bfloat16 else entry
+            arrays[key] = plain.detach().numpy()
+        else:
+            arrays[key] = entry
+    return arrays
+
+
+def _read_numpy(path: Path) -> object:
+    if not is_archive(path):
+        return _read_pickle(path, path.read_bytes())
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            if any(name.endswith("data.pkl") for name in archive.files):
-                raise ValueError("it is a checkpoint of torch")
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
-        lines = str(error).splitlines() or [type(error).__name__]
+        return read_npz(path)[1]
+    except UnreadableArrays as error:
         raise LowerscopeError(
-            f"this is not an archive of NumPy arrays ({lines[0]})",
+            f"this is not an archive of NumPy arrays ({error})",
             where=str(path),
             todo="Save the arrays with np.savez",
         ) from None
@@ -77,10 +95,14 @@ def _read_pickle(path: Path, data: bytes) -> object:
         ) from None
     except Exception as error:  # a damaged pickle can raise any type
         raise LowerscopeError(
-            f"this is not a pickle of NumPy arrays ({type(error).__name__}: {error})",
+            f"this is not a pickle of NumPy arrays ({type(error).__name__}: {_line(error)})",
             where=str(path),
             todo="Save a dictionary of NumPy arrays, with pickle or np.savez",
         ) from None
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:160]
 
 
 def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:

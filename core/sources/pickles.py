@@ -84,6 +84,17 @@ def _scan(stream: io.BytesIO, found: set[str]) -> None:
                 recent.append(None)
 
 
+def import_text(imports: frozenset[str]) -> str:
+    """Return what a pickle would import in words, the first few; empty for nothing.
+
+    What arrays are made of is not what it is refused for, and comes last.
+    """
+    own = {".".join(each) for each in _ARRAYS}
+    names = sorted(imports, key=lambda name: (name in own, name))
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
 def load_arrays(data: bytes) -> object:
     """Unpickle what holds NumPy arrays, and containers, strings and numbers; nothing else.
 

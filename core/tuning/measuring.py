@@ -184,7 +184,7 @@ class LocalMeasurer:
 
 def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
     module = "lowerscope.core.tuning.measuring_process"
-    program = [sys.executable, "-m", module, str(os.getpid()), *words]
+    program = [sys.executable, "-P", "-m", module, str(os.getpid()), *words]
     return subprocess.Popen(
         program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )

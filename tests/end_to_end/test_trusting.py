@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel
@@ -13,6 +14,9 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.app.widgets.code_view import CodeView
 from lowerscope.app.window import MainWindow
+from lowerscope.core.passes.presets import save_preset
+from lowerscope.core.recipe import Step
+from lowerscope.core.records.passes import Preset
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
@@ -100,3 +104,92 @@ def test_a_session_and_a_rule_file_ask_the_same(
     assert window.workspace.recipe is not None
     assert not window.workspace.recipe.extensions
     assert not (tmp_path / "it_ran").exists()
+
+
+def test_what_it_imports_is_asked_about_as_well(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    layers = write(tmp_path / "layers.py", LEAVES_A_TRACE)
+    text = "import layers\n" + NET.format(name="Net") + EXAMPLES
+    path = write(tmp_path / "net.py", text)
+    window = open_window(asks_first=True)
+    window.open_source(path)
+    dialog = question(window)
+    assert [dialog.files.tabText(place) for place in range(dialog.files.count())] == [
+        "net.py",
+        "layers.py",
+    ]
+    # Written while it is being read: it is shown again, as it is now.
+    write(tmp_path / "layers.py", LEAVES_A_TRACE + "# more\n")
+    dialog.run.click()
+    assert not (tmp_path / "it_ran").exists()
+    again = question(window)
+    view = again.files.widget(1)
+    assert isinstance(view, CodeView)
+    assert "# more" in view.text()
+    again.run.click()
+    wait_for_records(qtbot, window)
+    assert (tmp_path / "it_ran").exists()
+    # What it imports is another one now.
+    window.commands.action("watch").trigger()
+    Path(layers).write_text("evil = True\n")
+    window.open_source(path)
+    assert question(window).files.tabText(0) == "layers.py"
+    question(window).reject()
+
+
+def test_each_question_answers_for_itself(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    shown = write(tmp_path / "<b>shown.py", NET.format(name="Net") + EXAMPLES)
+    other = write(tmp_path / "other.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
+    window = open_window(asks_first=True)
+    window.open_source(shown)
+    first = question(window)
+    assert any(
+        "<b>shown.py" in label.text() and label.textFormat() == Qt.TextFormat.PlainText
+        for label in first.findChildren(QLabel)
+    )
+    window.open_source(other)
+    first.run.click()
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.source.spec == shown
+    assert not (tmp_path / "it_ran").exists()
+    question(window).reject()
+
+
+def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window("sample:matmul_relu", asks_first=True)
+    # A database of TVM's tuning holds functions and libraries as TVM writes them.
+    folder = tmp_path / "db"
+    folder.mkdir()
+    for name in ("database_workload.json", "database_tuning_record.json"):
+        (folder / name).write_text("[]\n")
+    step = Step(name="relax.MetaScheduleApplyDatabase", options={"work_dir": str(folder)})
+    pipeline = save_preset(Preset(name="p", title="p", steps=(step,)), str(tmp_path / "p.json"))
+
+    def chosen(*_: object, **__: object) -> tuple[str, str]:
+        return str(pipeline), ""
+
+    monkeypatch.setattr("PySide6.QtWidgets.QFileDialog.getOpenFileName", chosen)
+    window.commands.action("load-pipeline").trigger()
+    dialog = question(window)
+    assert dialog.files.tabText(0) == "database_workload.json"
+    dialog.reject()
+    assert window.workspace.wanted is not None
+    assert step not in window.workspace.wanted.steps
+    # A rule that is written for a node, into a file that holds more than it.
+    rules = write(tmp_path / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
+    monkeypatch.setattr(
+        "PySide6.QtWidgets.QFileDialog.getSaveFileName", lambda *_, **__: (rules, "")
+    )
+    window.extensions.write_rule("fx:relu")
+    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
+    assert question(window).files.tabText(0) == "rules.py"
+    question(window).reject()
+    assert not (tmp_path / "it_ran").exists()
+    assert window.workspace.recipe is not None
+    assert not window.workspace.recipe.extensions

@@ -163,13 +163,14 @@ def test_parameters_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_parameter_files_that_cannot_be_read(tmp_path: Path) -> None:
     whole = saved(tmp_path / "p.pkl", course_arrays()).read_bytes()
-    torch.save({"w0": torch.zeros(2)}, tmp_path / "p.pt")
+    torch.save([torch.zeros(2)], tmp_path / "p.pt")
     for name, data, expected in (
         ("cut.pkl", whole[:-100], "not a pickle of NumPy arrays (UnpicklingError: pickle data was"),
         ("empty.pkl", b"", "not a pickle of NumPy arrays (EOFError"),
         ("text.pkl", b"hello", "not a pickle of NumPy arrays"),
         ("cut.npz", b"PK\x03\x04abc", "not an archive of NumPy arrays"),
-        ("p.pt", (tmp_path / "p.pt").read_bytes(), "this is not a"),
+        ("p.pt", (tmp_path / "p.pt").read_bytes(), "it holds a list, not a dictionary"),
+        ("cut.pt", (tmp_path / "p.pt").read_bytes()[:-30], "not an archive of NumPy arrays"),
     ):
         (tmp_path / name).write_bytes(data)
         source = Source(spec="sample:fashion_mlp", params=str(tmp_path / name))

@@ -1,0 +1,46 @@
+"""Databases of TVM's own tuning, which a step of a pipeline can apply.
+
+They hold whole functions and libraries as TVM writes them, so that one from elsewhere is code. TVM
+makes the folder and its files where they are missing, which no step is to do. This module imports
+neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.recipe import Recipe
+
+APPLY_DATABASE = "MetaScheduleApplyDatabase"
+"""The pass, and its option `WORK_DIR`."""
+
+WORK_DIR = "work_dir"
+
+_FILES = ("database_workload.json", "database_tuning_record.json")
+
+
+def database_files(recipe: Recipe) -> tuple[str, ...]:
+    """Return the files of the databases that a recipe's steps apply, absolute; those that exist."""
+    folders = (
+        step.options.get(WORK_DIR)
+        for step in recipe.steps
+        if step.on and step.name.rpartition(".")[2] == APPLY_DATABASE
+    )
+    files = (_files(each) for each in folders if isinstance(each, str) and "\0" not in each)
+    return tuple(str(file) for each in files for file in each if file.is_file())
+
+
+def check_database(folder: str | None) -> None:
+    """Raise a `LowerscopeError` unless a database is in a folder."""
+    missing = [file for file in _files(folder or "") if not file.is_file()]
+    if not folder or missing:
+        raise LowerscopeError(
+            f"there is no file {missing[0].name}" if folder else "the option work_dir is missing",
+            where=folder or APPLY_DATABASE,
+            todo="Give work_dir the folder that TVM's tuning has written",
+        )
+
+
+def _files(folder: str) -> tuple[Path, ...]:
+    return tuple(Path(folder).absolute() / name for name in _FILES)

@@ -1,0 +1,301 @@
+"""Opening is not running: whatever stands in a file that is data, nothing of it is executed.
+
+Each test leaves a file behind if anything of what it opens is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from tvm import relax, te
+from tvm.script import from_source
+
+from lowerscope.core.cli import recipe_of_command
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import InputSpec, Recipe, Source, Step
+from lowerscope.core.rendering.builder_text import builder_text
+from lowerscope.core.rendering.te_text import te_text
+from lowerscope.core.session_files import Hashes, load_session
+from lowerscope.core.sources.input_values import read
+from lowerscope.core.sources.parameters import read_arrays
+
+
+class Shell:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return os.system, (self.command,)
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "it_ran"
+
+
+def saved_by_torch(value: object, *, legacy: bool = False) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer, _use_new_zipfile_serialization=not legacy)
+    return buffer.getvalue()
+
+
+def saved_by_numpy(value: object, *, archive: bool) -> bytes:
+    buffer = io.BytesIO()
+    array = np.array([value], dtype=object)
+    np.savez(buffer, x=array) if archive else np.save(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+PICKLES: dict[str, Callable[[object], bytes]] = {
+    "plain.pt": pickle.dumps,
+    "tensor.pt": saved_by_torch,
+    "tensor.pth": saved_by_torch,
+    "legacy.pt": lambda value: saved_by_torch({"w": value}, legacy=True),
+    "objects.npy": lambda value: saved_by_numpy(value, archive=False),
+    "pickle.npy": pickle.dumps,
+    "objects.npz": lambda value: saved_by_numpy(value, archive=True),
+}
+
+
+def refusal(path: Path, call: Callable[[], object]) -> Problem:
+    with pytest.raises(LowerscopeError) as caught:
+        call()
+    problem = caught.value.problem
+    assert "\n" not in problem.line()
+    assert len(problem.line()) < 500
+    assert str(path) in problem.where
+    return problem
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_an_input_names_what_it_would_import(tmp_path: Path, marker: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(PICKLES[name](Shell(f"touch {marker}")))
+    problem = refusal(path, lambda: read(InputSpec(file=str(path)), "x", (1,)))
+    assert "would import posix.system" in problem.what
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["p.pkl", "state.pt", "checkpoint.pth", "legacy.pt", "p.npz"])
+def test_parameters_name_what_they_would_import(tmp_path: Path, marker: Path, name: str) -> None:
+    shell = Shell(f"touch {marker}")
+    weights = {"w0": torch.zeros(2), "more": shell}
+    content = {
+        "p.pkl": lambda: pickle.dumps({"w0": shell}),
+        "state.pt": lambda: saved_by_torch(weights),
+        "checkpoint.pth": lambda: saved_by_torch({"state_dict": weights}),
+        "legacy.pt": lambda: saved_by_torch(weights, legacy=True),
+        "p.npz": lambda: saved_by_numpy(shell, archive=True),
+    }
+    path = tmp_path / name
+    path.write_bytes(content[name]())
+    problem = refusal(path, lambda: read_arrays(path))
+    assert "would import posix.system" in problem.what
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_parameters_of_torch_are_weights(tmp_path: Path, legacy: bool) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).to(torch.bfloat16)
+    path = tmp_path / "checkpoint.pth"
+    path.write_bytes(saved_by_torch({"epoch": 3, "state_dict": model.state_dict()}, legacy=legacy))
+    arrays = read_arrays(path)
+    assert list(arrays) == list(model.state_dict())
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(arrays[name], value.float().numpy())
+
+
+def test_a_picture_is_no_program(tmp_path: Path, marker: Path) -> None:
+    """Pillow starts Ghostscript for PostScript, whatever the file is called."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("gs", "gswin32c", "gswin64c"):
+        (tools / name).write_text(f"#!/bin/sh\ntouch {marker}\n")
+        (tools / name).chmod(0o755)
+    path = tmp_path / "boot.png"
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n")
+    before = os.environ["PATH"]
+    os.environ["PATH"] = f"{tools}{os.pathsep}{before}"
+    try:
+        assert shutil.which("gs") == str(tools / "gs")
+        refusal(path, lambda: read(InputSpec(file=str(path)), "x", (1, 1, 9, 9)))
+    finally:
+        os.environ["PATH"] = before
+    assert not marker.exists()
+
+
+def test_what_a_file_says_of_its_size_is_not_believed(tmp_path: Path) -> None:
+    def header(shape: tuple[int, ...]) -> bytes:
+        buffer = io.BytesIO()
+        fields = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_2_0(buffer, fields)
+        return buffer.getvalue()
+
+    large = tmp_path / "large.npy"
+    large.write_bytes(header((1 << 40,)) + bytes(64))
+    assert "and has" in refusal(large, lambda: read(InputSpec(file=str(large)), "x", None)).what
+    bomb = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", header((1 << 24,)) + bytes(1 << 26))
+        # What an archive says of its entries counts, before anything is unpacked.
+        archive.infolist()[0].file_size = 1 << 45
+    problem = refusal(bomb, lambda: read_arrays(bomb))
+    assert "it would take" in problem.what
+    strided = tmp_path / "strided.pt"
+    torch.save(torch.zeros(1).expand(1 << 24, 1 << 20), strided)
+    problem = refusal(strided, lambda: read(InputSpec(file=str(strided)), "x", None))
+    assert "it would take" in problem.what
+
+
+def test_names_in_programs_are_strings(marker: Path) -> None:
+    """Programs that are shown are run to check them, with names that files have brought."""
+    evil = f'x" + (__import__("os").system("touch {marker}") and "" or "") + "'
+    # Of a module, by way of a function that is called by its name.
+    builder = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((2,), "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.call_dps_packed(evil, [x], out_ty=x.ty)))
+    assert json.dumps(evil) in builder_text(builder.get()).record.text
+    # Of tensors and blocks, in tensor expressions.
+    given = te.placeholder((4,), "float32", name=evil)
+    function = te.create_prim_func([given, te.compute((4,), lambda i: given[i] * 2, name=evil)])
+    assert evil.replace('"', '\\"') in te_text(function, "main").text
+    assert not marker.exists()
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def test_a_session_runs_nothing_whatever_stands_in_it(
+    tmp_path: Path, marker: Path, pipeline: Pipeline
+) -> None:
+    code = f"open({str(marker)!r}, 'w').close()\n"
+    for name in ("net.py", "rules.py", "lib.py", "passes.py"):
+        (tmp_path / name).write_text(code)
+    shell = f'"); __import__("os").system("touch {marker}"); ("'
+    recipe = {
+        "source": {"spec": "net.py", "entry": "os:system", "args": shell, "trust": True},
+        "inputs": [{"name": shell, "file": "net.py"}],
+        "dimensions": [{"name": shell}],
+        "extensions": [
+            {"path": "rules.py", "kind": "rules"},
+            {"path": "lib.py", "kind": "library"},
+            {"path": "passes.py", "kind": "passes"},
+        ],
+        "overrides": [{"pattern": shell, "strategy": "te"}],
+        "steps": [{"name": "os:system", "options": {"func_name": f"touch {marker}"}}],
+        "schedules": [
+            {
+                "function": "matmul",
+                "primitives": [{"id": "s1", "name": "os:system", "arguments": {"loop": shell}}],
+            }
+        ],
+        "target": shell,
+        "compiler": f"touch {marker}",
+    }
+    path = tmp_path / "a.lowerscope"
+    path.write_text(json.dumps({"recipe": recipe, "compiler": f"touch {marker}"}))
+    read_back = load_session(path, Hashes()).recipe
+    assert read_back.source.spec == str(tmp_path / "net.py")
+    assert not marker.exists()
+    # On the command line, its source is what was asked for; that it is trusted, it cannot say.
+    assert not recipe_of_command(("run", str(path))).source.trust
+    assert recipe_of_command(("run", str(path), "--trust")).source.trust
+    assert not marker.exists()
+
+
+def trouble_with(pipeline: Pipeline, recipe: Recipe) -> Problem:
+    """Return what is wrong with a recipe, once all has been derived that can be."""
+    stages = pipeline.stages(recipe)
+    try:
+        _ = stages.target
+        problem = stages.transformed.problem
+    except LowerscopeError as error:
+        return error.problem
+    assert problem is not None
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"steps": (Step(name="os:system"),)}, "os:system"),
+        ({"target": '{"kind": "llvm", "cl-opt": ["-info-output-file=x"]}'}, "cl-opt"),
+        ({"target": "$(touch it_ran)"}, "target"),
+        ({"steps": (Step(name="MetaScheduleApplyDatabase", options={"work_dir": "db"}),)}, "db"),
+        ({"inputs": (InputSpec(name="x", shape=('n", open("it_ran", "w"), "',)),)}, "dimension"),
+    ],
+)
+def test_a_recipe_of_a_sample_runs_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pipeline: Pipeline,
+    changes: dict[str, Any],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = Recipe(source=Source(spec="sample:matmul_relu"), **changes)
+    assert said in trouble_with(pipeline, recipe).line()
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_a_recipe_gives_are_strings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evil = 'x" + str(__import__("os").system("touch it_ran")) + "'
+    recipe = Recipe(
+        source=Source(spec="sample:fashion_mlp"),
+        params_as_inputs=True,
+        steps=(
+            Step(name="BindParams", on=False),
+            Step(name="LiftTransformParams"),
+            Step(name="LazyTransformParams", options={"fget_item": evil, "fset_item": evil}),
+            Step(name="BundleModelParams", options={"param_tuple_name": evil}),
+        ),
+    )
+    names = [each.name_hint for each in pipeline.stages(recipe).transformed.module.functions]
+    assert names
+    pipeline.derived_text(recipe, "builder", "", Silent())
+    for name in names:
+        with contextlib.suppress(LowerscopeError):  # a Relax function has no tensor expression
+            pipeline.derived_text(recipe, "te", str(name), Silent())
+    assert not list(tmp_path.iterdir())
+
+
+BODY = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def main(a: T.Buffer((16,), "float32"), b: T.Buffer((16,), "float32")):
+        for i in range({extent}):
+            with T.sblock("b"):
+                vi = T.axis.spatial(16, i)
+                b[vi] = a[vi] + T.float32(1)
+"""
+
+
+def test_tvmscript_is_code(marker: Path) -> None:
+    """TVM's parser evaluates what stands in a script as Python: who reads one has to be asked."""
+    extent = f'16 + (print.__self__.__import__("os").system("touch {marker}"))'
+    assert isinstance(from_source(BODY.format(extent=extent)), tvm.IRModule)
+    assert marker.exists()
