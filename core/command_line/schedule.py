@@ -20,10 +20,10 @@ from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.numbers import Checked
 from lowerscope.core.records.schedule import (
     BufferNode,
     ByRule,
-    Checked,
     LoopNode,
     ScheduleRecord,
     ScheduleStep,

@@ -13,6 +13,7 @@ from lowerscope.core.lowering.rules import (
     dropout,
     elementwise,
     indexing,
+    joining,
     linear,
     losses,
     normalisation,
@@ -21,6 +22,7 @@ from lowerscope.core.lowering.rules import (
     reduction,
     resize,
     shape,
+    shuffling,
     splitting,
     writing,
 )
@@ -39,6 +41,7 @@ __all__ = [
     "dropout",
     "elementwise",
     "indexing",
+    "joining",
     "linear",
     "losses",
     "normalisation",
@@ -47,6 +50,7 @@ __all__ = [
     "reduction",
     "resize",
     "shape",
+    "shuffling",
     "splitting",
     "writing",
 ]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 from tvm.relax import op
 
@@ -25,7 +24,6 @@ from lowerscope.core.lowering.relax_values import (
     size_of,
 )
 from lowerscope.core.lowering.rule_table import RULES, Refused, exact
-from lowerscope.core.lowering.rules.arithmetic import cast, common_dtype, to_common_dtype
 
 aten = torch.ops.aten
 
@@ -227,55 +225,6 @@ def repeat_interleave(
     return b.emit(op.repeat(value, repeats, axis_of(dim or 0, rank_of(value))))
 
 
-@exact(torch.cat, torch.concat, torch.concatenate, aten.cat.default)
-def cat(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
-    # torch skips the empty tensors of old, of shape (0,), but for their dtype.
-    dtype = common_dtype(*tensors)
-    kept = [value for value in tensors if shape_of(value) != (0,)] or list(tensors[:1])
-    values = [cast(b, value, dtype) for value in kept]
-    if len(values) == 1:
-        return values[0]
-    return b.emit(op.concat(list(values), axis_of(dim, rank_of(values[0]))))
-
-
-@exact(torch.stack, aten.stack.default)
-def stack(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
-    values = to_common_dtype(b, *tensors)
-    return b.emit(op.stack(list(values), axis_of(dim, rank_of(values[0]) + 1)))
-
-
-@exact(torch.hstack)
-def hstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
-    return cat(b, tensors, 0 if rank_of(tensors[0]) < 2 else 1)
-
-
-@exact(torch.vstack)
-def vstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
-    rows = [unsqueeze(b, value, 0) if rank_of(value) == 1 else value for value in tensors]
-    return cat(b, rows, 0)
-
-
-@exact(torch.dstack)
-def dstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
-    return cat(b, [_with_rank(b, value, 3) for value in tensors], 2)
-
-
-def _with_rank(b: NodeBuilder, value: Value, rank: int) -> Value:
-    """Return `value` with axes of 1 as ``torch.atleast_3d`` and its kin add them."""
-    shape = shape_of(value)
-    if len(shape) >= rank:
-        return value
-    if rank == 3 and len(shape) == 2:
-        return reshape_to(b, value, [*shape, 1])
-    return reshape_to(b, value, [1, *shape, 1] if rank == 3 and shape else [1] * rank)
-
-
-@exact(torch.column_stack)
-def column_stack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
-    columns = [unsqueeze(b, value, 1) if rank_of(value) == 1 else value for value in tensors]
-    return cat(b, columns, 1)
-
-
 @exact(torch.fliplr, "fliplr")
 def fliplr(b: NodeBuilder, input: Value) -> Value:
     return flip(b, input, 1)
@@ -322,51 +271,6 @@ def roll(b: NodeBuilder, input: Value, shifts: Any, dims: Any = ()) -> Value:
             parts = b.emit(op.split(value, [size - step % size], axis))
             value = b.emit(op.concat([b.emit(parts[1]), b.emit(parts[0])], axis))
     return value
-
-
-@exact(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
-def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
-    # Relax has this operator, but its legalisation calls what topi does not have.
-    r = upscale_factor
-    *batch, channels, height, width = shape_of(input)
-    n = len(batch)
-    split = reshape_to(b, input, [*batch, channels // (r * r), r, r, height, width])
-    order = [*range(n), n, n + 3, n + 1, n + 4, n + 2]
-    interleaved = permute_to(b, split, order)
-    return reshape_to(b, interleaved, [*batch, channels // (r * r), height * r, width * r])
-
-
-@exact(F.pixel_unshuffle, torch.pixel_unshuffle, aten.pixel_unshuffle.default)
-def pixel_unshuffle(b: NodeBuilder, input: Value, downscale_factor: int) -> Value:
-    r = downscale_factor
-    *batch, channels, height, width = shape_of(input)
-    n = len(batch)
-    split = reshape_to(b, input, [*batch, channels, height // r, r, width // r, r])
-    gathered = permute_to(b, split, [*range(n), n, n + 2, n + 4, n + 1, n + 3])
-    return reshape_to(b, gathered, [*batch, channels * r * r, height // r, width // r])
-
-
-@exact(F.channel_shuffle, torch.channel_shuffle)
-def channel_shuffle(b: NodeBuilder, input: Value, groups: int) -> Value:
-    batch, channels, *spatial = shape_of(input)
-    split = reshape_to(b, input, [batch, groups, channels // groups, *spatial])
-    swapped = transpose(b, split, 1, 2)
-    return reshape_to(b, swapped, shape_of(input))
-
-
-@exact(nn.PixelShuffle)
-def pixel_shuffle_module(b: NodeBuilder, module: nn.PixelShuffle, input: Value) -> Value:
-    return pixel_shuffle(b, input, module.upscale_factor)
-
-
-@exact(nn.PixelUnshuffle)
-def pixel_unshuffle_module(b: NodeBuilder, module: nn.PixelUnshuffle, input: Value) -> Value:
-    return pixel_unshuffle(b, input, module.downscale_factor)
-
-
-@exact(nn.ChannelShuffle)
-def channel_shuffle_module(b: NodeBuilder, module: nn.ChannelShuffle, input: Value) -> Value:
-    return channel_shuffle(b, input, module.groups)
 
 
 @exact(torch.tril, "tril", aten.tril.default)

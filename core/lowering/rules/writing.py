@@ -14,7 +14,8 @@ from lowerscope.core.lowering.relax_values import Value, axis_of, dtype_of, rank
 from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import cast, mul
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
-from lowerscope.core.lowering.rules.shape import broadcast_to, cat, reshape_to, unsqueeze
+from lowerscope.core.lowering.rules.joining import cat
+from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, unsqueeze
 
 aten = torch.ops.aten
 

@@ -1,0 +1,135 @@
+"""The numbers of a function that is scheduled: its work, its times, and whether it is right."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["same", "differs", "unknown"]
+"""Of a check."""
+
+
+class Peaks(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine can do at best, as measured: multiply-adds, and memory bandwidth.
+
+    One multiply-add counts as two operations; 1 GB is 10⁹ bytes.
+
+    Attributes
+    ----------
+    gflops, gbytes_per_second
+        Of multiply-adds on ``float32``, and of memory.
+    threads, target
+        With which that was measured.
+    cache_bytes, cache_gbytes_per_second
+        The size of the last-level cache, and the bandwidth of what stays in the caches: a function
+        that is called again and again with fewer bytes than that does not wait for memory.
+    """
+
+    gflops: float
+    gbytes_per_second: float
+    threads: int
+    target: str
+    cache_bytes: int = 0
+    cache_gbytes_per_second: float = 0.0
+
+    def bandwidth(self, moved: float) -> float:
+        """Return the bandwidth, in GB/s, of a function that moves so many bytes."""
+        in_cache = moved <= self.cache_bytes
+        return self.cache_gbytes_per_second if in_cache else self.gbytes_per_second
+
+    def best_ms(self, flops: float, moved: float) -> float:
+        """Return how long a function takes at least, in milliseconds, by the roofline."""
+        computing = flops / (self.gflops * 1e6)
+        return max(computing, moved / (self.bandwidth(moved) * 1e6) if moved else 0.0)
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call of a function has to do.
+
+    Attributes
+    ----------
+    calls
+        Of it, in one run of the model.
+    flops
+        Arithmetic operations on floating-point numbers of the unscheduled function; ``None`` where
+        it calls others, or its size is not known.
+    read, written
+        Bytes of its inputs and outputs, as far as they are touched: each element once.
+    intensity
+        Operations per byte.
+    at
+        The size that this is for, such as ``"batch = 5"``: the one that the model is traced at.
+        Empty for a function that has but one.
+    """
+
+    calls: int
+    flops: float | None
+    read: int | None
+    written: int | None
+    intensity: float | None
+    at: str = ""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a function takes, and what that says of it.
+
+    Attributes
+    ----------
+    milliseconds, low, high
+        Median, and the quarters below and above it, of ``repeats`` measurements.
+    gflops, gbytes_per_second
+        `Work` by that time.
+    share
+        Of what the machine's peaks allow at its intensity, from 0 to 1; ``None`` where it is far
+        beyond them, since the compiler has left out some of `Work`.
+    torch_ms
+        What torch takes for the same nodes; ``None`` where it has none of its own for them.
+    torch_nodes
+        The names of these nodes.
+    torch_does_more
+        Whether the function is only a part of what these nodes compute.
+    build_ms
+        Compiling it.
+    at
+        See `Work`.
+    """
+
+    milliseconds: float
+    low: float
+    high: float
+    repeats: int
+    build_ms: float
+    gflops: float | None = None
+    gbytes_per_second: float | None = None
+    share: float | None = None
+    torch_ms: float | None = None
+    torch_nodes: tuple[str, ...] = ()
+    torch_does_more: bool = False
+    at: str = ""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a function still computes what it did before it was scheduled.
+
+    Attributes
+    ----------
+    verdict
+        ``"same"``, ``"differs"``, or ``"unknown"`` where there was no time for it.
+    reason
+        What differs, or why it is not known.
+    max_abs_error, tolerance
+        The largest absolute difference of a floating-point output, and what is allowed: the longer
+        the reduction, the more. ``None`` for outputs that are compared exactly.
+    running
+        Whether what took too long is still running: nothing stops it but the end of the process.
+    at
+        See `Work`.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    max_abs_error: float | None = None
+    tolerance: float | None = None
+    running: bool = False
+    at: str = ""
