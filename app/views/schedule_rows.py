@@ -17,7 +17,6 @@ from lowerscope.core.records.schedule import (
     ScheduleRecord,
     ScheduleStep,
     StepError,
-    Verdict,
 )
 from lowerscope.core.units import bytes_text
 
