@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.comparing.tolerances import tolerance_texts
 from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step
+from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step, overrides_on
 from lowerscope.core.records.remote import TIMEOUT
 
 
@@ -84,7 +84,7 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
         yield from ("--input", _input_text(spec))
     for dimension in recipe.dimensions:
         yield from _dimension_words(dimension)
-    for override in recipe.overrides:
+    for override in overrides_on(recipe):
         yield from ("--override", f"{override.pattern}={override.strategy}")
     for extension in recipe.extensions:
         if extension.on:

@@ -34,3 +34,10 @@ def with_strategy(recipe: Recipe, nodes: Iterable[str], strategy: Strategy | Non
         else tuple(Override(pattern=node, strategy=strategy) for node in chosen)
     )
     return msgspec.structs.replace(recipe, overrides=(*kept, *added))
+
+
+def switched(recipe: Recipe, override: Override) -> Recipe:
+    """Return `recipe` with one of its overrides switched off, or on again."""
+    other = msgspec.structs.replace(override, on=not override.on)
+    overrides = tuple(other if each == override else each for each in recipe.overrides)
+    return msgspec.structs.replace(recipe, overrides=overrides)

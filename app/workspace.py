@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.build_steps import BuildSteps
-from lowerscope.app.children.child_process import Ending
+from lowerscope.app.children.recovering import Recovering
 from lowerscope.app.children.requests import REPLACED_MS
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
@@ -78,8 +78,6 @@ class Workspace(QObject):
         The state of the engine or of the worker is new.
     logged
         Text that torch, TVM or the user's file printed.
-    replayed
-        A new engine has derived what is shown: what it was asked for before can be asked again.
     announced
         One line for the banner, and its role: ``"info"`` or ``"wrong"``.
     """
@@ -92,7 +90,6 @@ class Workspace(QObject):
     activity_changed = Signal()
     children_changed = Signal()
     logged = Signal(str)
-    replayed = Signal()
     announced = Signal(str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -107,10 +104,10 @@ class Workspace(QObject):
         self._history = History()
         self._change: _Change | None = None
         self._refused: _Change | None = None
-        self._replay_request: int | None = None
         self.selecting = Selecting(self)
         self.runs = Runs(self)
         self.faults = Faults(self)
+        self.recovering = Recovering(self)
         self.inputs = Inputs(self)
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
@@ -124,11 +121,9 @@ class Workspace(QObject):
         self.runs.changed.connect(self.run_changed)
         self.run_steps = RunSteps(self)
         self.tuning = Tuning(self)
-        self.engine.killed.connect(self._replay)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
             client.log.connect(self.logged)
-            client.crashed.connect(self._note_crash)
 
     # What there is to show
 
@@ -214,7 +209,7 @@ class Workspace(QObject):
         """Start both children anew, whatever they are at, and derive what is shown again."""
         for client in (self.engine, self.worker):
             client.restart()
-        self._replay()
+        self.recovering.replay()
 
     # The recipe
 
@@ -227,7 +222,7 @@ class Workspace(QObject):
         if self._recipe is None:
             self.open(recipe)
         elif recipe == self._recipe:
-            self._abandon_change()
+            self._give_up_change()
         elif recipe != self.wanted:
             self._go_over(recipe, self._history.changed_from(self._recipe))
 
@@ -268,7 +263,7 @@ class Workspace(QObject):
     def undo(self) -> None:
         """Take the last change of the recipe back, or the one that is on its way."""
         if self._change is not None:
-            self._abandon_change()
+            self._give_up_change()
         elif self._history.undo and self._recipe is not None:
             self._go_over(*self._history.back_from(self._recipe))
 
@@ -293,7 +288,7 @@ class Workspace(QObject):
             self._want(recipe, history)
             return
         # The model is what it was: there is nothing to derive.
-        self._abandon_change()
+        self._give_up_change()
         self._recipe, self._history = recipe, history
         self.show_trouble()
         self.recipe_wanted.emit()
@@ -301,8 +296,7 @@ class Workspace(QObject):
     def _want(self, recipe: Recipe, history: History) -> None:
         self._abandon_change()
         self.runs.abandon()
-        self.abandon(self.engine, self._replay_request)
-        self._replay_request = None
+        self.recovering.abandon()
         self.say(self.tr("Opening"))
         request = self.engine.request(
             "snapshot",
@@ -313,6 +307,10 @@ class Workspace(QObject):
         )
         self._change = _Change(recipe, history, request)
         self.recipe_wanted.emit()
+
+    def _give_up_change(self) -> None:
+        self._abandon_change()
+        self.recovering.resume()
 
     def _abandon_change(self) -> None:
         """Forget the recipe that is on its way; what is shown stays."""
@@ -347,16 +345,31 @@ class Workspace(QObject):
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()
         self.selection_changed.emit()
+        self.recovering.take(change.recipe)
         self.runs.run_if_waiting()
 
     def _refuse_change(self, problem: Problem) -> None:
         change, self._change = self._change, None
         self.say("")
+        if change is not None and problem.code == "crashed":
+            again = self.recovering.remedy(change.recipe)
+            if again is not None:
+                self._want_again(again, change)
+                return
         if problem.code != "cancelled":
             self.show_trouble(problem, change)
         self.runs.give_up()
+        self.recovering.give_up(None if change is None else change.recipe)
         self.recipe_wanted.emit()
         self.run_changed.emit()
+
+    def _want_again(self, recipe: Recipe, lost: _Change) -> None:
+        """Ask the next engine for what was on its way, whole or without what was deadly."""
+        history = lost.history
+        if self._recipe is None and recipe != lost.recipe:
+            # Undo goes back to what was opened; otherwise to what is shown.
+            history = history.changed_from(lost.recipe)
+        self._want(recipe, history)
 
     def report(self, problem: Problem) -> None:
         """Show a problem that was found before the engine was asked."""
@@ -389,8 +402,7 @@ class Workspace(QObject):
         self.inputs.cancel()
         if self._change is not None:
             self.engine.cancel(self._change.request)
-        if self._replay_request is not None:
-            self.engine.cancel(self._replay_request)
+        self.recovering.cancel()
         self.fetches.cancel()
         self.scheduling.cancel()
 
@@ -402,36 +414,10 @@ class Workspace(QObject):
         self.children_changed.emit()
         self.runs.run_if_waiting()
 
-    def _note_crash(self, ending: Ending) -> None:
-        # A change that was on its way is left out, as it may be what the engine died of; so is a
-        # replay, or it would die again and again.
-        if ending.role == "engine" and self._replay_request is None:
-            self._replay()
-        self.announced.emit(self.faults.crash_text(ending), "wrong")
-
-    def _replay(self) -> None:
-        """Let the engine derive what is shown, so that what is asked for next is there."""
-        if self._recipe is None or self._replay_request is not None:
-            return
-        params = SnapshotParams(recipe=self._recipe, metrics=self.metrics)
-        self._replay_request = self.engine.request(
-            "snapshot", params, self._accept_replay, self._refuse_replay, self.say
-        )
-
-    def _accept_replay(self, _snapshot: Snapshot) -> None:
-        self._replay_request = None
-        self._end_replay()
-        self.replayed.emit()
-
-    def _refuse_replay(self, problem: Problem) -> None:
-        request, self._replay_request = self._replay_request, None
-        if problem.code != "cancelled" and self._recipe is not None and request is not None:
-            self.show_trouble(problem, _Change(self._recipe, self._history, request))
-        self._end_replay()
-
-    def _end_replay(self) -> None:
-        if self._change is None and not self.running:
-            self.say("")
+    def refuse_shown(self, problem: Problem) -> None:
+        """Show why what is shown cannot be derived any more."""
+        if self._recipe is not None:
+            self.show_trouble(problem, _Change(self._recipe, self._history, 0))
 
     def show_trouble(self, problem: Problem | None = None, change: _Change | None = None) -> None:
         """Show a problem, or none, together with the recipe that led to it."""

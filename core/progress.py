@@ -24,6 +24,12 @@ class Progress(Protocol):
         It takes about a microsecond, and is known after a crash. See `engine.running_call`.
         """
 
+    def at_part(self, part: str) -> None:
+        """Say which part of the recipe is being applied; ``""`` when it is over.
+
+        It is as cheap, and known after a crash as well. See `recipe_parts`.
+        """
+
 
 class Silent:
     """Progress that nobody watches and nobody stops."""
@@ -38,6 +44,9 @@ class Silent:
         """Do nothing."""
 
     def at_call(self, index: int, inside: bool) -> None:
+        """Do nothing."""
+
+    def at_part(self, part: str) -> None:
         """Do nothing."""
 
 

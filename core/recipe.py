@@ -143,10 +143,13 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
         over the others for that node; apart from that, a later one wins over an earlier one.
     strategy
         How these nodes are lowered.
+    on
+        Whether it counts.
     """
 
     pattern: str
     strategy: Strategy
+    on: bool = True
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,6 +269,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
 BIND_PARAMS = "BindParams"
 """The step that makes constants of the parameters that are arguments of ``main``."""
+
+
+def overrides_on(recipe: Recipe) -> tuple[Override, ...]:
+    """Return the overrides that are switched on, in order."""
+    return tuple(each for each in recipe.overrides if each.on)
 
 
 def binds_params(recipe: Recipe) -> bool:

@@ -28,9 +28,10 @@ from lowerscope.core.recipe import (
     binds_params,
     steps_before_schedules,
 )
+from lowerscope.core.recipe_parts import primitive_text
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.schedules import Primitive
+from lowerscope.core.schedules import Primitive, Schedule
 from lowerscope.core.scheduling.functions import Functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
 from lowerscope.core.scheduling.whole_model import WholeModel
@@ -67,7 +68,13 @@ class Stages(StagesBeforePasses):
             self._progress.report("Applying passes")
             with self.loaded.environment():
                 return transform(
-                    module, steps, self._progress.check, self.parameters, passes, target
+                    module,
+                    steps,
+                    self._progress.check,
+                    self.parameters,
+                    passes,
+                    target,
+                    begins=self._progress.at_part,
                 )
 
         return self.keep("passes", self.unscheduled_key, make)
@@ -82,8 +89,18 @@ class Stages(StagesBeforePasses):
     def states(self, function: str) -> list[Replayed]:
         """Return a function before its schedule, and after each primitive: see `Functions`."""
         return self.functions.states(
-            function, self._recipe.schedules, self._replays, self.target, self._progress.check
+            function,
+            self._recipe.schedules,
+            self._replays,
+            self.target,
+            self._progress.check,
+            self._at_primitive,
         )
+
+    def _at_primitive(self, schedule: Schedule, primitive: Primitive | None) -> None:
+        schedules = self._recipe.schedules
+        text = "" if primitive is None else primitive_text(schedules, schedule, primitive)
+        self._progress.at_part(text)
 
     def tuned(self, function: tirx.PrimFunc) -> tuple[Primitive, ...] | None:
         """Return the best history that tuning has found of a function, if it was tuned."""
@@ -105,7 +122,7 @@ class Stages(StagesBeforePasses):
             self._progress.report("Applying schedules")
             check = self._progress.check
             schedules = recipe.schedules if applies_schedules(recipe) else ()
-            scheduled = WholeModel(schedules, self._replays, target, check)
+            scheduled = WholeModel(schedules, self._replays, target, check, self._at_primitive)
             with self.loaded.environment():
                 made = transform(
                     start.module,
@@ -118,6 +135,7 @@ class Stages(StagesBeforePasses):
                     schedule=scheduled.apply,
                     rules=scheduled.apply_rules,
                     tuned=partial(scheduled.apply_tuned, self.tuned),
+                    begins=self._progress.at_part,
                 )
             applied = tuple(scheduled.applied)
             return replace(made, notes=scheduled.notes(), schedules=applied)

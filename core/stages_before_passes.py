@@ -23,9 +23,11 @@ from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import (
     Extension,
+    Override,
     Recipe,
     TracerName,
 )
+from lowerscope.core.recipe_parts import override_text
 from lowerscope.core.sources.loading import (
     LoadedModel,
     OpenedModel,
@@ -134,6 +136,10 @@ class StagesBeforePasses(Keys):
         with self.loaded.environment(), visiting(extensions):
             yield
 
+    def _at_override(self, override: Override | None) -> None:
+        text = "" if override is None else override_text(self._recipe.overrides, override)
+        self._progress.at_part(text)
+
     @cached_property
     def traced(self) -> TracedModel | None:
         """The FX graph; ``None`` for a source without torch."""
@@ -180,7 +186,15 @@ class StagesBeforePasses(Keys):
             ]
             recipe = self._recipe
             if recipe.translator == "lowerscope":
-                made = lower(traced, inputs, recipe.lowering, recipe.overrides, rules, self.ranges)
+                made = lower(
+                    traced,
+                    inputs,
+                    recipe.lowering,
+                    recipe.overrides,
+                    rules,
+                    self.ranges,
+                    self._at_override,
+                )
             else:
                 made = lower_by_importer(traced, inputs, recipe, self.ranges)
             if self._recipe.params_as_inputs:

@@ -211,6 +211,7 @@ class Runs(QObject):
     def _accept(self, record: RunRecord) -> None:
         workspace = self._workspace
         self._request = None
+        workspace.recovering.survived("worker", "", "step", "override", "primitive")
         self.record = record = self._quiet.end(record)
         recipe, snapshot = workspace.recipe, workspace.snapshot
         if recipe is not None:

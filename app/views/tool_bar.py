@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
+from lowerscope.app.overrides import switched
 from lowerscope.app.views.formats import (
     STRATEGY_NAMES,
     error_text,
@@ -170,10 +171,19 @@ class ToolBar(QWidget):
         menu.clear()
         for override in recipe.overrides:
             name = override.pattern.removeprefix("fx:")
-            line = menu.addAction(f"{name}: {STRATEGY_NAMES[override.strategy]}")
-            line.setEnabled(False)
+            words = "{0}: {1}" if override.on else self.tr("{0}: {1} (switched off)")
+            line = menu.addAction(words.format(name, STRATEGY_NAMES[override.strategy]))
+            line.setCheckable(True)
+            line.setChecked(override.on)
+            line.setData(override)
+            line.triggered.connect(self._switch_override)
         menu.addSeparator()
         menu.addAction(self.tr("Reset all"), self._reset_overrides)
+
+    def _switch_override(self) -> None:
+        recipe, action = self._workspace.wanted, self.sender()
+        if recipe is not None and isinstance(action, QAction):
+            self._workspace.change(switched(recipe, action.data()))
 
     def _reset_overrides(self) -> None:
         recipe = self._workspace.wanted

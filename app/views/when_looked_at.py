@@ -45,7 +45,7 @@ class WhenLookedAt(QObject):
         # What is asked for again after a crash, once: a second crash may be its own doing.
         self._again: Wanted | None = None
         page.installEventFilter(self)
-        workspace.replayed.connect(self._ask_again)
+        workspace.recovering.replayed.connect(self._ask_again)
 
     @property
     def shown(self) -> str | None:

@@ -92,14 +92,10 @@ class Editing(QObject):
         assert recipe is not None
         return sharing.with_primitives(recipe, function, structure, primitives)
 
-    def _write(self, primitives: order.Primitives, *, amend: bool = False) -> None:
+    def _write(self, primitives: order.Primitives) -> None:
         if self._scheduling.recipe is None or self._scheduling.record is None:
             return
-        after = self.recipe_with(primitives)
-        if amend:
-            self._workspace.amend(after)
-        else:
-            self._workspace.change(after)
+        self._workspace.change(self.recipe_with(primitives))
 
     # What came of it
 
@@ -120,19 +116,14 @@ class Editing(QObject):
         ]
         self._workspace.select((made[-1] if made else f"tir:{record.function}",))
 
-    def leave_deadly_out(self) -> None:
-        """Switch the step off that the engine seems to have died of: it is kept as a draft."""
-        primitives = self._scheduling.primitives
-        tried = primitives[: self._scheduling.index]
-        deadly = next((each for each in tried if each.id == self.edited), None)
-        if deadly is None:
-            deadly = next((each for each in reversed(tried) if each.on), None)
-        if deadly is None or not deadly.on:
-            return
-        self.edited = ""
-        text = self.tr(
-            "The engine died while it applied {0}. It is started anew; the step is kept,"
-            " switched off."
-        )
-        self._workspace.announced.emit(text.format(deadly.name), "wrong")
-        self._write(order.switched(primitives, deadly.id), amend=True)
+    def leave_out(self, recipe: Recipe) -> None:
+        """Go over to a recipe without a step that the engine has died of.
+
+        If that was applied just now, undo goes back to what was before it.
+        """
+        just_now, self.edited = self.edited, ""
+        self._scheduling.index = None
+        if just_now:
+            self._workspace.amend(recipe)
+        else:
+            self._workspace.change(recipe)

@@ -88,7 +88,7 @@ class Measurements(QObject):
         self._limit.timeout.connect(self._give_up)
         workspace.scheduling.changed.connect(self._follow)
         workspace.run_changed.connect(self._make_way)
-        workspace.replayed.connect(self._ask_again)
+        workspace.recovering.replayed.connect(self._ask_again)
 
     def follow_tuning(self, held_back: bool) -> None:
         """Go on where a tuning no longer holds it back."""

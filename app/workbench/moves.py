@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.children.recovering import TWICE
 from lowerscope.app.children.requests import Requests
 from lowerscope.app.workbench.order import Place
 from lowerscope.core.engine.schedule_params import MovesParams
@@ -44,7 +46,8 @@ class Moves(QObject):
         self._request: int | None = None
         self._asked: Question | None = None
         self._step = ""
-        self._deadly: set[Question] = set()
+        # How many engines have died of a question: one may be killed from outside.
+        self._deadly: Counter[Question] = Counter()
         self.all: tuple[Move, ...] = ()
         workspace.selection_changed.connect(self.follow)
 
@@ -64,8 +67,8 @@ class Moves(QObject):
 
     @property
     def are_deadly(self) -> bool:
-        """Whether the engine died when it looked for the moves of what is selected."""
-        return self._asked in self._deadly
+        """Whether engines died when they looked for the moves of what is selected."""
+        return self._asked is not None and self._deadly[self._asked] >= TWICE
 
     def forget(self) -> None:
         """Have no moves: there is another function, or another engine."""
@@ -95,7 +98,7 @@ class Moves(QObject):
     def _ask(self, question: Question) -> None:
         self._drop()
         self._asked = question
-        if question in self._deadly:
+        if self._deadly[question] >= TWICE:
             self.all = ()
             self.changed.emit()
             return
@@ -114,6 +117,8 @@ class Moves(QObject):
 
     def _take(self, moves: tuple[Move, ...]) -> None:
         self._request = None
+        if self._asked is not None:
+            self._deadly.pop(self._asked, None)
         if self._step:
             step, self._step = self._step, ""
             self._asked = None
@@ -128,8 +133,8 @@ class Moves(QObject):
         self._step = ""
         self.all = ()
         if problem.code == "crashed" and self._asked is not None:
-            # Another engine would die of it as well.
-            self._deadly.add(self._asked)
+            # The next engine is asked as well, and would it die of it, none any more.
+            self._deadly[self._asked] += 1
         self.changed.emit()
         if problem.code not in ("cancelled", "crashed"):
             self._workspace.announced.emit(problem.line(), "wrong")

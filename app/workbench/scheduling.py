@@ -77,6 +77,8 @@ class Scheduling(QObject):
         self._request: int | None = None
         self._known: dict[Place, ScheduleRecord] = {}
         self._asked: Place | None = None
+        # What was asked for again after a crash, once.
+        self._again: Place | None = None
         self.shown: Place | None = None
         self.index: int | None = None
         self.function = ""
@@ -91,7 +93,7 @@ class Scheduling(QObject):
         self._slow.setInterval(SLOW_MS)
         self._slow.timeout.connect(self._note_slow)
         workspace.recipe_wanted.connect(self._follow)
-        workspace.replayed.connect(self._ask_again)
+        workspace.recovering.replayed.connect(self._ask_again)
         self._stepping.list_changed.connect(self._follow)
         self._stepping.schedule_moved.connect(self._follow_step)
 
@@ -298,7 +300,8 @@ class Scheduling(QObject):
 
     def _take(self, record: ScheduleRecord) -> None:
         assert self._asked is not None
-        self._request = None
+        self._request = self._again = None
+        self._workspace.recovering.survived("engine", "primitive")
         place, self._asked = self._asked, None
         self.keep(place, record)
         self.shown = place
@@ -326,11 +329,25 @@ class Scheduling(QObject):
         self._request = None
         place, self._asked = self._asked, None
         self._end_slow()
-        if problem.code == "crashed" and place is not None:
-            self.editing.leave_deadly_out()
+        if problem.code == "crashed" and place is not None and self._goes_on_after(place):
+            return
         self.shown = place
         self.problem = problem
         self.changed.emit()
+
+    def _goes_on_after(self, place: Place) -> bool:
+        """Ask once more what the engine has died of, or for it without the deadly step."""
+        recipe = place[0]
+        again = self._workspace.recovering.remedy(recipe)
+        if again is not None and again != recipe:
+            self.shown = place
+            self.editing.leave_out(again)
+            return True
+        if again is None or place == self._again:
+            return False
+        self._again = place
+        self._follow()
+        return True
 
     def _note_slow(self) -> None:
         self.busy = True

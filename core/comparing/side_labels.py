@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.schedules import Schedule
@@ -72,7 +72,7 @@ def _source(recipe: Recipe) -> str:
 
 
 def _lowering(recipe: Recipe) -> str:
-    count = len(recipe.overrides)
+    count = len(overrides_on(recipe))
     more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
     return _STRATEGIES[recipe.lowering] + more
 

@@ -12,7 +12,7 @@ from pathlib import PurePath
 import msgspec
 
 from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules
+from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules, overrides_on
 from lowerscope.core.schedules import APPLY_RULES, APPLY_TUNED, SCHEDULING
 
 _LOWERINGS = {"high-level": "high-level", "te": "TE", "library": "library"}
@@ -67,11 +67,11 @@ def _lowering(recipe: Recipe) -> str:
 
 
 def _overrides(recipe: Recipe) -> str:
-    if len(recipe.overrides) > 2:
-        return f"{len(recipe.overrides)} overrides"
+    overrides = overrides_on(recipe)
+    if len(overrides) > 2:
+        return f"{len(overrides)} overrides"
     named = (
-        f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}"
-        for each in recipe.overrides
+        f"{each.pattern.removeprefix('fx:')} {_LOWERINGS[each.strategy]}" for each in overrides
     )
     return ", ".join(named)
 

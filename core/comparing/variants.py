@@ -81,6 +81,7 @@ class _Within:
     def __init__(self, whole: Progress, part: str) -> None:
         self._whole, self._part = whole, part
         self.check, self.begin_calls, self.at_call = whole.check, whole.begin_calls, whole.at_call
+        self.at_part = whole.at_part
 
     def report(self, text: str, fraction: float | None = None) -> None:
         self._whole.report(f"{self._part}: {text}", fraction)

@@ -70,6 +70,11 @@ class Context:
         if self._calls is not None:
             self._calls.at(index, inside)
 
+    def at_part(self, part: str) -> None:
+        """Say which part of the recipe is being applied; ``""`` when it is over."""
+        if self._calls is not None:
+            self._calls.at_part(part)
+
 
 Call = Callable[[Any, Context], Any]
 """A method: takes its parameter struct and a context, returns its result."""

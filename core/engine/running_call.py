@@ -12,18 +12,23 @@ import mmap
 import os
 import struct
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-HEAD = struct.Struct("=iiqq")
+_PART_BYTES = 96
+
+HEAD = struct.Struct(f"=iiqq{_PART_BYTES}s{_PART_BYTES}s")
 """Index of the call, whether it has begun, bytes of the names, bytes of memory that were too
-many."""
+many, the parts of the recipe that the main thread and another one apply."""
 
 _PLACE = struct.Struct("=ii")
 _MEMORY = struct.Struct("=q")
 _MEMORY_AT = 16
+_PART = struct.Struct(f"{_PART_BYTES}s")
+_PARTS_AT = 24
 
 NO_CALL = -1
 
@@ -48,6 +53,8 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
     too_much
         Bytes that the process and those that it started held when they were killed for it; 0 where
         they were not.
+    part
+        The part of the recipe that was being applied, as `recipe_parts` writes it; empty for none.
     """
 
     index: int | None = None
@@ -55,6 +62,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     inside: bool = False
     too_much: int = 0
+    part: str = ""
 
     @property
     def text(self) -> str:
@@ -96,7 +104,7 @@ def new_file() -> str:
     folder = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
     descriptor, path = tempfile.mkstemp(prefix="lowerscope-call-", dir=folder)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(HEAD.pack(NO_CALL, 0, 0, 0))
+        file.write(HEAD.pack(NO_CALL, 0, 0, 0, b"", b""))
     return path
 
 
@@ -112,12 +120,13 @@ def read(path: str) -> RunningCall:
         return RunningCall()
     if len(data) < HEAD.size:
         return RunningCall()
-    index, inside, length, too_much = HEAD.unpack_from(data)
+    index, inside, length, too_much, *parts = HEAD.unpack_from(data)
     names: list[str] = []
     with contextlib.suppress(msgspec.DecodeError):
         names = msgspec.msgpack.decode(data[HEAD.size : HEAD.size + length], type=list[str])
     place = place_of(index if names else NO_CALL, bool(inside), names)
-    return msgspec.structs.replace(place, too_much=too_much)
+    texts = (each.rstrip(b"\0").decode(errors="replace") for each in parts)
+    return msgspec.structs.replace(place, too_much=too_much, part=next(filter(None, texts), ""))
 
 
 def remove(path: str) -> None:
@@ -155,6 +164,13 @@ class CallWriter:
         With the number of calls as index they are over, and with `NO_CALL` none is about to come.
         """
         _PLACE.pack_into(self._map, 0, index, inside)
+
+    def at_part(self, part: str) -> None:
+        """Say which part of the recipe this thread applies; ``""`` when it is over."""
+        # Small requests are answered beside a long one, by another thread.
+        place = 0 if threading.current_thread() is threading.main_thread() else 1
+        text = part.encode()[:_PART_BYTES]
+        _PART.pack_into(self._map, _PARTS_AT + place * _PART_BYTES, text)
 
     def say_too_much(self, held: int) -> None:
         """Say that the process is going to be killed for the bytes that it holds."""

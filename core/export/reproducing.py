@@ -30,7 +30,7 @@ from lowerscope.core.export import (
 )
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import BITS, Stored, bits, model_tensors
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.rendering.builder_text import CONSTANTS_FILE, BuilderText
 from lowerscope.core.rendering.identifiers import Identifiers
 from lowerscope.core.stages import Stages
@@ -262,7 +262,7 @@ def _head(stages: Stages, recipe: Recipe, body: str, imports: tuple[str, ...]) -
 
 def _settings(recipe: Recipe) -> list[str]:
     steps = ", ".join(step.name for step in recipe.steps if step.on) or "none"
-    own = ", ".join(f"{each.pattern}={each.strategy}" for each in recipe.overrides)
+    own = ", ".join(f"{each.pattern}={each.strategy}" for each in overrides_on(recipe))
     facts = {
         "Lowering": recipe.lowering + (f", but {own}" if own else ""),
         "Steps": steps,

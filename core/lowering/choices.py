@@ -23,7 +23,7 @@ class Choices:
     default
         For nodes that no override names.
     overrides
-        In order; see `core.recipe.Override`.
+        In order; see `core.recipe.Override`. Those that are switched off do not count.
     paths
         Dotted path of the module that each node comes from, by node name.
     modules
@@ -38,22 +38,28 @@ class Choices:
         modules: Mapping[str, torch.nn.Module],
     ) -> None:
         self._default = default
-        self._overrides = tuple(overrides)
+        self._overrides = tuple(each for each in overrides if each.on)
         self._paths = paths
         self._modules = modules
 
     def strategy_of(self, node: fx.Node) -> Strategy:
         """Return the strategy that is chosen for a node."""
+        override = self.override_of(node)
+        return self._default if override is None else override.strategy
+
+    def override_of(self, node: fx.Node) -> Override | None:
+        """Return the override that chooses the strategy of a node; ``None`` for the default."""
         if not self._overrides:
-            return self._default
-        strategy, exact = self._default, False
+            return None
+        found: Override | None = None
+        exact = False
         names = self._names(node)
         for override in self._overrides:
             if _names_node(override.pattern, node):
-                strategy, exact = override.strategy, True
+                found, exact = override, True
             elif not exact and _matches(override.pattern, names):
-                strategy = override.strategy
-        return strategy
+                found = override
+        return found
 
     def without_match(self, nodes: Sequence[fx.Node]) -> Iterator[Override]:
         """Yield the overrides that match none of `nodes`."""

@@ -34,7 +34,7 @@ from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import Value
 from lowerscope.core.lowering.rule_table import Refused
 from lowerscope.core.lowering.translator import InputSpec, input_variable
-from lowerscope.core.recipe import Recipe, TracerName, Translator
+from lowerscope.core.recipe import Recipe, TracerName, Translator, overrides_on
 from lowerscope.core.records.snapshot import Note
 
 IMPORTERS: dict[Translator, tuple[str, TracerName]] = {
@@ -122,8 +122,9 @@ def _check(recipe: Recipe, name: str) -> None:
             todo=f"lower to high-level or te, or {_OWN}",
             code="own-translator",
         )
-    if recipe.overrides:
-        first = recipe.overrides[0]
+    overrides = overrides_on(recipe)
+    if overrides:
+        first = overrides[0]
         raise LowerscopeError(
             f"TVM's {name} translates all nodes in one way",
             where=f"--override {first.pattern}={first.strategy}",

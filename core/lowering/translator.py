@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -64,6 +64,7 @@ def lower(
     overrides: Sequence[Override] = (),
     rules: Sequence[UserRule] = (),
     ranges: Mapping[str, tuple[int, int]] | None = None,
+    begins: Callable[[Override | None], None] = lambda override: None,
 ) -> LoweredModel:
     """Lower a traced model.
 
@@ -82,6 +83,8 @@ def lower(
         The user's own, in order; they go before those that are built in.
     ranges
         Smallest and largest size of each name in the shapes.
+    begins
+        Called before each node with the override that it is lowered by, and at the end with none.
 
     Raises
     ------
@@ -91,7 +94,8 @@ def lower(
     with warnings.catch_warnings():
         # TVM warns of its own deprecations while it builds.
         warnings.simplefilter("ignore")
-        return _Translation(traced, strategy, overrides, rules, ranges or {}).run(inputs)
+        translation = _Translation(traced, strategy, overrides, rules, ranges or {}, begins)
+        return translation.run(inputs)
 
 
 def input_variable(
@@ -122,7 +126,9 @@ class _Translation:
         overrides: Sequence[Override],
         rules: Sequence[UserRule],
         ranges: Mapping[str, tuple[int, int]],
+        begins: Callable[[Override | None], None],
     ) -> None:
+        self._begins = begins
         self._traced = traced
         self._default = strategy
         self._dimensions = Dimensions(ranges)
@@ -174,6 +180,7 @@ class _Translation:
                 builder.abandon()
                 raise uncovered_error(self._uncovered, self._traced.tracer)
             builder.finish(bindings, output)
+        self._begins(None)
         module = without_unused(builder.get())
         _check_provenance(module, nodes)
         calls = [node for node in self._named.values() if node.op.startswith("call")]
@@ -185,8 +192,9 @@ class _Translation:
         return LoweredModel(module, nodes, notes, library, random, made, te_calls=te_calls)
 
     def _start(self, node: fx.Node) -> None:
-        called = node.op.startswith("call")
-        self._now = Current(self._choices.strategy_of(node) if called else self._default)
+        override = self._choices.override_of(node) if node.op.startswith("call") else None
+        self._begins(override)
+        self._now = Current(self._default if override is None else override.strategy)
         self._builder.te = self._now.strategy == "te"
 
     def _translate(self, node: fx.Node) -> Value:

@@ -22,6 +22,7 @@ from lowerscope.core.passes.following import Followed, compose, follow, inverse,
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
+from lowerscope.core.recipe_parts import step_text
 from lowerscope.core.records.snapshot import Note
 from lowerscope.core.records.steps import Fate
 from lowerscope.core.relax_bindings import Bindings
@@ -216,6 +217,7 @@ def transform(
     schedule: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
     rules: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
     tuned: Callable[[tvm.IRModule], tvm.IRModule] = lambda module: module,
+    begins: Callable[[str], None] = lambda text: None,
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
@@ -237,6 +239,8 @@ def transform(
         Schedules the other functions by rules.
     tuned
         Does so by what tuning has found.
+    begins
+        Called before each step with how it is written down, and with ``""`` after all.
     """
     passes = catalogue() if passes is None else passes
     given = {"params": dict(values), "schedule": schedule, "rules": rules, "tuned": tuned}
@@ -252,6 +256,7 @@ def transform(
             recorder.runs.append(_not_applied(step, module, number))
             continue
         check()
+        begins(step_text(number, step))
         run = recorder.begin(step.name, module, number)
         try:
             with target or nullcontext():
@@ -262,6 +267,7 @@ def transform(
             continue
         run.end(after)
         module = after
+    begins("")
     return TransformedModel(module, tuple(recorder.runs), problem, start)
 
 

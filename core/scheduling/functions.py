@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.rendering.functions import prim_funcs_of
-from lowerscope.core.schedules import Schedule, schedule_for
+from lowerscope.core.schedules import Primitive, Schedule, schedule_for
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 from lowerscope.core.scheduling.structure import structure_of
+
+Begins = Callable[[Schedule, Primitive | None], None]
+"""Told which step of a schedule is applied next; ``None`` when all are."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Functions:
         replays: Replays,
         target: tvm.target.Target,
         check: Callable[[], None],
+        begins: Begins = lambda schedule, primitive: None,
     ) -> list[Replayed]:
         """Return a function before its schedule, and after each primitive of it.
 
@@ -56,6 +60,8 @@ class Functions:
             Those of all functions.
         check
             Called before each primitive that has to be applied; may raise to cancel.
+        begins
+            Called with the schedule and each of them, then, and with ``None`` at the end.
 
         Raises
         ------
@@ -73,8 +79,13 @@ class Functions:
                 choices=names,
             )
         schedule = schedule_for(schedules, function, self.structures[function])
-        primitives = () if schedule is None else schedule.primitives
-        return replays.replay(function, self.by_name[function], target, primitives, check)
+        if schedule is None:
+            return replays.replay(function, self.by_name[function], target, (), check)
+        begin = partial(begins, schedule)
+        primitives = schedule.primitives
+        states = replays.replay(function, self.by_name[function], target, primitives, check, begin)
+        begin(None)
+        return states
 
     def module_with(self, state: Replayed) -> tvm.IRModule:
         """Return the module with one function after some primitives of its schedule."""

@@ -127,6 +127,7 @@ class Replays:
         target: tvm.target.Target,
         primitives: Sequence[Primitive],
         check: Callable[[], None] = lambda: None,
+        begins: Callable[[Primitive], None] = lambda primitive: None,
     ) -> list[Replayed]:
         """Return a function before the first primitive, and after each of them.
 
@@ -136,6 +137,8 @@ class Replays:
         ----------
         check
             Called before each primitive that has to be applied; may raise to cancel.
+        begins
+            Called with each of them, then.
 
         Raises
         ------
@@ -150,6 +153,7 @@ class Replays:
 
                 def make(last: Replayed = last, primitive: Primitive = primitive) -> Replayed:
                     check()
+                    begins(primitive)
                     return self._after(last, primitive, target)
 
                 states.append(self._keep((last.number, primitive), make))

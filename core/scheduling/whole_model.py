@@ -11,7 +11,7 @@ from tvm import tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records.snapshot import Note
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
-from lowerscope.core.scheduling.functions import Functions, with_functions
+from lowerscope.core.scheduling.functions import Begins, Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 
 SCHEDULE_NOTE = "schedule"
@@ -27,7 +27,7 @@ class WholeModel:
 
     Parameters
     ----------
-    schedules, replays, target, check
+    schedules, replays, target, check, begins
         See `Functions.states`.
 
     Attributes
@@ -42,7 +42,9 @@ class WholeModel:
         replays: Replays,
         target: tvm.target.Target,
         check: Callable[[], None],
+        begins: Begins = lambda schedule, primitive: None,
     ) -> None:
+        self._begins = begins
         self._schedules = [each for each in schedules if each.on]
         self._replays = replays
         self._target = target
@@ -69,7 +71,12 @@ class WholeModel:
             self._done.add((name, schedule))
             try:
                 states = functions.states(
-                    name, self._schedules, self._replays, self._target, self._check
+                    name,
+                    self._schedules,
+                    self._replays,
+                    self._target,
+                    self._check,
+                    self._begins,
                 )
             except LowerscopeError as error:
                 text = f"its schedule is not applied: {error.problem.what}"

@@ -204,5 +204,6 @@ def test_the_engine_dies_while_a_move_is_applied(bench: Bench) -> None:
     bench.wait(lambda: len(bench.scheduling.primitives) == 2 and engine.state == "ready")
     bench.wait(lambda: len(bench.record.steps) == 2)
     bench.settle()
-    assert bench.statuses() == ["✓ done", "○ off"]
-    assert "while it applied parallel" in bench.window.banner.message()
+    # It may have been killed from outside: the next one applies it.
+    assert bench.statuses() == ["✓ done", "✓ done"]
+    assert "while applying a schedule" in bench.window.banner.message()
