@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
+from PySide6.QtGui import QSessionManager
 
 from lowerscope.app.settings import Settings
 from lowerscope.app.trusting import Trusting
@@ -28,6 +29,7 @@ from lowerscope.core.session_files import (
     Layout,
     Session,
     load_session,
+    remove_halves,
     save_session,
 )
 
@@ -260,13 +262,21 @@ class Sessions(QObject):
             self._take(_Place(path, False, lock, written))
         self._save()
 
-    def finish(self) -> None:
-        """Save what has not been saved yet, and let the file go: the window is being closed."""
+    def save_now(self) -> None:
+        """Save what has not been saved yet, and wait until it is."""
         self._timer.stop()
         if self._workspace.recipe is not None and not self.read_only:
             self._finish_saving()
             self._save()
             self._finish_saving()
+
+    def save_for_log_out(self, _manager: QSessionManager) -> None:
+        """Save what is open: the system is about to end all programs."""
+        self.save_now()
+
+    def finish(self) -> None:
+        """Save what has not been saved yet, and let the file go: the window is being closed."""
+        self.save_now()
         self._forget_coming()
         self._thread.shutdown()
         if self._place is not None and self._place.lock is not None:
@@ -355,4 +365,7 @@ def _locked(path: Path) -> QLockFile | None:
     lock = QLockFile(f"{path}.lock")
     # A window that died has left its lock; Qt sees that there is no such process.
     lock.setStaleLockTime(0)
-    return lock if lock.tryLock(0) else None
+    if not lock.tryLock(0):
+        return None
+    remove_halves(path)
+    return lock

@@ -41,6 +41,7 @@ def open_window(arguments: Sequence[str]) -> int:
 
         end_on_interrupt(application)
         window.begin(recipe, session)
+        application.commitDataRequest.connect(window.sessions.save_for_log_out)
 
     window.painted.connect(begin)
     return application.exec()

@@ -6,6 +6,7 @@ the signals, draw the records, and call the methods.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.app.workbench.variants import Variants
+from lowerscope.core.engine import temporary_files
 from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
@@ -197,6 +199,7 @@ class Workspace(QObject):
 
     def start(self) -> None:
         """Start the engine; the worker follows when the engine is ready."""
+        threading.Thread(target=temporary_files.sweep, name="sweep", daemon=True).start()
         self.engine.start()
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ nothing, whatever stands in it. This module imports neither torch nor TVM.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import tempfile
@@ -243,6 +244,16 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(folder)  # the name, too, has to outlive the machine
         finally:
             os.close(folder)
+
+
+def remove_halves(path: Path) -> None:
+    """Remove what a process that was killed while it wrote a session has left beside the file.
+
+    Only whoever holds the session's lock may do so.
+    """
+    for half in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        with contextlib.suppress(OSError):
+            half.unlink()
 
 
 def _file(recipe: Recipe, own: Recipe, layout: Layout, hashes: Hashes) -> _File:

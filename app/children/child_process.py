@@ -7,13 +7,14 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
 
-from lowerscope.core.engine import running_call
+from lowerscope.core.engine import running_call, temporary_files
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
     VERSION,
@@ -27,6 +28,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
 from lowerscope.core.running.memory_limit import bytes_text
+from lowerscope.core.user_cache import cache_folder
 
 LOG_INTERVAL_MS = 30
 LOG_LIMIT = 2**18
@@ -34,6 +36,8 @@ LOG_LIMIT = 2**18
 
 LOG_TAIL = 16_000
 """Characters of the log that are kept for the account of how the child ended."""
+
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 
 CLOSE_MS = 300
 KILL_MS = 1000
@@ -170,6 +174,7 @@ class ChildProcess(QObject):
         self._given_up = False
         self._violation = ""
         self._group: int | None = None
+        self._temporary = temporary_files.new_folder()
 
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._log_waiting = ""
@@ -184,6 +189,9 @@ class ChildProcess(QObject):
         environment = QProcessEnvironment.systemEnvironment()
         environment.insert("PYTHONUNBUFFERED", "1")
         environment.insert("PYTHONIOENCODING", "utf-8:backslashreplace")
+        # What torch has compiled serves the next child as well.
+        environment.insert(COMPILED, environment.value(COMPILED, str(cache_folder() / "torch")))
+        environment.insert("TMPDIR", self._temporary)
         self._process.setProcessEnvironment(environment)
         if sys.platform != "win32":
             flags = QProcess.UnixProcessFlag
@@ -252,6 +260,11 @@ class ChildProcess(QObject):
         if self._calls_file:
             running_call.remove(self._calls_file)
             self._calls_file = ""
+        if self._temporary:
+            folder, self._temporary = self._temporary, ""
+            # No daemon: a window that is closed meanwhile ends when it is done.
+            remove = temporary_files.remove_folder
+            threading.Thread(target=remove, args=(folder,), name="temporary files").start()
         self.deleteLater()
 
     def _read_messages(self) -> None:

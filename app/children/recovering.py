@@ -66,7 +66,8 @@ class Recovering(QObject):
             if not workspace.changing and self._request is None:
                 self.replay()
             return
-        recipe, part = workspace.wanted, self._deadly()
+        recipe = workspace.wanted
+        part = None if recipe is None else self._deadly(recipe)
         if recipe is not None and part is not None:
             workspace.change(without_part(recipe, part))
             self._say_off(part)
@@ -81,19 +82,16 @@ class Recovering(QObject):
             return None
         if self._deaths[self._last] < TWICE:
             return recipe
-        part = self._deadly()
-        if part is None or part_of(recipe, self._last[1]) != part:
+        part = self._deadly(recipe)
+        if part is None:
             del self._deaths[self._last]
             return None
         self._say_off(part)
         return without_part(recipe, part)
 
-    def _deadly(self) -> Part | None:
-        """Return the part of the wanted recipe that two have died of, the last one just now."""
-        recipe = self._workspace.wanted
-        if recipe is None or self._deaths[self._last] < TWICE:
-            return None
-        return part_of(recipe, self._last[1])
+    def _deadly(self, recipe: Recipe) -> Part | None:
+        """Return the part of a recipe that two have died of, the last one just now."""
+        return None if self._deaths[self._last] < TWICE else part_of(recipe, self._last[1])
 
     def _say_off(self, part: Part) -> None:
         role, _ = self._last

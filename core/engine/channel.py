@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
 from lowerscope.core.engine.running_call import CallWriter
+from lowerscope.core.engine.temporary_files import remove_own
 from lowerscope.core.running.memory_limit import held_by_group
 
 _READ_SIZE = 2**20
@@ -105,8 +106,10 @@ class Channel:
                 break
         # A window that is still there closes the pipe as well, and then reads what this process was
         # at when it ended.
-        if gone and os.getppid() == leader and calls is not None:
-            calls.remove()
+        if gone and os.getppid() == leader:
+            if calls is not None:
+                calls.remove()
+            remove_own()
         os.killpg(leader, signal.SIGKILL)
 
 

@@ -13,7 +13,7 @@ import os
 import struct
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,7 @@ _PARTS_AT = 24
 NO_CALL = -1
 
 _SHARED_MEMORY = Path("/dev/shm")
+_PREFIX = "lowerscope-call-"
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,10 +100,16 @@ def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
     )
 
 
+def call_files() -> Iterator[Path]:
+    """Yield the files that `new_file` has made here, in this process or in another one."""
+    for folder in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+        yield from folder.glob(f"{_PREFIX}*")
+
+
 def new_file() -> str:
     """Make a file for a `CallWriter`, in memory where the system has a place for that."""
     folder = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-    descriptor, path = tempfile.mkstemp(prefix="lowerscope-call-", dir=folder)
+    descriptor, path = tempfile.mkstemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(HEAD.pack(NO_CALL, 0, 0, 0, b"", b""))
     return path

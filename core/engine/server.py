@@ -34,6 +34,7 @@ from lowerscope.core.engine.protocol import (
 )
 from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.engine.running_call import CallWriter
+from lowerscope.core.engine.temporary_files import remove_own
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.running.memory_limit import limit_memory
@@ -128,6 +129,7 @@ def _read(
         end_group(1)
     if running is not None:
         running.remove()
+    remove_own()
     end_group(0)
 
 

@@ -138,7 +138,7 @@ class Replays:
         check
             Called before each primitive that has to be applied; may raise to cancel.
         begins
-            Called with each of them, then.
+            Called with each of them that is on, then.
 
         Raises
         ------
@@ -153,7 +153,8 @@ class Replays:
 
                 def make(last: Replayed = last, primitive: Primitive = primitive) -> Replayed:
                     check()
-                    begins(primitive)
+                    if primitive.on:
+                        begins(primitive)
                     return self._after(last, primitive, target)
 
                 states.append(self._keep((last.number, primitive), make))

@@ -1,0 +1,134 @@
+"""Children are killed at random moments, and die of parts of the recipe: nothing else is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.window import MainWindow
+from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.schedules import Primitive
+from tests.end_to_end.driving import OpenWindow, wait_until
+from tests.end_to_end.scheduling import Bench
+from tests.end_to_end.small_nets import write
+from tests.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
+
+__all__ = ["temporary_folder"]
+
+DEADLY = '''
+import os
+import signal
+from pathlib import Path
+import torch
+from lowerscope.core.engine.running_call import CallWriter
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x @ torch.ones(16, 16)) + 1.0
+
+def example_inputs():
+    return (torch.ones(16, 16),)
+
+begin = CallWriter.at_part
+def at_part(self, part):
+    """Die of the parts that stand in a file beside this one, as of a mistake in TVM."""
+    begin(self, part)
+    if part and part in Path(__file__).with_name("deadly").read_text().splitlines():
+        os.kill(os.getpid(), signal.SIGKILL)
+CallWriter.at_part = at_part
+'''
+
+
+@pytest.fixture
+def children() -> None:
+    """Each window has children of its own, which end with it."""
+
+
+def test_children_are_killed_at_random_moments(
+    qtbot: QtBot, open_window: OpenWindow, temporary_folder: Path
+) -> None:
+    window = open_window("sample:matmul_relu", lowering="te")
+    killing = Killing(window, temporary_folder, seed=1)
+    killing.settle()
+    for activity in (*random.Random(1).sample(OF_ENGINE, 2), random.Random(1).choice(OF_WORKER)):
+        killing.kill(activity)
+        assert killing.leftovers() == []
+    window.close()
+    assert wait_until(lambda: not os.listdir(temporary_folder))
+    assert killing.call_files() == []
+
+
+def wait_for_engine(window: MainWindow) -> None:
+    """Wait until what is wanted is shown, however often the engine dies."""
+    workspace = window.workspace
+    assert wait_until(
+        lambda: workspace.wanted == workspace.recipe and not workspace.activity.text, PATIENCE
+    ), workspace.problems
+    assert workspace.problems == ()
+
+
+@pytest.fixture
+def deadly(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> MainWindow:
+    """Return a window whose engine dies of the parts in a file."""
+    (tmp_path / "deadly").write_text("")
+    return open_window(write(tmp_path / "net.py", DEADLY), lowering="te")
+
+
+def test_what_two_engines_died_of_is_switched_off(
+    qtbot: QtBot, deadly: MainWindow, tmp_path: Path
+) -> None:
+    workspace, said = deadly.workspace, []
+    workspace.announced.connect(lambda text, _role: said.append(text))
+    before = workspace.recipe
+    assert before is not None
+    place = [step.name for step in find_pipeline("fuse").steps].index("FuseTIR")
+    (tmp_path / "deadly").write_text(f"step {place} FuseTIR\noverride 0 fx:relu")
+    # A pass.
+    deadly.commands.action("pipeline-fuse").trigger()
+    wait_for_engine(deadly)
+    assert workspace.recipe is not None
+    assert [step.name for step in workspace.recipe.steps if not step.on] == ["FuseTIR"]
+    assert f"step {place + 1}, FuseTIR: it is switched off, and kept" in deadly.banner.message()
+    assert sum("was killed" in text for text in said) == 2
+    rows = [row for row in deadly.panes.pipeline.list.rows() if row.title == "FuseTIR"]
+    assert [(row.on, row.changed) for row in rows] == [(False, "switched off")]
+    # The strategy of a node.
+    workspace.lower_nodes(("fx:relu",), "high-level")
+    wait_for_engine(deadly)
+    (override,) = workspace.recipe.overrides
+    assert not override.on
+    assert "chosen for relu" in deadly.banner.message()
+    lines = [action.text() for action in deadly.tool_bar.overrides.menu().actions()]
+    assert lines[0].endswith("(switched off)")
+    # What is mended is switched on again, and all of it is undone.
+    (tmp_path / "deadly").write_text("")
+    deadly.tool_bar.overrides.menu().actions()[0].trigger()
+    wait_for_engine(deadly)
+    assert workspace.recipe.overrides[0].on
+    for _ in range(3):
+        deadly.commands.action("undo").trigger()
+        wait_for_engine(deadly)
+    assert workspace.recipe == before
+
+
+def test_a_primitive_that_two_engines_died_of_is_switched_off(
+    qtbot: QtBot, deadly: MainWindow, tmp_path: Path
+) -> None:
+    (tmp_path / "deadly").write_text("primitive 0 s1 unroll")
+    bench = Bench(deadly)
+    bench.open("te_relu")
+    before = deadly.workspace.recipe
+    loop = next(each for each in bench.record.tree if each.kind == "loop")
+    primitive = Primitive(id="", name="unroll", arguments={"loop": loop.reference})
+    bench.scheduling.editing.apply(primitive)
+    assert wait_until(lambda: "in the schedule of" in deadly.banner.message(), PATIENCE)
+    bench.wait(lambda: len(bench.record.steps) == 1)
+    assert [each.status for each in bench.record.steps] == ["off"]
+    # That it is off is no step of its own: it has never been applied.
+    deadly.commands.action("undo").trigger()
+    bench.steps(0)
+    assert deadly.workspace.recipe == before

@@ -1,0 +1,422 @@
+"""A window in random sessions whose children are killed, or stopped, at random moments."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import psutil
+import pytest
+from PySide6.QtCore import QObject, QTimer
+
+from lowerscope.app.commands.sessions import layout_of
+from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.history import History
+from lowerscope.app.window import MainWindow
+from lowerscope.core.engine.running_call import call_files
+from lowerscope.core.passes.presets import find_pipeline, with_pipeline
+from lowerscope.core.recipe import STRATEGIES, Recipe, Source, Strategy
+from lowerscope.core.records.tuning import TuneOptions
+from lowerscope.core.schedules import Primitive
+from lowerscope.core.session_files import Layout
+from tests.end_to_end.driving import wait_until
+
+PATIENCE = 300_000
+"""Milliseconds to wait at most, on whatever machine."""
+
+TICK_MS = 5
+SOURCES = ("sample:matmul_relu", "sample:fashion_mlp")
+PIPELINES = ("legalize", "fuse", "default")
+
+Activity = Literal[
+    "loading", "lowering", "stepping", "scheduling", "building", "running", "tuning", "idle"
+]
+OF_ENGINE: tuple[Activity, ...] = ("loading", "lowering", "stepping", "scheduling", "idle")
+OF_WORKER: tuple[Activity, ...] = ("building", "running", "idle")
+
+
+class Pulse(QObject):
+    """How long the event loop has not come round: the largest gap between two ticks of a timer.
+
+    Attributes
+    ----------
+    wall, processor
+        Milliseconds on the clock, and of this thread's own work; the clock of a busy machine counts
+        what others did meanwhile as well.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wall = self.processor = 0.0
+        self._timer = QTimer(self)
+        self._timer.setInterval(TICK_MS)
+        self._timer.timeout.connect(self._tick)
+        self.begin()
+
+    def begin(self) -> None:
+        """Measure anew from here on."""
+        self.wall = self.processor = 0.0
+        self._last = time.monotonic(), time.thread_time()
+        self._timer.start()
+
+    def end(self) -> None:
+        """Measure no more: what follows is the test's own work."""
+        self._tick()
+        self._timer.stop()
+
+    def _tick(self) -> None:
+        now = time.monotonic(), time.thread_time()
+        self.wall = max(self.wall, (now[0] - self._last[0]) * 1000)
+        self.processor = max(self.processor, (now[1] - self._last[1]) * 1000)
+        self._last = now
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What has come of one.
+
+    Attributes
+    ----------
+    activity, role, way
+        What was under way, who was killed, and how: stopped is hanging, which the user ends.
+    wall, processor
+        See `Pulse`; from then on until all was as before.
+    back
+        Milliseconds until all was as before.
+    """
+
+    activity: Activity
+    role: str
+    way: str
+    wall: float
+    processor: float
+    back: float
+
+
+@dataclass
+class Killing:
+    """Kills the children of a window, and looks that nothing else is lost.
+
+    Parameters
+    ----------
+    window
+        It has a model open, and its temporary files in a folder of its own.
+    temporary
+        That folder.
+    seed
+        Of all that is drawn.
+    """
+
+    window: MainWindow
+    temporary: Path
+    seed: int
+    kills: list[Kill] = field(default_factory=list)
+    first_loads: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.workspace = self.window.workspace
+        self.pulse = Pulse()
+        self.activities: dict[Activity, Callable[[], None]] = {
+            "loading": self._load,
+            "lowering": self._lower,
+            "stepping": self._step,
+            "scheduling": self._schedule,
+            "building": self._build,
+            "running": self._run,
+            "tuning": self._tune,
+            "idle": lambda: None,
+        }
+
+    # A random session
+
+    def _want(self, recipe: Recipe) -> None:
+        self.workspace.change(recipe)
+
+    def _load(self) -> None:
+        """Open another model, or draw other weights for this one."""
+        recipe = self._wanted()
+        if self.random.random() < 0.3:
+            spec = next(each for each in SOURCES if each != recipe.source.spec)
+            self.workspace.open(Recipe(source=Source(spec=spec), lowering="te"))
+        else:
+            seed = self.random.randrange(1 << 30)
+            self._want(msgspec.structs.replace(recipe, seed=seed))
+
+    def _lower(self) -> None:
+        """Change a strategy or the pipeline, or take a change back."""
+        recipe, commands = self._wanted(), self.window.commands
+        drawn = self.random.random()
+        if drawn < 0.2 and self.workspace.can_undo:
+            commands.action("undo").trigger()
+        elif drawn < 0.3 and self.workspace.can_redo:
+            commands.action("redo").trigger()
+        elif drawn < 0.5:
+            name = self.random.choice(PIPELINES)
+            self._want(with_pipeline(recipe, find_pipeline(name).steps))
+        elif drawn < 0.75:
+            snapshot = self.workspace.snapshot
+            assert snapshot is not None
+            calls = [node.id for node in snapshot.fx if node.opcode.startswith("call")]
+            strategies: tuple[Strategy, ...] = STRATEGIES
+            self.workspace.lower_nodes((self.random.choice(calls),), self.random.choice(strategies))
+        else:
+            others = [each for each in STRATEGIES if each != recipe.lowering]
+            commands.action(self.random.choice(others)).trigger()
+
+    def _step(self) -> None:
+        """Go through the passes, and look at functions."""
+        stepping, snapshot = self.workspace.stepping, self.workspace.snapshot
+        stepping.set_clock(self.random.choice(("passes", "translate")))
+        for _ in range(self.random.randint(1, 4)):
+            stepping.step(self.random.choice((-1, 1, 1)))
+        if snapshot is not None and snapshot.functions:
+            self.workspace.select((self.random.choice(snapshot.functions).id,))
+
+    def _schedule(self) -> None:
+        """Add a primitive to a function's schedule, or look at one of its steps."""
+        scheduling, snapshot = self.workspace.scheduling, self.workspace.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        if not functions:
+            return
+        self.workspace.select((self.random.choice(functions).id,))
+        self.window.commands.action("workbench").trigger()
+        if not wait_until(lambda: scheduling.record is not None or scheduling.problem, 20_000):
+            return
+        record = scheduling.record
+        loops = [] if record is None else [each for each in record.tree if each.kind == "loop"]
+        if not loops or len(record.steps) > 6:  # type: ignore[union-attr]
+            return
+        loop = self.random.choice(loops).reference
+        if loop is None:
+            return
+        steps = (
+            Primitive(id="", name="split", arguments={"loop": loop, "factors": (None, 4)}),
+            Primitive(id="", name="unroll", arguments={"loop": loop}),
+            Primitive(id="", name="parallel", arguments={"loop": loop}),
+        )
+        scheduling.editing.apply(self.random.choice(steps))
+
+    def _build(self) -> None:
+        """Look at the passes of the build, which the worker compiles for."""
+        self.workspace.build.look(False)
+        self._want(msgspec.structs.replace(self._wanted(), seed=self.random.randrange(1 << 30)))
+        self.workspace.build.look(True)
+
+    def _run(self) -> None:
+        self.window.commands.action("run").trigger()
+
+    def _tune(self) -> None:
+        self.workspace.tuning.start(TuneOptions(slowest=1, trials=4000, fresh=True))
+
+    def _wanted(self) -> Recipe:
+        recipe = self.workspace.wanted
+        assert recipe is not None
+        return recipe
+
+    # Killing
+
+    def kill(self, activity: Activity) -> Kill:
+        """Do something, kill or stop who is at it at a random moment, and look at what is left."""
+        client = self._client_for(activity)
+        self.activities[activity]()
+        moment = self.random.random() ** 2 * (6.0 if activity == "tuning" else 1.2)
+        end = time.monotonic() + moment
+        wait_until(lambda: time.monotonic() > end, 60_000)
+        client = self._tuning_client() if activity == "tuning" else client
+        if client is None or client.pid is None:
+            assert wait_until(lambda: client is None or client.pid is not None, PATIENCE)
+        if client is None:  # the tuning had come to its end
+            client = self.workspace.worker
+            assert wait_until(lambda: self.workspace.worker.pid is not None, PATIENCE)
+        assert client is not None
+        group = client.pid
+        assert group is not None
+        processes = _group_of(group)
+        expected = self._decided()
+        self._shown_before = self.workspace.recipe
+        stops = self.random.random() < 0.2
+        self.pulse.begin()
+        began = time.monotonic()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGSTOP) if stops else os.kill(group, signal.SIGKILL)
+        if stops:
+            expected = self._end_hang(client, expected)
+        tunes = activity == "tuning"
+        assert wait_until(lambda: client.pid != group or tunes, PATIENCE), self._state()
+        assert wait_until(self._is_back, PATIENCE), self._state()
+        back = (time.monotonic() - began) * 1000
+        self.pulse.end()
+        self._check(activity, expected, processes)
+        way = "stopped" if stops else "killed"
+        found = Kill(activity, client.role, way, self.pulse.wall, self.pulse.processor, back)
+        self.kills.append(found)
+        self.settle()
+        if client is self.workspace.worker and self.workspace.recovering._last[1]:
+            # It has died while it applied a part of the recipe: once, and then it works.
+            self.window.commands.action("run").trigger()
+            assert wait_until(self._is_back, PATIENCE), self._state()
+        return found
+
+    def _client_for(self, activity: Activity) -> EngineClient | None:
+        engine, worker = self.workspace.engine, self.workspace.worker
+        if activity == "tuning":
+            return None
+        if activity == "idle":
+            return self.random.choice((engine, worker))
+        return engine if activity in OF_ENGINE else worker
+
+    def _tuning_client(self) -> EngineClient | None:
+        return self.workspace.tuning._client
+
+    def _end_hang(self, client: EngineClient, expected: _Decided) -> _Decided:
+        """Do what a user does whose engine or worker hangs: cancel, or else start it anew."""
+        workspace = self.workspace
+        moment = time.monotonic() + 0.3
+        wait_until(lambda: time.monotonic() > moment, 10_000)
+        if client not in (workspace.engine, workspace.worker):
+            workspace.tuning.stop()
+            return expected
+        if workspace.activity.text and self.window.commands.action("stop").isEnabled():
+            self.window.commands.action("stop").trigger()
+            moment = time.monotonic() + 1.5
+            wait_until(lambda: time.monotonic() > moment, 10_000)
+            # What was on its way is what the user has cancelled.
+            expected = self._decided()
+        self.window.commands.action("restart").trigger()
+        return expected
+
+    def _decided(self) -> _Decided:
+        workspace = self.workspace
+        change = workspace._change
+        history = workspace._history if change is None else change.history
+        return _Decided(self._wanted(), history, layout_of(self.window))
+
+    def _is_back(self) -> bool:
+        workspace = self.workspace
+        children = (workspace.engine, workspace.worker)
+        return (
+            all(each.state == "ready" for each in children)
+            and not workspace.changing
+            and workspace.recovering._request is None
+            and not workspace.running
+            and not workspace.activity.text
+        )
+
+    def _check(
+        self, activity: Activity, expected: _Decided, processes: list[psutil.Process]
+    ) -> None:
+        after = self._decided()
+        assert after.recipe == expected.recipe, self._state()
+        assert after.history == expected.history, self._state()
+        moves = expected.recipe != self._shown_before or activity == "scheduling"
+        if moves:
+            # What is selected follows what comes.
+            after = replace(after, layout=_unselected(after.layout))
+            expected = replace(expected, layout=_unselected(expected.layout))
+        assert after.layout == expected.layout, self._state()
+        assert self.workspace.recipe == expected.recipe, self._state()
+        _, alive = psutil.wait_procs(processes, timeout=30)
+        assert not alive, (alive, self._state())
+
+    def _state(self) -> str:
+        workspace = self.workspace
+        states = [workspace.engine.state, workspace.worker.state, workspace.tuning.phase]
+        problems = [each.line() for each in workspace.problems]
+        said = self.window.banner.message()
+        return f"seed {self.seed}, kill {len(self.kills)}: {states} {problems} {said!r}"
+
+    def settle(self) -> None:
+        """Wait until nothing is under way, and end a tuning that is."""
+        workspace = self.workspace
+        workspace.tuning.stop()
+        ready = wait_until(lambda: not workspace.tuning.under_way and self._is_back(), PATIENCE)
+        assert ready, self._state()
+        workspace.build.look(False)
+
+    def first_load(self) -> None:
+        """Take the time of a first load: new children, the model opened."""
+        self.window.commands.action("restart").trigger()
+        began = time.monotonic()
+        assert wait_until(self._is_back, PATIENCE), self._state()
+        self.first_loads.append((time.monotonic() - began) * 1000)
+
+    # What is left
+
+    def leftovers(self) -> list[str]:
+        """Return the temporary files that no living child has."""
+        living = sum(
+            client is not None and client.pid is not None
+            for client in (self.workspace.engine, self.workspace.worker, self._tuning_client())
+        )
+        names = sorted(os.listdir(self.temporary))
+        return names if len(names) > living else []
+
+    def call_files(self) -> list[str]:
+        """Return what is left in shared memory of this process's children."""
+        return [each.name for each in call_files() if str(os.getpid()) in each.name.split("-")]
+
+    def report(self) -> str:
+        """Return the figures."""
+        kills = self.kills
+        ways = Counter(f"{each.role} {each.way}" for each in kills)
+        activities = Counter(each.activity for each in kills)
+        engine = [each.back for each in kills if each.role == "engine" and each.way == "killed"]
+        worst = max(kills, key=lambda each: each.processor)
+        beyond = sum(each.wall > 100 for each in kills)
+        lines = [
+            f"{len(kills)} kills: {dict(ways)}; {dict(activities)}",
+            f"largest gap: {max(each.wall for each in kills):.0f} ms on the clock"
+            f" (median {statistics.median(each.wall for each in kills):.0f}, {beyond} above 100),"
+            f" {worst.processor:.0f} ms of the window's own work ({worst.activity}, {worst.role})",
+        ]
+        if engine and self.first_loads:
+            first, back = statistics.median(self.first_loads), statistics.median(engine)
+            lines.append(
+                f"back after the engine's death: median {back:.0f} ms, a first load {first:.0f} ms:"
+                f" {back / first:.2f}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What the user decided, and how the window looks."""
+
+    recipe: Recipe
+    history: History
+    layout: Layout
+
+
+def _unselected(layout: Layout) -> Layout:
+    return msgspec.structs.replace(layout, selection=())
+
+
+def _group_of(pid: int) -> list[psutil.Process]:
+    """Return a process and all that it has started."""
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+@pytest.fixture
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder that a window's temporary files, and its children's, are in."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
