@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 COMMANDS = frozenset(
     (
         *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-        *("tune", "course"),
+        *("tune", "course", "cache"),
     )
 )
 """Those of `lowerscope.core.cli`, which the window does not import: it takes its time."""

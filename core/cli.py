@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line.cache import add_cache_options, cache
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.command_line.export import add_export_options
 from lowerscope.core.command_line.guarded import add_fault_options
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
-    *("tune", "course"),
+    *("tune", "course", "cache"),
 )
 
 WHOLE = {
@@ -115,6 +116,8 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
             return _course(options)
         if options.command == "targets":
             return _targets(options)
+        if options.command == "cache":
+            return _cache(options)
         listing = options.command == "passes" and options.catalogue
         recipe = recipe_of_catalogue(options) if listing else _recipe(options)
         # What the user's file prints must not get among the records.
@@ -262,6 +265,10 @@ def _parser() -> argparse.ArgumentParser:
 
     add_tune_options(commands.add_parser("tune", help="search schedules by measuring"))
 
+    add_cache_options(
+        commands.add_parser("cache", help="say how much is kept of tuning and measuring; clear it")
+    )
+
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     course.add_argument("--force", action="store_true", help="overwrite files that are there")
@@ -278,6 +285,11 @@ def _samples() -> int:
 
 def _targets(options: argparse.Namespace) -> int:
     print(targets(options))
+    return MATCH
+
+
+def _cache(options: argparse.Namespace) -> int:
+    print(cache(options))
     return MATCH
 
 

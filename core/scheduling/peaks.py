@@ -28,12 +28,13 @@ import msgspec
 import torch
 import tvm
 
+from lowerscope.core.cache_limit import read_kept, write_kept
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.numbers import Peaks
-from lowerscope.core.user_cache import cache_folder, processor_name, write_whole
+from lowerscope.core.user_cache import cache_folder, processor_name
 
 _SECONDS = 0.1
 """What each kind of try may take in a round."""
@@ -196,7 +197,7 @@ def peaks_key(text: str, threads: int) -> str:
 def kept_peaks(key: str) -> Peaks | None:
     """Return what was measured before, if anything was."""
     try:
-        return msgspec.json.decode(_file(key).read_bytes(), type=Peaks)
+        return msgspec.json.decode(read_kept(_file(key)), type=Peaks)
     except (OSError, msgspec.MsgspecError):
         # Nothing was measured yet, or by a version that wrote something else.
         return None
@@ -213,7 +214,7 @@ def keep_peaks(key: str, peaks: Peaks) -> Peaks:
             cache_gbytes_per_second=max(peaks.cache_gbytes_per_second, old.cache_gbytes_per_second),
         )
     if peaks != old:
-        write_whole(_file(key), msgspec.json.encode(peaks))
+        write_kept(_file(key), msgspec.json.encode(peaks))
     return peaks
 
 

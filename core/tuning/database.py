@@ -8,6 +8,7 @@ the traces that were measured: `s_tir.meta_schedule.database.JSONDatabase` opens
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import meta_schedule
 
+from lowerscope.core.cache_limit import TRACES, adding_traces, read_kept, write_kept
 from lowerscope.core.memo import key_of
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.structure import structure_of
@@ -80,11 +82,12 @@ class Database:
         key = key_of("tuning", 1, machine, str(target), threads, VERSIONS)
         self.folder = cache_folder() / "tuning" / key
         self.about = {"machine": machine, "target": str(target), "threads": threads}
+        self._using = ExitStack()
 
     def kept(self, function: tirx.PrimFunc) -> Kept | None:
         """Return what is known of a function before it is scheduled."""
         try:
-            return msgspec.json.decode(self._file(function).read_bytes(), type=Kept)
+            return msgspec.json.decode(read_kept(self._file(function)), type=Kept)
         except (OSError, msgspec.MsgspecError):
             # Nothing was found yet, or by a version that wrote something else.
             return None
@@ -92,25 +95,37 @@ class Database:
     def keep(self, function: tirx.PrimFunc, kept: Kept) -> None:
         """Keep what is known of a function in place of what was."""
         self._prepare()
-        write_whole(self._file(function), msgspec.json.encode(kept))
+        write_kept(self._file(function), msgspec.json.encode(kept))
 
     @property
     def state(self) -> Mapping[str, int]:
         """Something else after each change: when each of the files was written."""
-        return {each.name: each.stat().st_mtime_ns for each in sorted(self.folder.glob("f-*.json"))}
+        found = {}
+        for each in sorted(self.folder.glob("f-*.json")):
+            with suppress(FileNotFoundError):  # it was removed meanwhile
+                found[each.name] = each.stat().st_mtime_ns
+        return found
 
     @cached_property
     def traces(self) -> meta_schedule.database.Database:
-        """TVM's own database, with the traces that were measured."""
+        """TVM's own database, with the traces that were measured.
+
+        Where another process adds to it already, what this one measures is not kept as traces.
+        """
+        if not self._using.enter_context(adding_traces(self.folder)):
+            return meta_schedule.database.MemoryDatabase()
         self._prepare()
-        workloads = self.folder / "database_workload.json"
-        records = self.folder / "database_tuning_record.json"
+        records, workloads = (self.folder / each for each in TRACES)
         for file in (workloads, records):
             _without_torn_line(file)
         return meta_schedule.database.JSONDatabase(str(workloads), str(records))
 
+    def close(self) -> None:
+        """Add no more traces: another process may, and they may be removed."""
+        self._using.close()
+
     def _prepare(self) -> None:
-        if not self.folder.is_dir():
+        if not (self.folder / "about.json").exists():
             write_whole(self.folder / "about.json", msgspec.json.encode(self.about))
 
     def _file(self, function: tirx.PrimFunc) -> Path:

@@ -88,6 +88,7 @@ class Tuning:
                 run.measure()
             finally:
                 run.end()
+                database.close()
         schedules = tuple(each.schedule for each in run.tasks if each.schedule is not None)
         return Tuned(state=self.state, schedules=schedules, database=str(database.folder))
 
