@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
+from lowerscope.app.commands.caches import clearing
 from lowerscope.app.commands.comparing import comparing
 from lowerscope.app.commands.desktop import helping, limiting, setting_up
 from lowerscope.app.commands.differing_nodes import finding_differences
@@ -218,6 +219,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
         *FaultCommands(window).commands(),
         *limiting(window),
+        clearing(window),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
         *run_steps.commands(),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowerscope.app import theme
+from lowerscope.app.commands.caches import cleared_text
+from lowerscope.core.cache_limit import cache_limit, set_cache_limit
 from lowerscope.core.running.memory_limit import bytes_text, usual_limit
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Preferences:
         Bytes that a worker may have; 0 for the usual limit.
     keep
         Bytes of a run's values that are kept.
+    cache_limit
+        Bytes that the caches may have, of all windows and commands together.
     """
 
     scheme: str
@@ -41,6 +45,7 @@ class Preferences:
     watching: bool
     memory_limit: int
     keep: int
+    cache_limit: int
 
 
 def preferences_of(window: MainWindow) -> Preferences:
@@ -54,6 +59,7 @@ def preferences_of(window: MainWindow) -> Preferences:
         watching=settings.watching(),
         memory_limit=settings.memory_limit(),
         keep=settings.keep(),
+        cache_limit=cache_limit(),
     )
 
 
@@ -90,7 +96,19 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
         workspace.worker.restart()
         words = tr("The worker starts anew, and may have {0} of memory")
         said.append(words.format(bytes_text(limit)))
+    if wanted.cache_limit != before.cache_limit:
+        said.append(_limit_caches(window, wanted.cache_limit))
     if wanted.scale != before.scale:
         said.append(tr("The window has its new size when Lowerscope is started again"))
     if said:
         workspace.announced.emit(". ".join(said), "info")
+
+
+def _limit_caches(window: MainWindow, limit: int) -> str:
+    """Limit the caches, and return what there is to say of it."""
+    try:
+        cleared = set_cache_limit(limit)
+    except OSError as error:
+        return window.tr("The caches cannot be limited: {0}").format(error)
+    said = window.tr("The caches may have {0}").format(bytes_text(limit))
+    return f"{said}. {cleared_text(window, cleared)}" if cleared.freed else said

@@ -22,6 +22,7 @@ class FxView(Pane):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("FX"), parent)
         self._workspace = workspace
+        self._stale = False
         self.graph = GraphPage(workspace, "fx", self.tr("FX graph"), self.set_busy)
         self.table = Table(
             self.tr("FX nodes"),
@@ -53,6 +54,7 @@ class FxView(Pane):
         self.code.show_nothing()
         if snapshot is None:
             self.graph.show_nothing()
+            self._stale = False
             self.table.set_rows(())
             self.set_context("")
             return
@@ -68,19 +70,27 @@ class FxView(Pane):
             self.code.show_text_of("")
             self.set_context(f"{len(snapshot.fx)} nodes · {snapshot.tracer}")
             self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
-        self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
+        self._stale = True
         self._show_selection()
 
     def _show_selection(self) -> None:
         if self.current() != "table":
             # The others follow by themselves.
             return
+        self._fill()
         selection = self._workspace.selection
         marked = (*selection.of_kind("fx"), *selection.of_kind("part"))
         self.table.set_selection(marked)
         if marked:
             chosen = [entity for entity in selection.chosen if entity in marked]
             self.table.reveal((chosen or list(marked))[0])
+
+    def _fill(self) -> None:
+        """Make the rows of the table: thousands of them not before somebody looks at it."""
+        snapshot = self._workspace.snapshot
+        if self._stale and snapshot is not None:
+            self._stale = False
+            self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
 
     def _show_page(self) -> None:
         if self.current() == "graph":

@@ -36,6 +36,7 @@ class NodeMap(QWidget):
         self._workspace = workspace
         self._filled: tuple[Row, ...] = ()
         self._later: tuple[Row, ...] = ()
+        self._unmade = True
         self._stale = True
         self.filter = QLineEdit()
         self.filter.setPlaceholderText(self.tr("Filter: a node, a rule, a strategy, a value…"))
@@ -90,8 +91,7 @@ class NodeMap(QWidget):
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
-        snapshot = self._workspace.snapshot
-        self._filled, self._later = ((), ()) if snapshot is None else _rows_of(snapshot)
+        self._unmade = True
         self._show_moment()
 
     def _show_moment(self) -> None:
@@ -101,12 +101,19 @@ class NodeMap(QWidget):
             self._show_rows()
             self._reveal_step()
 
+    def _make_rows(self) -> None:
+        snapshot = self._workspace.snapshot
+        if self._unmade:
+            self._unmade = False
+            self._filled, self._later = ((), ()) if snapshot is None else _rows_of(snapshot)
+
     def _reveal_step(self) -> None:
         done = self._done()
-        if self._is_stepped() and done:
+        if self._is_stepped() and done and not self._stale:
             self.table.reveal(self._filled[done - 1].key)
 
     def _show_rows(self) -> None:
+        self._make_rows()
         done = self._done()
         rows = [*self._filled[:done], *self._later[done:]]
         if self._is_stepped() and done:
@@ -198,8 +205,12 @@ def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
 
 def _later_row(record: TranslationRecord, node: FxNode) -> Row:
     number = Cell(str(record.number), role="quiet", value=float(record.number))
-    quiet = (Cell(text, role="quiet") for text in (node.name, node.target, "", NOT_YET, "", "", ""))
-    return Row(record.node, (number, *quiet))
+    names = Cell(node.name, role="quiet"), Cell(node.target, role="quiet")
+    return Row(record.node, (number, *names, *_LATER))
+
+
+_LATER = tuple(Cell(text, role="quiet") for text in ("", NOT_YET, "", "", ""))
+"""What all rows of nodes have that are not translated yet."""
 
 
 def _marked(row: Row) -> Row:

@@ -21,9 +21,11 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import theme
+from lowerscope.app.commands.caches import ask_to_clear
 from lowerscope.app.preferences import Preferences, prefer, preferences_of
 from lowerscope.app.settings import SCALES
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES
+from lowerscope.core.cache_limit import cache_size
 from lowerscope.core.running.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class SettingsDialog(QDialog):
         self._add_appearance()
         self._add_files()
         self._add_runs()
+        self._add_caches()
         self.wrong = QLabel()
         self.wrong.setProperty("role", "wrong")
         self.wrong.setWordWrap(True)
@@ -96,6 +99,7 @@ class SettingsDialog(QDialog):
         # An amount is said in few digits: one that was not typed anew is what it was.
         before = self._before
         limit, keep = self.memory_limit.text().strip(), self.keep.text()
+        cached = self.cache_limit.text()
         return Preferences(
             scheme=self.scheme.currentData(),
             code_pixels=self.code_pixels.currentData(),
@@ -104,6 +108,9 @@ class SettingsDialog(QDialog):
             watching=self.watching.isChecked(),
             memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
             keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
+            cache_limit=before.cache_limit
+            if cached == bytes_text(before.cache_limit)
+            else parse_bytes(cached),
         )
 
     # Its sections
@@ -170,7 +177,27 @@ class SettingsDialog(QDialog):
         words = tr("are those of the open model, and saved in its session")
         self._add_row(tr("Measuring"), self.measuring, words)
 
+    def _add_caches(self) -> None:
+        self._add_title(self.tr("Caches"))
+        self.cache_limit = self._amount(
+            "cache_limit",
+            self.tr("Limit"),
+            bytes_text(self._before.cache_limit),
+            self.tr("what was not used for longest goes, in all windows and commands"),
+        )
+        self.clear = self._button(self.tr("Clear…"), self._ask_to_clear)
+        self.cached = self._add_row(self.tr("Tuned, measured"), self.clear)
+        self._show_cached()
+
     # Slots
+
+    def _ask_to_clear(self) -> None:
+        ask_to_clear(self._window, self).cleared.connect(self._show_cached)
+
+    def _show_cached(self) -> None:
+        size = cache_size()
+        self.clear.setEnabled(size > 0)
+        self.cached.setText(self.tr("{0} on the disk").format(bytes_text(size)))
 
     def _check(self) -> None:
         text = ""

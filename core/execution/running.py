@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 import tvm
+from torch.nn.parameter import is_lazy
 from tvm import relax
 
 from lowerscope.core.calling import Calling, by_position
@@ -228,13 +229,18 @@ class Reference:
 
 
 def copied(model: torch.nn.Module) -> torch.nn.Module:
-    """Copy a model; tensors that were computed, such as a normed weight, lose their history."""
+    """Copy a model but for its parameters, of which there may be more than memory for two.
+
+    A model that writes into its parameters is refused when it is traced. Tensors that were
+    computed, such as a normed weight, lose their history.
+    """
     memo: dict[int, Any] = {
         id(value): value.detach().clone()
         for module in model.modules()
         for value in vars(module).values()
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
+    memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
     try:
         return copy.deepcopy(model, memo)
     except (RuntimeError, TypeError, ValueError, AttributeError) as error:

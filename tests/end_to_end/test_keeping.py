@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLabel
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QLabel, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.settings_dialog import SettingsDialog
@@ -39,3 +42,39 @@ def test_values_are_kept_as_far_as_the_memory_that_is_typed_reaches(
     assert 0 < record.kept_calls < len(record.calls)
     texts = " ".join(each.text() for each in window.panes.result.findChildren(QLabel))
     assert "of 1 kB" in texts
+
+
+def test_the_caches_are_cleared_when_the_question_is_answered(
+    open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    window = open_window()
+    said: list[tuple[str, str]] = []
+    window.workspace.announced.connect(lambda *each: said.append(each))
+    clear = window.commands.action("clear-caches")
+    clear.trigger()
+    assert said == [("The caches are empty", "info")]
+    file = tmp_path / "cache" / "lowerscope" / "peaks-1.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x" * 3072)
+    clear.trigger()
+    asked = next(each for each in window.findChildren(QMessageBox) if each.isVisible())
+    assert asked.text() == "Clear 3 kB of caches?"
+    asked.button(QMessageBox.StandardButton.Cancel).click()
+    assert file.exists()
+
+    window.commands.action("settings").trigger()
+    dialog = next(each for each in window.findChildren(SettingsDialog) if each.isVisible())
+    assert (dialog.cache_limit.text(), dialog.cached.text()) == ("1 GB", "3 kB on the disk")
+    dialog.clear.click()
+    asked = next(each for each in dialog.findChildren(QMessageBox) if each.isVisible())
+    next(each for each in asked.buttons() if each.text() == "Clear").click()
+    assert said[1] == ("Removed 3 kB of caches", "info")
+    assert (dialog.clear.isEnabled(), dialog.cached.text()) == (False, "0 B on the disk")
+    assert not file.exists()
+
+    file.write_bytes(b"x" * 3072)
+    dialog.cache_limit.setText("2 kB")
+    dialog.accept()
+    assert said[2] == ("The caches may have 2 kB. Removed 3 kB of caches", "info")
+    assert not file.exists()
