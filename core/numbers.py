@@ -12,7 +12,7 @@ from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.snapshot.numbers import Checked, Measured, Peaks, Work
+from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
 from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.at_sizes import at_sizes, is_symbolic
 from lowerscope.core.scheduling.checking import Limit, Reference, check, reference_of

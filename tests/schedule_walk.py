@@ -15,7 +15,7 @@ from PySide6.QtCore import QSettings
 from lowerscope.app.start import make_window
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.snapshot.numbers import Measured
+from lowerscope.core.records.numbers import Measured
 from tests.end_to_end.scheduling import Bench
 
 TARGETS = {"llvm": "`llvm`", "native": "this machine"}

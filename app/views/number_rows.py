@@ -13,7 +13,7 @@ from lowerscope.app.views.number_words import (
     tr,
 )
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.records.snapshot.numbers import Measured, Work
+from lowerscope.core.records.numbers import Measured, Work
 from lowerscope.core.units import bytes_text
 
 

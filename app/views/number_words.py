@@ -7,7 +7,7 @@ from PySide6.QtCore import QCoreApplication
 from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduled import Scheduled
-from lowerscope.core.records.snapshot.numbers import Checked, Measured
+from lowerscope.core.records.numbers import Checked, Measured
 
 Verdict = tuple[str, str, str, str]
 """Role of a `Pill`, word, figure, and more about it."""

@@ -9,6 +9,7 @@ from lowerscope.app.widgets.choice_list import Choice
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.app.widgets.table_model import Cell
 from lowerscope.app.widgets.tree_table import TreeRow
+from lowerscope.core.records.numbers import Verdict
 from lowerscope.core.records.schedule import (
     BufferNode,
     LoopNode,
@@ -17,7 +18,6 @@ from lowerscope.core.records.schedule import (
     ScheduleStep,
     StepError,
 )
-from lowerscope.core.records.snapshot.numbers import Verdict
 from lowerscope.core.units import bytes_text
 
 BUFFERS = "section:buffers"

@@ -20,7 +20,7 @@ from lowerscope.core.engine.schedule_params import (
 )
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, without_schedules
-from lowerscope.core.records.snapshot.numbers import Checked, Measured, Peaks, Verdict, Work
+from lowerscope.core.records.numbers import Checked, Measured, Peaks, Verdict, Work
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

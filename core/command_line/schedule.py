@@ -20,6 +20,7 @@ from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.numbers import Checked
 from lowerscope.core.records.schedule import (
     BufferNode,
     ByRule,
@@ -27,7 +28,6 @@ from lowerscope.core.records.schedule import (
     ScheduleRecord,
     ScheduleStep,
 )
-from lowerscope.core.records.snapshot.numbers import Checked
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import Primitive, Schedule, fits
 

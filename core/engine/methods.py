@@ -59,13 +59,13 @@ from lowerscope.core.records.difference import DifferenceRecord, GraphDifference
 from lowerscope.core.records.fault import GuardedRun
 from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.records.model import ValuesRecord
+from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
 from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.remote import RemoteState
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.run_step import RunStep
 from lowerscope.core.records.schedule import ByRule, Move, RuledFunction, ScheduleRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Snapshot, SourceLine, TextRecord
-from lowerscope.core.records.snapshot.numbers import Checked, Measured, Peaks, Work
 from lowerscope.core.records.steps import PassRecord
 from lowerscope.core.records.target import TargetRecord
 from lowerscope.core.records.times import RunTimes

@@ -17,8 +17,8 @@ from tvm import s_tir, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.progress import Progress
+from lowerscope.core.records.numbers import Checked
 from lowerscope.core.records.schedule import CHECK_THREAD
-from lowerscope.core.records.snapshot.numbers import Checked
 from lowerscope.core.scheduling.alone import Guarded, compile_alone
 from lowerscope.core.scheduling.at_sizes import AtSizes
 from lowerscope.core.scheduling.parameters import Parameter, statements_in

@@ -33,7 +33,7 @@ from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
-from lowerscope.core.records.snapshot.numbers import Peaks
+from lowerscope.core.records.numbers import Peaks
 from lowerscope.core.user_cache import cache_folder, processor_name
 
 _SECONDS = 0.1

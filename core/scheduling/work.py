@@ -8,7 +8,7 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.records.snapshot.numbers import Work
+from lowerscope.core.records.numbers import Work
 from lowerscope.core.relax_bindings import bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.scheduling.operation_counts import flops_of
 from lowerscope.core.scheduling.parameters import parameters_of

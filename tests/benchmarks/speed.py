@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lowerscope.core.execution.running import Execution, Reference
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.recipe import Recipe
-    from lowerscope.core.records.snapshot.numbers import Peaks
+    from lowerscope.core.records.numbers import Peaks
     from lowerscope.core.records.times import RunTimes, SideTimes
     from lowerscope.core.stages import Stages
 

@@ -26,7 +26,7 @@ from lowerscope.core.cache_limit import (
 )
 from lowerscope.core.cli import main
 from lowerscope.core.execution.targets import make_target
-from lowerscope.core.records.snapshot.numbers import Peaks
+from lowerscope.core.records.numbers import Peaks
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks
 from lowerscope.core.tuning.database import Database, Kept
 

@@ -14,7 +14,7 @@ from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
 from lowerscope.core.progress import Silent
-from lowerscope.core.records.snapshot.numbers import Checked
+from lowerscope.core.records.numbers import Checked
 from lowerscope.core.scheduling.at_sizes import at_sizes
 from lowerscope.core.scheduling.checking import (
     Limit,
