@@ -16,6 +16,7 @@ from lowerscope.app.views.extensions_dialog import ExtensionsDialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.records.snapshot import FxNode, SourceLine
+from lowerscope.core.sources.spec import is_file
 
 
 def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
@@ -152,7 +153,7 @@ class Extensions(QObject):
         if self._folder:
             return f"{self._folder}/"
         recipe = self._workspace.recipe
-        if recipe is None or recipe.source.spec.startswith("sample:"):
+        if recipe is None or not is_file(recipe.source.spec):
             return ""
         return f"{Path(recipe.source.spec).parent}/"
 

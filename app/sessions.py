@@ -32,6 +32,7 @@ from lowerscope.core.session_files import (
     remove_halves,
     save_session,
 )
+from lowerscope.core.sources.spec import is_in_memory
 
 DELAY_MS = 1000
 """From a change to its being saved."""
@@ -208,7 +209,8 @@ class Sessions(QObject):
         self._finish_saving()
         before, self._place, self._kept = self._place, place, None
         self._release(before)
-        if place is not None:
+        recipe = self._workspace.recipe
+        if place is not None and not (recipe is not None and is_in_memory(recipe)):
             self._settings.set_last_session(str(place.path))
         if place is not None and place.lock is None:
             text = self.tr("Another window has {0} open: nothing is saved here. {1}")

@@ -18,7 +18,14 @@ def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
     # What takes time to import is imported where it is needed: the window comes first.
     recipe, session = None, ""
-    if len(arguments) == 1 and arguments[0].endswith((".lowerscope", ".zip")):
+    handed_over = list(arguments) == ["--handed-over"]
+    if handed_over:
+        from lowerscope.app.handing import take_model
+
+        recipe = take_model()
+        if recipe is None:
+            return 2
+    elif len(arguments) == 1 and arguments[0].endswith((".lowerscope", ".zip")):
         session = arguments[0]
     elif arguments:
         from lowerscope.core.errors import LowerscopeError
@@ -42,6 +49,10 @@ def open_window(arguments: Sequence[str]) -> int:
         end_on_interrupt(application)
         window.begin(recipe, session)
         application.commitDataRequest.connect(window.sessions.save_for_log_out)
+        if handed_over:
+            from lowerscope.app.handing import say_shown
+
+            say_shown()
 
     window.painted.connect(begin)
     return application.exec()

@@ -371,8 +371,10 @@ class MainWindow(QMainWindow):
         if recipe is not None and snapshot is not None:
             self._show_title()
             from lowerscope.core.recipe import to_json
+            from lowerscope.core.sources.spec import is_in_memory
 
-            self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
+            if not is_in_memory(recipe):
+                self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
     def _show_what_is_open(self) -> None:
         if self.workspace.wanted is None:

@@ -91,7 +91,8 @@ class Session:
 def files_of(recipe: Recipe) -> dict[str, str]:
     """Return the absolute paths of the files that a recipe names, by the names that it has.
 
-    The source is the first. The name of a sample is not its path, which is another on each machine.
+    The source is the first, unless it is in memory. The name of a sample is not its path, which is
+    another on each machine.
     """
     source = recipe.source
     others = (
@@ -100,7 +101,8 @@ def files_of(recipe: Recipe) -> dict[str, str]:
         *(each.path for each in recipe.extensions),
     )
     files = {}
-    with contextlib.suppress(LowerscopeError):  # a sample that this version does not have
+    # A sample that this version does not have, or a model in memory.
+    with contextlib.suppress(LowerscopeError):
         files[source.spec] = str(source_path(source.spec))
     return files | {each: str(user_path(each).absolute()) for each in others if each}
 

@@ -1,4 +1,5 @@
-"""Files that ship with Lowerscope: samples, help, icons, fonts and the page of reports."""
+"""Files that ship with Lowerscope: samples, help, icons, fonts, the page of reports and
+the look of notebooks."""
 
 from pathlib import Path
 
@@ -8,3 +9,4 @@ HELP = FOLDER / "help"
 FONTS = FOLDER / "fonts"
 ICONS = FOLDER / "icons"
 REPORT = FOLDER / "report"
+NOTEBOOK = FOLDER / "notebook"

@@ -28,6 +28,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
 from lowerscope.core.running.memory_limit import bytes_text
+from lowerscope.core.sources.handed_over import first_other_descriptor
 from lowerscope.core.user_cache import cache_folder
 
 LOG_INTERVAL_MS = 30
@@ -195,9 +196,12 @@ class ChildProcess(QObject):
         self._process.setProcessEnvironment(environment)
         if sys.platform != "win32":
             flags = QProcess.UnixProcessFlag
-            self._process.setUnixProcessParameters(
+            parameters = QProcess.UnixProcessParameters()
+            parameters.flags = (
                 flags.CreateNewSession | flags.CloseFileDescriptors | flags.ResetSignalHandlers
             )
+            parameters.lowestFileDescriptorToClose = first_other_descriptor()
+            self._process.setUnixProcessParameters(parameters)
         self._process.readyReadStandardOutput.connect(self._read_messages)
         self._process.readyReadStandardError.connect(self._read_log)
         self._process.errorOccurred.connect(self._report_failed_start)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.settings import LAYOUT_VERSION
 from lowerscope.core.session_files import SUFFIX, Layout
+from lowerscope.core.sources.spec import is_in_memory
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -52,6 +53,13 @@ def save_as(window: MainWindow) -> None:
     )
     if path:
         sessions.save_as(path)
+        recipe = window.workspace.recipe
+        if recipe is not None and is_in_memory(recipe):
+            text = tr(
+                "{0} lives in the memory of the Python process that made it: the session has all"
+                " choices, but cannot be opened again."
+            )
+            window.banner.show_message(text.format(snapshot.model.title), "info")
 
 
 def reopen(window: MainWindow) -> None:

@@ -27,6 +27,7 @@ from lowerscope.core.recipe import STRATEGIES, Recipe
 from lowerscope.core.records.model import ModelRecord
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.target import short_target
+from lowerscope.core.sources.spec import source_label
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",
@@ -286,8 +287,7 @@ def verdict_tooltip(record: RunRecord) -> str:
 
 def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:
     if model is None:
-        name = recipe.source.spec.removeprefix("sample:").rpartition("/")[2]
-        return [Part(name, "strong")]
+        return [Part(source_label(recipe.source.spec), "strong")]
     parts = [Part(model.title, "strong")]
     first = model.inputs[0] if model.inputs else None
     if first is not None:

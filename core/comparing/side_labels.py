@@ -10,6 +10,7 @@ from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.schedules import Schedule
+from lowerscope.core.sources.spec import is_file, source_label
 
 _STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 
@@ -67,7 +68,7 @@ def _label(side: Side, step: str, fields: list[str]) -> str:
 
 def _source(recipe: Recipe) -> str:
     spec = recipe.source.spec
-    name = spec.removeprefix("sample:") if spec.startswith("sample:") else PurePath(spec).stem
+    name = PurePath(source_label(spec)).stem if is_file(spec) else source_label(spec)
     return f"{name}:{recipe.source.entry}" if recipe.source.entry else name
 
 

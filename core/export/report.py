@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.environment import MACHINE
@@ -30,7 +30,7 @@ from lowerscope.core.export.report_parts import (
 )
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest
-from lowerscope.core.sources.spec import user_path
+from lowerscope.core.sources.spec import source_label, user_path
 from lowerscope.core.user_cache import processor_name
 from lowerscope.resources import REPORT
 
@@ -132,7 +132,7 @@ def _cannot_write(path: Path, why: str) -> LowerscopeError:
 def source_name(recipe: Recipe) -> str:
     """Return the name of a recipe's source, without its folder."""
     spec, entry = recipe.source.spec, recipe.source.entry
-    name = spec.removeprefix("sample:") if spec.startswith("sample:") else PurePath(spec).name
+    name = source_label(spec)
     return f"{name}:{entry}" if entry else name
 
 

@@ -33,6 +33,7 @@ from lowerscope.core.export.source_program import BITS, Stored, bits, model_tens
 from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.rendering.builder_text import CONSTANTS_FILE, BuilderText
 from lowerscope.core.rendering.identifiers import Identifiers
+from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of
 
@@ -86,6 +87,8 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     LowerscopeError
         If a step fails, or something in it cannot be written down; it is named.
     """
+    if is_in_memory(recipe):
+        raise not_in_a_file(recipe.source.spec)
     stages.check_runs_here("the program runs the model")
     stages.transformed.check()
     _check_functions(stages)

@@ -15,7 +15,7 @@ from lowerscope.core.session_archives import pack_session
 from lowerscope.core.session_files import Layout
 from lowerscope.core.sources.files import input_files, neighbours
 from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.spec import check_readable, user_path
+from lowerscope.core.sources.spec import check_readable, is_in_memory, not_in_a_file, user_path
 from lowerscope.core.stages import Stages
 
 NAME = "session.zip"
@@ -30,9 +30,11 @@ def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File
     Raises
     ------
     LowerscopeError
-        If a file that the recipe names is not there.
+        If a file that the recipe names is not there, or the model is in none.
     """
     source = recipe.source
+    if is_in_memory(recipe):
+        raise not_in_a_file(source.spec)
     inputs = input_files(recipe.inputs)
     params = [user_path(source.params).absolute()] if source.params else []
     of_model: list[Path] = []

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.spec import source_path, user_path
+from lowerscope.core.sources.spec import MEMORY, source_path, user_path
 
 
 def input_files(inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
@@ -29,6 +29,8 @@ def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, .
     LowerscopeError
         If the source is a sample that does not exist.
     """
+    if source.spec.startswith(MEMORY):
+        return input_files(inputs)
     path = source_path(source.spec)
     found = {path: None}
     if source.params:

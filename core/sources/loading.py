@@ -17,11 +17,18 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.sources.entries import build, find_entry, is_ir_module, parse_arguments
+from lowerscope.core.sources.entries import (
+    build,
+    find_entry,
+    is_ir_module,
+    is_model,
+    parse_arguments,
+)
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.files import input_files, source_files
+from lowerscope.core.sources.handed_over import read_handed
 from lowerscope.core.sources.inputs import gather
 from lowerscope.core.sources.package_types import register_package_types
 from lowerscope.core.sources.parameters import load_into, read_arrays
@@ -33,7 +40,14 @@ from lowerscope.core.sources.signatures import (
     signature_of_function,
     signature_of_model,
 )
-from lowerscope.core.sources.spec import check_readable, source_kind, source_path, user_path
+from lowerscope.core.sources.spec import (
+    MEMORY,
+    check_readable,
+    source_kind,
+    source_label,
+    source_path,
+    user_path,
+)
 from lowerscope.core.sources.user_code import run_file, user_code
 
 if TYPE_CHECKING:
@@ -178,6 +192,8 @@ def open_model(source: Source, seed: int) -> OpenedModel:
     LowerscopeError
         If the source or its parameters cannot be had; the error says why.
     """
+    if source.spec.startswith(MEMORY):
+        return _open_handed(source, seed)
     path = source_path(source.spec)
     kind = source_kind(path)
     if source.params:
@@ -322,6 +338,48 @@ def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
         classes=(),
         files=(),
         offered=Offered(signature, examples, {}, RandomState.present()),
+    )
+
+
+def _open_handed(source: Source, seed: int) -> OpenedModel:
+    """Open a model in memory, which is built already."""
+    if source.entry or source.params or parse_arguments(source.args):
+        raise LowerscopeError(
+            "a model in memory takes no entry, no arguments and no parameters",
+            where=source_label(source.spec),
+            todo="Give explore the model as it is to be",
+        )
+    seed_all(seed)
+    header, built, inputs = read_handed(source.spec)
+    if not is_model(built):
+        raise LowerscopeError(
+            f"it is of type {type(built).__name__}, not an nn.Module, an IRModule or a PrimFunc",
+            where=header.title,
+            todo="Give explore a model and its inputs",
+        )
+    path = Path(source.spec)
+    if isinstance(built, torch.nn.Module):
+        built = built.cpu().eval()
+        signature = signature_of_model(built, header.title)
+        register_package_types()
+    else:
+        built = with_main(built, header.title, header.title)
+        signature = _signature_of_module(built, path)
+    if inputs is None:
+        inputs = getattr(built, "example_inputs", None)
+    return OpenedModel(
+        title=header.title,
+        path=path,
+        entry="",
+        description="",
+        model=None if is_ir_module(built) else built,
+        module=built if is_ir_module(built) else None,
+        exported=None,
+        classes=(),
+        files=(),
+        offered=Offered(
+            signature, Examples(inputs, "inputs of explore"), {}, RandomState.present()
+        ),
     )
 
 

@@ -1,5 +1,7 @@
 """What stands on a command line for a source: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
 
+A model in the memory of a Python process, which `core.sources.handed_over` reads, has a name too.
+
 Imports no torch, so that the window and the command line can read a source before an engine runs.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 import msgspec
@@ -18,6 +20,9 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.samples import PREFIX, sample_path
 
 Kind = Literal["python", "exported"]
+
+MEMORY = "memory:"
+"""Begins the name of a model in memory."""
 
 ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 """The name of a class, an instance or a function in a file."""
@@ -38,6 +43,8 @@ def parse_spec(text: str) -> tuple[str, str]:
         raise LowerscopeError(
             "no source is given", todo="Give sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
         )
+    if text.startswith(MEMORY):
+        return text, ""
     if text.startswith(PREFIX):
         name, _, entry = text.removeprefix(PREFIX).partition(":")
         return PREFIX + name, _checked_entry(entry, text)
@@ -69,11 +76,42 @@ def source_path(spec: str) -> Path:
     Raises
     ------
     LowerscopeError
-        If the source is a sample that does not exist.
+        If the source is a sample that does not exist, or a model in memory.
     """
     if spec.startswith(PREFIX):
         return sample_path(spec.removeprefix(PREFIX))
+    if spec.startswith(MEMORY):
+        raise not_in_a_file(spec)
     return user_path(spec).absolute()
+
+
+def source_label(spec: str) -> str:
+    """Return what a source is called: a sample, a model in memory, or the name of a file."""
+    if spec.startswith(PREFIX):
+        return spec.removeprefix(PREFIX)
+    if spec.startswith(MEMORY):
+        return spec.removeprefix(MEMORY).rpartition("-")[0]
+    return PurePath(spec).name
+
+
+def is_in_memory(recipe: Recipe) -> bool:
+    """Return whether a recipe's model is in the memory of a Python process."""
+    return recipe.source.spec.startswith(MEMORY)
+
+
+def not_in_a_file(spec: str) -> LowerscopeError:
+    """Return what is said where a model would have to be in a file, and is in memory."""
+    return LowerscopeError(
+        f"{source_label(spec)} is in the memory of the Python process that it was made in, and in "
+        "no file",
+        where=spec,
+        todo="Call explore(model, inputs) there; to keep it, write the model as a Python file",
+    )
+
+
+def is_file(spec: str) -> bool:
+    """Return whether a source is named as a file: no sample, and no model in memory."""
+    return not spec.startswith((PREFIX, MEMORY))
 
 
 def user_path(text: str) -> Path:
@@ -134,14 +172,14 @@ def with_absolute_paths(recipe: Recipe) -> Recipe:
 
 
 def with_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
-    """Return a recipe with each path in it changed; samples have none."""
+    """Return a recipe with each path in it changed; samples and models in memory have none."""
 
     def changed(path: str) -> str:
         return change(path) if path else path
 
     replace = msgspec.structs.replace
     source = recipe.source
-    spec = source.spec if source.spec.startswith(PREFIX) else changed(source.spec)
+    spec = changed(source.spec) if is_file(source.spec) else source.spec
     return replace(
         recipe,
         source=replace(source, spec=spec, params=changed(source.params)),

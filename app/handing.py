@@ -1,0 +1,49 @@
+"""The start of a window that a Python process opens on a model in its memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+import msgspec
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.notebook.window import OPTION, SHOWN, TAKEN
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources.handed_over import Order, take
+
+
+def take_model() -> Recipe | None:
+    """Take the model that stdin says, before anything else; ``None`` where there is none."""
+    try:
+        if sys.stdin.isatty():
+            raise LowerscopeError(
+                "it is said by the process that has the model, and not by hand",
+                where=OPTION,
+                todo="Call explore(model, inputs) in Python",
+            )
+        order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+        take(order)
+    except LowerscopeError as error:
+        print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+        return None
+    except msgspec.MsgspecError as error:
+        print(f"lowerscope: {OPTION}: {error}", file=sys.stderr)
+        return None
+    _answer(TAKEN)
+    return order.recipe
+
+
+def say_shown() -> None:
+    """Say that the window is there; who opened it listens no longer."""
+    _answer(SHOWN)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def _answer(words: bytes) -> None:
+    # Who opened it may have ended; the window stays.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(1, words)
