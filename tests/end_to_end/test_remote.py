@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.remote_dialog import RemoteDialog
 from lowerscope.app.views.target_dialog import TargetDialog
+from lowerscope.app.views.tune_dialog import TuneDialog
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
@@ -27,7 +29,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         farm.close()
 
 
-def dialog_of(window: MainWindow, command: str, kind: type) -> TargetDialog | RemoteDialog:
+def dialog_of(window: MainWindow, command: str, kind: type) -> Any:
     window.commands.action(command).trigger()
     found = [each for each in window.findChildren(kind) if each.isVisible()]
     assert len(found) == 1
@@ -71,6 +73,59 @@ def test_what_a_target_changes_is_said_while_it_is_typed(
     assert failed is not None
     assert "it is for aarch64" in failed.line()
     assert "Remote machine" in failed.line()
+
+
+def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
+    qtbot: QtBot, open_window: OpenWindow, farm: Farm
+) -> None:
+    farm.add()
+    window = open_window("sample:matmul_relu", lowering="te")
+    workspace, tuning, page = window.workspace, window.workspace.tuning, window.panes.tune
+    dialog = dialog_of(window, "target-remote", RemoteDialog)
+    dialog.tracker.setText(farm.tracker)
+    dialog.key.setText(KEY)
+    dialog.test.click()
+    qtbot.waitUntil(lambda: f"{KEY}: 2 servers, 2 free" in dialog.said.text(), timeout=PATIENCE)
+    ok_of(dialog).click()
+    wait_for_records(qtbot, window)
+    workspace.select(("tir:te_matmul",))
+    asked = dialog_of(window, "tune", TuneDialog)
+    assert "te_matmul" in asked.one.text()
+    assert f"Candidates run on remote: {KEY}" in asked.note.text()
+    asked.trials.setValue(8)
+    asked.begin.click()
+    qtbot.waitUntil(lambda: trials_of(window) >= 2, timeout=3 * PATIENCE)
+    qtbot.waitUntil(lambda: len(farm.serving()) == 1, timeout=PATIENCE)
+    lost, before = farm.serving()[0], trials_of(window)
+    farm.kill(lost)
+    assert before < 8
+    qtbot.waitUntil(lambda: not tuning.under_way, timeout=3 * PATIENCE)
+    assert tuning.state is not None
+    (found,) = tuning.state.functions
+    assert (found.state, found.trials) == ("done", 8), tuning.said
+    # What the lost server was at may be lost with it, and nothing else.
+    assert found.failed <= 1
+    assert found.best < found.unscheduled
+    assert page.curve.points()[-1].value == found.best
+    # Torch was not run there.
+    assert [each.label for each in page.curve.levels()] == ["rules", "unscheduled"]
+    # The best is an ordinary history, and runs there with the model.
+    qtbot.waitUntil(lambda: bool(workspace.wanted.schedules), timeout=PATIENCE)
+    wait_for_records(qtbot, window)
+    (schedule,) = workspace.recipe.schedules
+    assert (schedule.function, schedule.variant) == ("te_matmul", "tuned")
+    assert "undo takes it back" in page.said.text()
+    page.in_model.click()
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    assert workspace.run_record.verdict == "match"
+    assert f"ran on {KEY}, 127.0.0.1:" in window.panes.result.summary.text()
+
+
+def trials_of(window: MainWindow) -> int:
+    """Return how many candidates were measured."""
+    state = window.workspace.tuning.state
+    return 0 if state is None else state.functions[0].trials
 
 
 def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, farm: Farm) -> None:

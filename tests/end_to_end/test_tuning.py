@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 import psutil
@@ -14,12 +16,13 @@ from PySide6.QtTest import QTest
 
 from lowerscope.app.views.tune_dialog import TuneDialog
 from lowerscope.app.views.tune_page import TunePage
+from lowerscope.app.views.tune_words import call_text
 from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.tuning import TunedFunction
 from tests.end_to_end.driving import PATIENCE, wait_until
-from tests.end_to_end.scheduling import LEFT, Bench
+from tests.end_to_end.scheduling import LEFT, NONE, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
 FUNCTION = "te_matmul"
@@ -42,12 +45,17 @@ def page_of(bench: Bench) -> TunePage:
     return bench.window.panes.tune
 
 
+def asked(bench: Bench) -> TuneDialog:
+    """Open the form, by mouse."""
+    QTest.mouseClick(bench.view.tune, LEFT)
+    dialog = next(each for each in bench.window.findChildren(TuneDialog) if each.isVisible())
+    assert dialog.one.isChecked()
+    return dialog
+
+
 def start(bench: Bench, trials: int) -> None:
     """Tune the function at the workbench, by mouse."""
-    QTest.mouseClick(bench.view.tune, LEFT)
-    dialog = bench.window.findChild(TuneDialog)
-    assert dialog is not None
-    assert dialog.one.isChecked()
+    dialog = asked(bench)
     assert FUNCTION in dialog.one.text()
     dialog.trials.setValue(trials)
     assert dialog.estimate.text().startswith("About ")
@@ -81,6 +89,13 @@ def group_of(pid: int) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
+def is_there(process: psutil.Process) -> bool:
+    """Return whether a process has not ended; one that has may wait for its parent."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> None:
     tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
     start(bench, 10)
@@ -89,6 +104,8 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     assert before >= 1
     assert {each.label for each in page.curve.levels()} >= {"unscheduled"}
     assert "of 10 trials" in page.curve.accessibleDescription()
+    bench.wait(lambda: " left · " in page.summary.whole())
+    assert page.summary.whole().startswith(f"{trials_of(bench)} of 10 trials · about ")
     # Paused, it measures nothing, while the model is run.
     QTest.mouseClick(page.pause, LEFT)
     bench.wait(lambda: tuning.phase == "paused")
@@ -119,10 +136,17 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     bench.wait(lambda: not workspace.recipe.schedules)  # type: ignore[union-attr]
 
 
-def test_a_run_pauses_it_and_stopped_it_leaves_no_process(bench: Bench) -> None:
+def test_a_run_pauses_the_slowest_and_stopped_it_leaves_no_process(bench: Bench) -> None:
     tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
-    start(bench, 5_000)
-    wait_for_trials(bench, 1)
+    dialog = asked(bench)
+    dialog.slowest.click()
+    dialog.count.setValue(1)
+    dialog.trials.setValue(5_000)
+    assert dialog.estimate.text().startswith("About ")
+    QTest.mouseClick(dialog.begin, LEFT)
+    assert wait_until(lambda: tuning.state and tuning.state.trials_total == 5_000, 3 * PATIENCE)
+    # Of the two functions of the model, the one that takes the most of a run.
+    assert [each.name for each in tuning.state.functions] == [FUNCTION]
     bench.window.commands.action("run").trigger()
     bench.wait(lambda: tuning.phase == "paused")
     assert "run" in tuning.said.text
@@ -136,12 +160,42 @@ def test_a_run_pauses_it_and_stopped_it_leaves_no_process(bench: Bench) -> None:
     assert tuning.pid is not None
     processes = group_of(tuning.pid)
     assert len(processes) > 1
+    began = time.monotonic()
     QTest.mouseClick(page.stop, LEFT)
+    bench.wait(lambda: not any(map(is_there, processes)))
+    assert time.monotonic() - began < 2
     bench.wait(lambda: not tuning.under_way)
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert not alive
     bench.wait(lambda: "not in the model any more" in tuning.said.text)
     assert not workspace.recipe.schedules  # type: ignore[union-attr]
+
+
+def test_the_whole_model_by_weight_against_torch_and_rules(bench: Bench) -> None:
+    tuning, page = tuning_of(bench), page_of(bench)
+    dialog, trials = asked(bench), 14
+    dialog.whole.click()
+    dialog.trials.setValue(trials)
+    assert "2 functions, about 7 trials each by their share" in dialog.estimate.text()
+    QTest.mouseClick(dialog.begin, LEFT)
+    bench.wait(lambda: tuning.under_way)
+    assert wait_until(lambda: not tuning.under_way, 3 * PATIENCE), tuning.said
+    # The trials are shared out by what a run spends in each, and so the table has them.
+    slow, fast = tuning.state.functions
+    assert [row.key for row in page.table.rows()] == [slow.name, fast.name]
+    shares = [each.calls * min(each.by_rules, each.unscheduled) for each in (slow, fast)]
+    assert slow.name == FUNCTION
+    assert abs(slow.planned - trials * shares[0] / sum(shares)) <= 1
+    assert fast.planned >= 1
+    assert (slow.state, fast.state) == ("done", "done")
+    # Each has its curve, against torch and the rules, with the figures of the table.
+    for each in (slow, fast):
+        page.table.row_clicked.emit(each.name, NONE)
+        levels = {level.label: level.value for level in page.curve.levels()}
+        known = {"torch": each.torch, "rules": each.by_rules, "unscheduled": each.unscheduled}
+        assert levels == known
+        assert page.curve.points()[-1].value == each.best
+        said = page.curve.accessibleDescription()
+        assert f"rules {call_text(each.by_rules)}" in said
+        assert f"torch {call_text(each.torch)}" in said
 
 
 def test_a_process_that_is_killed_is_said_and_what_it_found_is_kept(bench: Bench) -> None:

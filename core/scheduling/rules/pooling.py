@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowerscope.core.schedules import At
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.rows import gather, is_worth_threads, write_rows
+from lowerscope.core.scheduling.rules.rows import gather, uses_threads, write_rows
 from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.windows import Window, window_of
 from lowerscope.core.scheduling.rules.writing import Writing
@@ -41,9 +41,10 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     extent = found.spatial[-3] if len(found.spatial) > 2 else None
     # More planes would be too far apart for the cache.
     most = min(machine.lanes(found.dtype), _PLANES)
-    count = next((each for each in range(most, 1, -1) if extent and extent % each == 0), 0)
-    if count < 2 or found.pads:
+    counts = [each for each in range(2, most + 1) if extent and extent % each == 0]
+    if not counts or found.pads:
         return False
+    count = writing.choose("planes at once", counts, counts[-1])
     last = gather(writing, found)
     for block in found.before:
         writing.do(
@@ -82,7 +83,7 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     place = At(block=found.block, loop=at + 1 + len(window))
     writing.do("vectorize", f"{count} planes are the lanes of a register", loop=place)
     depth = at + 1
-    if machine.threads > 1 and is_worth_threads(found):
+    if uses_threads(writing, found, machine):
         depth -= max(0, share_out(writing, writing.loops(last)[:depth], machine) - 1)
     writing.do(
         "decompose_reduction",

@@ -294,7 +294,10 @@ _MANY = 1 << 10
 
 def _share_stage(writing: Writing, stage: Stage, machine: Machine) -> None:
     outer = stage.near if 0 <= stage.near < stage.spatial else stage.spatial
-    name = next(each for each in writing.blocks() if each.startswith(stage.name))
+    blocks = writing.blocks()
+    # Where it was taken apart, the block of its parts is called after it.
+    parts = (each for each in blocks if each.startswith(stage.name))
+    name = stage.name if stage.name in blocks else next(parts)
     loops = writing.loops(name)[: outer + (stage.near == outer)]
     # A loop of which the last part is done apart cannot be fused.
     loops = tuple(each for each in loops if not writing.block(each).annotations)

@@ -29,6 +29,9 @@ _SPARE = 4
 _BODY = 512
 """So many steps are written out one after the other, before the code is too long for its cache."""
 
+_BODIES = 64, 256, 512, 1024
+"""Other numbers of them that are worth a try."""
+
 _PLANE = 1 << 14
 """Bytes of a padded plane that stays in the first cache beside what is read and written."""
 
@@ -51,12 +54,9 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
             "compute_inline", "what is only copied is read where it is", block=At(block=block)
         )
     lanes = machine.lanes(found.dtype)
-    width = row_width(found.spatial[-1], lanes)
-    if found.is_strided and width > lanes // 2 and (found.spatial[-1] or 0) > lanes:
-        # LLVM takes long rows apart by shuffles, which is better than value by value.
-        width = 0
+    width = _width(writing, found, lanes)
     filters = _filters(writing, found) if width else 1
-    rows = _rows(found, width, filters, machine) if width else 1
+    rows = _rows(writing, found, width, filters, machine) if width else 1
     if filters == 1:
         _cut_planes(writing, last, found)
     depth = _cut(writing, last, found, width, rows)
@@ -112,20 +112,34 @@ def gather(writing: Writing, found: Window) -> str:
     return found.after[-1]
 
 
+def _width(writing: Writing, found: Window, lanes: int) -> int:
+    """Return how many values of a row are computed together; 0 for one at a time."""
+    extent = found.spatial[-1]
+    usual = row_width(extent, lanes)
+    if found.is_strided and usual > lanes // 2 and (extent or 0) > lanes:
+        # LLVM takes long rows apart by shuffles, which is better than value by value.
+        usual = 0
+    return writing.choose("values of a row at once", (0, *_widths(extent, lanes)), usual)
+
+
 def row_width(extent: int | None, lanes: int) -> int:
     """Return how many values of a row are computed together; 0 where no number is a good one.
 
     Of the divisors, the one that leaves the fewest lanes empty: LLVM makes one register of a
     vector of 14 values, and four of one of 56.
     """
+    widths = _widths(extent, lanes)
+    return max(widths, key=lambda each: (each / (-(-each // lanes) * lanes), each), default=0)
+
+
+def _widths(extent: int | None, lanes: int) -> list[int]:
     if extent is None or lanes < 2:
-        return 0
-    divisors = [
+        return []
+    return [
         each
         for each in range(2, min(extent, lanes * _MOST_VECTORS) + 1)
         if extent % each == 0 and (each >= lanes // 2 or each == extent)
     ]
-    return max(divisors, key=lambda each: (each / (-(-each // lanes) * lanes), each), default=0)
 
 
 def _filters(writing: Writing, found: Window) -> int:
@@ -140,11 +154,12 @@ def _filters(writing: Writing, found: Window) -> int:
                 channels = known(read.source.shape[index]) or 0
                 groups = channels // found.reduced[0]
                 each = extent // groups if groups else 0
-                return next(count for count in (4, 3, 2, 1) if each % count == 0) if each else 1
+                counts = [count for count in (1, 2, 3, 4) if each % count == 0]
+                return writing.choose("filters at once", counts, counts[-1]) if each else 1
     return 1
 
 
-def _rows(found: Window, width: int, filters: int, machine: Machine) -> int:
+def _rows(writing: Writing, found: Window, width: int, filters: int, machine: Machine) -> int:
     """Return how many rows are computed together: what is read for one is read for the others."""
     extent = found.spatial[-2] if len(found.spatial) > 1 else None
     if extent is None or filters > 1:
@@ -158,7 +173,8 @@ def _rows(found: Window, width: int, filters: int, machine: Machine) -> int:
         max(1, _BODY // (each * math.prod(found.reduced[-2:]))),
         7,
     )
-    return next(count for count in range(max(1, room), 0, -1) if extent % count == 0)
+    counts = [count for count in range(1, max(1, room) + 1) if extent % count == 0]
+    return writing.choose("rows at once", counts, counts[-1])
 
 
 def _plane(writing: Writing, block: str) -> int | None:
@@ -182,7 +198,8 @@ def _cut_planes(writing: Writing, last: str, found: Window) -> None:
         return
     most, count = _PLANES
     room = min(count, most // max(each or 1 for each in sizes))
-    planes = next((each for each in range(room, 1, -1) if extent % each == 0), 1)
+    counts = [each for each in range(2, room + 1) if extent % each == 0]
+    planes = writing.choose("planes that are padded at once", (1, *counts), (1, *counts)[-1])
     if planes > 1:
         writing.do(
             "split",
@@ -283,11 +300,12 @@ def _order(writing: Writing, found: Window, width: int, depth: int, filters: int
         tiled = places[len(window) : -1]
     else:
         tiled = []
+    most = writing.choose("steps that are written out", _BODIES, _BODY)
     steps = math.prod(writing.extent(each) or 1 for each in tiled)
     written: list[Reference] = list(tiled)
     for loop in reversed(places[: len(window)]):
         steps *= writing.extent(loop) or 1
-        if steps > _BODY:
+        if steps > most:
             break
         written.insert(0, loop)
     for each in written:
@@ -305,15 +323,18 @@ def _store(writing: Writing, last: str, width: int, depth: int) -> None:
 
 def _share(writing: Writing, found: Window, last: str, most: int, machine: Machine) -> int:
     """Share the loops around the tiles out; return how many loops there are less."""
-    if machine.threads < 2 or not is_worth_threads(found):
+    if not uses_threads(writing, found, machine):
         return 0
     return max(0, share_out(writing, writing.loops(last)[:most], machine) - 1)
 
 
-def is_worth_threads(found: Window) -> bool:
-    """Return whether there is enough to do for several threads, as far as it is known."""
+def uses_threads(writing: Writing, found: Window, machine: Machine) -> bool:
+    """Return whether several threads share it: if there is enough to do, as far as it is known."""
+    if machine.threads < 2:
+        return False
     work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
-    return work >= _WORTH_THREADS or None in found.spatial
+    worth = work >= _WORTH_THREADS or None in found.spatial
+    return bool(writing.choose("threads", (0, 1), int(worth)))
 
 
 def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:

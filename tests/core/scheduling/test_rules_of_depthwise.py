@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,13 @@ from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import SILENT
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.scheduling.references import function_of
 from lowerscope.core.scheduling.rules.accesses import accesses_of
+from lowerscope.core.scheduling.rules.by_rule import written_by_rule
 from lowerscope.core.scheduling.rules.reading import blocks_of
 from lowerscope.core.scheduling.rules.rows import row_width
-from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.scheduling.rules.writing import Choice, Writing
+from lowerscope.core.scheduling.structure import structure_of
 from tests.core.scheduling.rule_numerics import examine
 from tests.core.scheduling.ruling import NARROW, WIDE, made
 from tests.core.scheduling.running import Runner
@@ -133,6 +137,41 @@ def test_depthwise_convolutions_compute_the_same(target: tvm.target.Target) -> N
         assert ruled.rule == "depthwise", (name, ruled.reason)
         assert all(each.comment for each in ruled.primitives)
         assert runner.difference(name, function, after) is None, name
+
+
+@pytest.mark.parametrize(
+    ("function", "open_to_tuning"),
+    [
+        (DEPTHWISE["a row that is cut"], {"values of a row at once", "rows at once", "threads"}),
+        (DEPTHWISE["groups"], {"filters at once", "steps that are written out"}),
+        (DEPTHWISE["every other of 28 columns"], {"planes that are padded at once"}),
+        (OTHERS["largest of 3×3"][1], {"values of a row at once", "rows at once"}),
+        (OTHERS["mean of all"][1], {"planes at once", "threads"}),
+    ],
+)
+def test_what_tuning_decides_otherwise_computes_the_same(
+    function: tirx.PrimFunc, open_to_tuning: set[str]
+) -> None:
+    rule, usual, _ = written_by_rule(function, WIDE, {})
+    assert usual is not None
+    choices = {each.name: each for each in usual.choices if len(each.offered) > 1}
+    assert open_to_tuning <= set(choices)
+    runner, numbers = Runner(WIDE), random.Random(0)
+    seen = {structure_of(function_of(usual.sch))}
+    drawn = {name: numbers.choice(each.offered) for name, each in choices.items()}
+    for decisions in (drawn, *({name: _other(choices[name])} for name in open_to_tuning)):
+        decided, writing, reason = written_by_rule(function, WIDE, decisions)
+        assert (decided, reason) == (rule, "")
+        assert writing is not None
+        after = function_of(writing.sch)
+        seen.add(structure_of(after))
+        assert runner.difference("decided", function, after) is None, decisions
+    assert len(seen) > len(open_to_tuning)
+
+
+def _other(choice: Choice) -> int:
+    """Return the first that is not what the rule takes by itself."""
+    return next(each for each in choice.offered if each != choice.taken)
 
 
 def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:

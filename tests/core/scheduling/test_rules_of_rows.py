@@ -100,6 +100,18 @@ def test_rows_of_unknown_number_and_length_compute_the_same() -> None:
         assert "T.vectorized(" in after.script()
 
 
+def test_places_of_the_largest_along_columns_are_shared_out() -> None:
+    n = tirx.Var("n", "int64")
+    runner = Runner(WIDE)
+    for name, shape in {"known": (7, 96, 64), "any": (7, 64, n)}.items():
+        function = legalised(lambda x: relax.op.argmax(x, 0, True), shape)
+        ruled, after = made(function, WIDE)
+        assert ruled.rule == "row by row", ruled.reason
+        # Both of its blocks: the name of one begins as that of the other.
+        assert after.script().count("T.parallel(") == 2
+        assert runner.difference(name, function, after) is None
+
+
 def test_a_softmax_is_one_loop_over_its_rows() -> None:
     ruled, after = made(legalised(lambda x: NN.softmax(x, -1), (1, 4, 64, 64)), WIDE)
     script = after.script()
