@@ -78,7 +78,9 @@ def test_without_a_display_the_command_line_is_named() -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_ctrl_c_closes_the_window_and_its_children(tmp_path: Path) -> None:
+# In the terminal, and what a log-out sends.
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_window_and_its_children(tmp_path: Path, number: int) -> None:
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)}
     window = subprocess.Popen(
         [*LOWERSCOPE, "sample:matmul_relu"],
@@ -92,7 +94,7 @@ def test_ctrl_c_closes_the_window_and_its_children(tmp_path: Path) -> None:
         while not children:
             assert window.poll() is None, window.stderr
             children = process.children(recursive=True)
-        window.send_signal(signal.SIGINT)
+        window.send_signal(number)
         _, error = window.communicate(timeout=30)
         assert window.returncode == 0, error
         assert b"Traceback" not in error

@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Drawing, Extension, InputSpec, Override, Recipe, Source, Step
 from lowerscope.core.schedules import At, Primitive, Schedule
-from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
+from lowerscope.core.session_files import Hashes, Layout, load_session, remove_halves, save_session
 
 LAYOUT = Layout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
 
@@ -202,3 +206,36 @@ def test_the_command_line_takes_a_session(tmp_path: Path) -> None:
     assert recipe_of_command(("run", str(path))) == recipe
     with pytest.raises(LowerscopeError, match="a session has its own choices"):
         recipe_of_command(("run", str(path), "--lowering", "te"))
+
+
+SAVES = """
+import sys
+from pathlib import Path
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.session_files import Hashes, Layout, save_session
+path, written, seed = Path(sys.argv[1]), {}, 0
+while True:
+    source = Source(spec="sample:matmul", args="y" * 100_000)
+    recipe = Recipe(source=source, seed=seed)
+    written = save_session(path, recipe, Layout(), written, Hashes())
+    seed += 1
+    print(seed, flush=True)
+"""
+
+
+def test_a_file_that_is_being_written_when_its_process_is_killed_is_whole(tmp_path: Path) -> None:
+    path, drawn = tmp_path / "mine.lowerscope", random.Random(0)
+    for _ in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVES, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(drawn.randint(1, 20)):
+            saved = int(process.stdout.readline())
+        time.sleep(drawn.random() * 0.005)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert load_session(path, Hashes()).recipe.seed >= saved - 1
+    remove_halves(path)
+    assert os.listdir(tmp_path) == [path.name]

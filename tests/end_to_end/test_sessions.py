@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -10,12 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.window import MainWindow
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.engine.running_call import call_files
 from lowerscope.core.session_files import Hashes, load_session
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_problem, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
@@ -87,7 +89,13 @@ def test_a_window_that_was_killed_is_reopened_where_it_was(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    environment = os.environ | {"XDG_CONFIG_HOME": str(home), "QT_QPA_PLATFORM": "offscreen"}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = os.environ | {
+        "XDG_CONFIG_HOME": str(home),
+        "QT_QPA_PLATFORM": "offscreen",
+        "TMPDIR": str(temporary),
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", "lowerscope.app", "sample:matmul_relu", "--lowering", "te"],
         env=environment,
@@ -99,8 +107,15 @@ def test_a_window_that_was_killed_is_reopened_where_it_was(
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.05)
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert os.listdir(temporary) != []
     process.send_signal(signal.SIGKILL)
     process.wait()
+    # Nothing of it goes on, and nothing is left of it but the session and its lock.
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE / 1000)
+    assert not alive
+    assert os.listdir(temporary) == []
+    assert not [each for each in call_files() if str(process.pid) in each.name.split("-")]
     (saved,) = folder.glob("*.lowerscope")
     window = open_window()
     window.settings.set_last_session(str(saved))
@@ -145,13 +160,19 @@ def test_a_disk_that_is_full_is_said_and_tried_again(
     path = tmp_path / "mine.lowerscope"
     save_as(window, path, monkeypatch, qtbot)
 
-    def full(*_: object) -> None:
-        raise LowerscopeError("the session cannot be written (No space left on device)")
+    content = path.read_bytes()
 
-    monkeypatch.setattr("lowerscope.app.sessions.save_session", full)
-    window.commands.action("te").trigger()
-    qtbot.waitUntil(lambda: "No space left" in window.banner.message(), timeout=PATIENCE)
-    monkeypatch.undo()
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        window.commands.action("te").trigger()
+        qtbot.waitUntil(lambda: "No space left" in window.banner.message(), timeout=PATIENCE)
+        assert "\n" not in window.banner.message()
+    # What was there is as it was, and nothing half-written is beside it.
+    assert path.read_bytes() == content
+    assert [each for each in os.listdir(tmp_path) if each.startswith(".")] == []
     with qtbot.waitSignal(window.sessions.saved, timeout=PATIENCE):
         window.commands.action("library").trigger()
     assert load_session(path, Hashes()).recipe.lowering == "library"

@@ -1,0 +1,44 @@
+"""Temporary files of processes that were killed are removed by the next one, and no others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.engine.running_call import call_files
+from lowerscope.core.engine.temporary_files import new_folder, remove_folder, sweep
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from lowerscope.core.engine.running_call import new_file
+from lowerscope.core.engine.temporary_files import new_folder
+new_file()
+Path(new_folder(), "large").write_bytes(bytes(1000))
+print(os.getpid(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_has_left_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    process = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
+    killed = process.stdout.decode().strip()
+    other = tmp_path / "lowerscope-of-somebody"
+    other.mkdir()
+    own = new_folder()
+    assert len(os.listdir(tmp_path)) == 3
+    assert [each for each in call_files() if killed in each.name.split("-")]
+    sweep()
+    assert sorted(os.listdir(tmp_path)) == sorted((Path(own).name, other.name))
+    assert not [each for each in call_files() if killed in each.name.split("-")]
+    remove_folder(own)
+    assert os.listdir(tmp_path) == [other.name]
