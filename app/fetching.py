@@ -38,7 +38,7 @@ from lowerscope.core.records.run_step import RunStep
 from lowerscope.core.records.snapshot import FunctionRecord, SourceLine, TextRecord, View
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.records.translation import NodeTranslation
-from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 
 
 class Fetches:

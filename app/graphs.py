@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QApplication, QWidget
 
 from lowerscope.app.actions import Command
-from lowerscope.app.widgets.canvas_colours import FIGURES
+from lowerscope.app.widgets.canvas.colours import FIGURES
 
 if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage
-    from lowerscope.app.widgets.graph_canvas import GraphCanvas
+    from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
     from lowerscope.app.window import MainWindow
 
 
@@ -40,7 +40,7 @@ class Graphs:
 
     def canvas(self) -> GraphCanvas | None:
         """Return the canvas that the focus is in, be it that of a difference, or of `current`."""
-        from lowerscope.app.widgets.graph_canvas import GraphCanvas
+        from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 
         widget = self._focus()
         while widget is not None:

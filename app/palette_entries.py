@@ -15,7 +15,7 @@ from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.steps import Moment
 
 if TYPE_CHECKING:
-    from lowerscope.app.widgets.code_view import CodeView
+    from lowerscope.app.widgets.code.view import CodeView
     from lowerscope.app.window import MainWindow
 
 Kind = Literal["command", "node", "function", "pass", "line"]
@@ -163,7 +163,7 @@ class PaletteEntries:
             yield Entry("pass", each.name, tr("pass · add it…"), add)
 
     def _texts(self) -> Iterator[CodeView]:
-        from lowerscope.app.widgets.code_view import CodeView
+        from lowerscope.app.widgets.code.view import CodeView
 
         panes = self._window.made_panes
         for view in () if panes is None else panes.findChildren(CodeView):

@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QApplication
 
 from lowerscope.app import theme
 from lowerscope.app.views.canvas_records import canvas_graph
-from lowerscope.app.widgets.canvas_index import GraphIndex
-from lowerscope.app.widgets.canvas_paint import GraphPainter
-from lowerscope.app.widgets.graph_picture import write_picture
+from lowerscope.app.widgets.canvas.graph_picture import write_picture
+from lowerscope.app.widgets.canvas.index import GraphIndex
+from lowerscope.app.widgets.canvas.paint import GraphPainter
 from lowerscope.core.records.graph import GraphRecord
-from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
 
 
 class GraphPictures:

@@ -38,7 +38,7 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
-from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.records.graph import GraphName, GraphRecord
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
-from lowerscope.core.rendering.fused_groups import FusedGroup, groups_in, is_group
-from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
-from lowerscope.core.rendering.hierarchy import Opening
-from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.relax_graph import relax_graph
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graphs.fused_groups import FusedGroup, groups_in, is_group
+from lowerscope.core.rendering.graphs.fx_graph import fx_graph
+from lowerscope.core.rendering.graphs.hierarchy import Opening
+from lowerscope.core.rendering.graphs.relax_graph import relax_graph
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel

@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm import te, tirx
 
-from lowerscope.core.rendering.expression_text import dtype_of
+from lowerscope.core.rendering.programs.expression_text import dtype_of
 
 
 def farthest(largest: bool, dtype: str) -> Any:

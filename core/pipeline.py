@@ -32,8 +32,8 @@ from lowerscope.core.records.snapshot import FunctionRecord, Snapshot, SourceLin
 from lowerscope.core.records.steps import Moment, PassRecord
 from lowerscope.core.records.translation import NodeTranslation
 from lowerscope.core.remote.running import run_remotely
-from lowerscope.core.rendering.hierarchy import FITTING, Opening
-from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
 from lowerscope.core.rule_files import write_rule
 from lowerscope.core.running.guarded_runs import guarded_run
 from lowerscope.core.running.runs import measure_again, run_all

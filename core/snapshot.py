@@ -17,9 +17,9 @@ from lowerscope.core.records.snapshot import FunctionRecord, FxNode, FxPart, Sna
 from lowerscope.core.records.steps import Fate, TranslationRecord
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
-from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
-from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
 from lowerscope.core.sources.loading import LoadedModel

@@ -11,7 +11,7 @@ from shiboken6 import isValid
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.widgets.code_view import CodeView
+    from lowerscope.app.widgets.code.view import CodeView
     from lowerscope.app.window import MainWindow
 
 
@@ -56,7 +56,7 @@ class CodeCommands(QObject):
         if self._window.workspace.snapshot is None:
             # There is no text yet, and no need to load what shows one.
             return
-        from lowerscope.app.widgets.code_view import CodeView
+        from lowerscope.app.widgets.code.view import CodeView
 
         widget: QWidget | None = new
         while widget is not None and not isinstance(widget, CodeView):

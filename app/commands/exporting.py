@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
     from lowerscope.app.views.export_dialog import ExportDialog
     from lowerscope.app.views.graph_page import GraphPage
-    from lowerscope.app.widgets.graph_canvas import GraphCanvas
+    from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
     from lowerscope.app.window import MainWindow
     from lowerscope.core.records.graph import GraphRecord
 
@@ -209,8 +209,8 @@ class ExportCommands(QObject):
         window, tr = self._window, self._window.tr
         if not canvas.graph().nodes:
             return
-        from lowerscope.app.widgets.graph_picture import write_picture
-        from lowerscope.core.rendering.dot import dot_text
+        from lowerscope.app.widgets.canvas.graph_picture import write_picture
+        from lowerscope.core.rendering.graphs.dot import dot_text
 
         kinds = tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)")
         if self._record_of(canvas) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import STATUS_MARKS, STRATEGY_LETTERS
-from lowerscope.app.widgets.graph_canvas import (
+from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,

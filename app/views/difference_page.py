@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.sides_page import ROLES, SidesPage
-from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
+from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.difference import DifferenceRecord, FunctionDifference, Side, Status

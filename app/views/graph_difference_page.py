@@ -12,7 +12,7 @@ from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.sides_page import ROLES, SidesPage
-from lowerscope.app.widgets.graph_canvas import CanvasGraph, GraphCanvas
+from lowerscope.app.widgets.canvas.graph_canvas import CanvasGraph, GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace

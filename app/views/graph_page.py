@@ -15,8 +15,8 @@ from lowerscope.app.views.graph_cards import card_text, frame_text
 from lowerscope.app.views.graph_menu import open_menu
 from lowerscope.app.views.node_figures import figures_of, why_no_figures
 from lowerscope.app.views.when_looked_at import WhenLookedAt
-from lowerscope.app.widgets.canvas_colours import Colouring
-from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.canvas.colours import Colouring
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem

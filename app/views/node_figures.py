@@ -10,8 +10,8 @@ from PySide6.QtCore import QCoreApplication
 from lowerscope.app.views.descriptions import Facts, names_of
 from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
-from lowerscope.app.widgets.canvas_colours import Colouring
-from lowerscope.app.widgets.canvas_graph import CanvasFigures, CanvasShade
+from lowerscope.app.widgets.canvas.colours import Colouring
+from lowerscope.app.widgets.canvas.graph import CanvasFigures, CanvasShade
 from lowerscope.core.records.graph import Box
 from lowerscope.core.records.run import NOT_THERE, NodeRun, RunRecord
 

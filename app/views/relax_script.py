@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QV
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.views.step_words import moment_text
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import TextRecord
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import line_text
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.core.records.translation import RuleSource
 

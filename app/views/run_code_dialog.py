@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
 
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 
 MOST = 1 << 20
 """So many bytes of a file are shown."""

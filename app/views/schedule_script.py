@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.schedule_moves_page import ScheduleMenu
 from lowerscope.app.views.script_page import ScriptPage
-from lowerscope.app.widgets.code_view import CodeView
-from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
+from lowerscope.app.widgets.code.view import CodeView
+from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.workbench.trying import Preview
 from lowerscope.app.workspace import Workspace

@@ -19,7 +19,7 @@ from lowerscope.app.views.schedule_form import ScheduleForm
 from lowerscope.app.views.schedule_history import ScheduleHistory
 from lowerscope.app.views.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
 from lowerscope.app.views.schedule_tree import ScheduleTree
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import is_shared, shown_name

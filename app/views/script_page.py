@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
-from lowerscope.app.widgets.code_cards import NamedPlace
-from lowerscope.app.widgets.code_view import CodeView, Span
+from lowerscope.app.widgets.code.cards import NamedPlace
+from lowerscope.app.widgets.code.view import CodeView, Span
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import Card, TextRecord

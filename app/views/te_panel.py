@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayou
 
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import shape_text
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.core.records.translation import TeRecord

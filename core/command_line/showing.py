@@ -19,8 +19,8 @@ from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRe
 from lowerscope.core.records.snapshot import FxNode, View
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.library_table import print_library
-from lowerscope.core.rendering.metrics import DEFAULT
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation

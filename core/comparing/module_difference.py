@@ -25,9 +25,9 @@ from lowerscope.core.records.difference import (
 )
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
-from lowerscope.core.rendering.graph_difference import FunctionGraph, graph_difference
-from lowerscope.core.rendering.metrics import TextMetrics
-from lowerscope.core.rendering.relax_graph import function_graph
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graphs.difference import FunctionGraph, graph_difference
+from lowerscope.core.rendering.graphs.relax_graph import function_graph
 from lowerscope.core.stages import Stages
 
 

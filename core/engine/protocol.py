@@ -21,7 +21,7 @@ from lowerscope.core.records.difference import Side
 from lowerscope.core.records.graph import FITS, GraphName
 from lowerscope.core.records.snapshot import View
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 
 VERSION = 1
 """Of the messages below; the first message of a child carries it."""

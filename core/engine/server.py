@@ -166,7 +166,7 @@ def _open_pipeline() -> Mapping[str, Call]:
     from lowerscope.core.execution.target_catalogue import target_records
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.remote.machine import remote_state
-    from lowerscope.core.rendering.hierarchy import Opening
+    from lowerscope.core.rendering.graphs.hierarchy import Opening
     from lowerscope.core.scheduling.code_by_name import program_by_name
 
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.

@@ -12,9 +12,9 @@ from lowerscope.core.export.files import File, text_file
 from lowerscope.core.graphs import draw_graph
 from lowerscope.core.progress import Silent
 from lowerscope.core.records.graph import WHOLE, GraphName, GraphRecord
-from lowerscope.core.rendering.dot import dot_text
-from lowerscope.core.rendering.hierarchy import FITTING, Opening
-from lowerscope.core.rendering.metrics import DEFAULT, TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
+from lowerscope.core.rendering.graphs.dot import dot_text
+from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
 from lowerscope.core.stages import Stages
 
 LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening()}

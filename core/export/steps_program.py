@@ -21,7 +21,7 @@ from lowerscope.core.passes.context_options import split
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.recipe import Recipe, Step
-from lowerscope.core.rendering.identifiers import Identifiers
+from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
 from lowerscope.core.stages import Stages
 

@@ -68,7 +68,7 @@ class Exploration:
 
     def snapshot(self) -> Snapshot:
         """Return all records that the window shows: model, nodes, functions, passes, links."""
-        from lowerscope.core.rendering.metrics import DEFAULT
+        from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
         return _pipeline().snapshot(self.recipe, DEFAULT, Silent())
 
@@ -78,7 +78,7 @@ class Exploration:
 
     def graph(self, name: GraphName = "fx") -> GraphRecord:
         """Return the graph ``"fx"`` or ``"relax"``, laid out."""
-        from lowerscope.core.rendering.metrics import DEFAULT
+        from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
         return _pipeline().derived_graph(self.recipe, DEFAULT, Silent(), name)
 

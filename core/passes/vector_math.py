@@ -14,7 +14,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from lowerscope.core.rendering.expression_text import dtype_of
+from lowerscope.core.rendering.programs.expression_text import dtype_of
 
 _NARROW = ("float16", "bfloat16")
 """Computed as float32."""

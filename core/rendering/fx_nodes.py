@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lowerscope.core.records.snapshot import FxNode, FxPart, SourceLine
-from lowerscope.core.rendering.fx_labels import Values, label_of
+from lowerscope.core.rendering.graphs.fx_labels import Values, label_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule

@@ -19,8 +19,8 @@ from lowerscope.core.records.model import Extent
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.records.translation import Placeholder, TeRecord
 from lowerscope.core.rendering.node_map import ValueNames
+from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text, relax_text
-from lowerscope.core.rendering.te_text import te_text
 
 _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
 

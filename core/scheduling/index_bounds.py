@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import ir, s_tir, tirx
 
-from lowerscope.core.rendering.expression_text import dtype_of, operator_name
+from lowerscope.core.rendering.programs.expression_text import dtype_of, operator_name
 from lowerscope.core.scheduling.parameters import (
     expressions_in,
     inner_expressions,

@@ -8,7 +8,7 @@ from typing import Any
 import tvm_ffi
 from tvm import ir, tirx
 
-from lowerscope.core.rendering.expression_text import operator_name
+from lowerscope.core.rendering.programs.expression_text import operator_name
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.merge_guard import depends

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm import ir, s_tir, tirx
 
-from lowerscope.core.rendering.expression_text import dtype_of, operator_name
+from lowerscope.core.rendering.programs.expression_text import dtype_of, operator_name
 
 _ONE_EACH = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.FloorDiv, tirx.Mod, tirx.FloorMod)
 _BETWEEN_TWO = (*_ONE_EACH, tirx.Min, tirx.Max)

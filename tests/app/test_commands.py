@@ -14,8 +14,8 @@ from lowerscope.app.actions import LEADER, Command, Commands, plain
 from lowerscope.app.settings import Settings
 from lowerscope.app.views.palette import Palette
 from lowerscope.app.views.shortcuts_page import ShortcutsPage
-from lowerscope.app.widgets.canvas_keys import PLAIN, WALK
-from lowerscope.app.widgets.code_keys import KEYS
+from lowerscope.app.widgets.canvas.keys import PLAIN, WALK
+from lowerscope.app.widgets.code.keys import KEYS
 from lowerscope.app.window import MainWindow
 
 

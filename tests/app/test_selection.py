@@ -9,7 +9,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import FunctionRecord, PieceRecord
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources.samples import sample_path
 
 SAMPLE = sample_path("fashion_mlp")

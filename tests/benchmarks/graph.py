@@ -12,8 +12,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode
-from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.canvas.graph import CanvasEdge, CanvasGraph, CanvasNode
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.graph_layout import layout_figures
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 
 from lowerscope.core.records.graph import GraphRecord
-from lowerscope.core.rendering.box_texts import BoxText, Flow
-from lowerscope.core.rendering.boxes import graph_record
-from lowerscope.core.rendering.hierarchy import Modules, Opening, groups_in, hierarchy
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
+from lowerscope.core.rendering.graphs.boxes import graph_record
+from lowerscope.core.rendering.graphs.hierarchy import Modules, Opening, groups_in, hierarchy
 from tests.benchmarks.figures import Figure
 
 LIMITS = {1_000: 150.0, 10_000: 1000.0}

@@ -16,7 +16,7 @@ from tvm.relax.frontend.torch import from_fx
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources.loading import LoadedModel
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 

@@ -18,7 +18,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.snapshot import Snapshot
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources import environments
 
 MODULE = """

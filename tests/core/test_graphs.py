@@ -14,8 +14,8 @@ from lowerscope.core.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.hierarchy import Opening
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.rendering.graphs.hierarchy import Opening
 from lowerscope.core.rendering.script import relax_text
 
 RESNET = Recipe(source=Source(spec="sample:resnet18"))

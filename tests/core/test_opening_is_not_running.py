@@ -28,8 +28,8 @@ from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Step
-from lowerscope.core.rendering.builder_text import builder_text
-from lowerscope.core.rendering.te_text import te_text
+from lowerscope.core.rendering.programs.builder_text import builder_text
+from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.session_files import Hashes, load_session
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays

@@ -14,7 +14,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Drawing, InputSpec, Override, Recipe, Source
 from lowerscope.core.records.snapshot import Snapshot
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources.input_option import parse_input
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

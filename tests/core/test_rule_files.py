@@ -15,7 +15,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Strategy
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rule_files import write_rule
 
 MODEL = """

@@ -24,7 +24,7 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.records.run import RunRecord
-from lowerscope.core.rendering.metrics import DEFAULT as METRICS
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT as METRICS
 
 FILE = Path(__file__).with_name("weighted_models.py")
 

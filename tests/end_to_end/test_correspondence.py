@@ -8,8 +8,8 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.code_painting import x_of
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.painting import x_of
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Step
 from lowerscope.core.records.steps import Moment

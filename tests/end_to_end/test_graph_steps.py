@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.records.steps import Moment

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.graph_page import GraphPage
-from lowerscope.app.widgets.canvas_index import chevron, title_bar
-from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.canvas.index import chevron, title_bar
 from lowerscope.app.window import MainWindow
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records

@@ -8,7 +8,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.formats import error_text
-from lowerscope.app.widgets.graph_canvas import GraphCanvas
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension, Override
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records

@@ -10,7 +10,7 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.code_editor import CodeEditor
+from lowerscope.app.widgets.code.editor import CodeEditor
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.records.steps import Moment

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import save_preset
 from lowerscope.core.recipe import Step

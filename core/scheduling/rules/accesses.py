@@ -9,7 +9,7 @@ from typing import Any
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.rendering.expression_text import operator_name
+from lowerscope.core.rendering.programs.expression_text import operator_name
 from lowerscope.core.scheduling.parameters import inner_expressions
 from lowerscope.core.scheduling.sizes import known, mentions
 

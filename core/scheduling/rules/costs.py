@@ -8,7 +8,7 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from lowerscope.core.rendering.expression_text import operator_name
+from lowerscope.core.rendering.programs.expression_text import operator_name
 
 CHEAP = 12
 """So many operations are computed again rather than stored and read."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tvm import tirx
 
-from lowerscope.core.rendering.expression_text import operator_name
+from lowerscope.core.rendering.programs.expression_text import operator_name
 from lowerscope.core.schedules import At
 from lowerscope.core.scheduling.rules.accesses import accesses_of, nodes_in
 from lowerscope.core.scheduling.rules.elementwise import inline_producers

@@ -8,7 +8,7 @@ from typing import Any
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.rendering.expression_text import operator_name
+from lowerscope.core.rendering.programs.expression_text import operator_name
 from lowerscope.core.scheduling.references import Place
 from lowerscope.core.scheduling.rules.reading import REDUCTION, SPATIAL, blocks_of, is_spatial
 from lowerscope.core.scheduling.rules.writing import Writing

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets import canvas_index
-from lowerscope.app.widgets.canvas_edges import EdgePaths, line_path
-from lowerscope.app.widgets.canvas_graph import CanvasEdge, CanvasGraph, CanvasNode
-from lowerscope.app.widgets.canvas_index import GraphIndex
-from lowerscope.app.widgets.canvas_view import LARGEST, SMALLEST, CanvasView
+from lowerscope.app.widgets.canvas import index as canvas_index
+from lowerscope.app.widgets.canvas.edges import EdgePaths, line_path
+from lowerscope.app.widgets.canvas.graph import CanvasEdge, CanvasGraph, CanvasNode
+from lowerscope.app.widgets.canvas.index import GraphIndex
+from lowerscope.app.widgets.canvas.view import LARGEST, SMALLEST, CanvasView
 from lowerscope.core.records import graph as graph_records
 
 

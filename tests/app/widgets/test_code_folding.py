@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.code_document import SLICE
-from lowerscope.app.widgets.code_regions import regions_of
-from lowerscope.app.widgets.code_rows import Rows, difference, union, within
-from lowerscope.app.widgets.code_view import CodeView, Span
+from lowerscope.app.widgets.code.document import SLICE
+from lowerscope.app.widgets.code.regions import regions_of
+from lowerscope.app.widgets.code.rows import Rows, difference, union, within
+from lowerscope.app.widgets.code.view import CodeView, Span
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.app.widgets.code_lines import (
+from lowerscope.app.widgets.code.lines import (
     LineSet,
     Match,
     Span,

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.code_document import SLICE
-from lowerscope.app.widgets.code_view import CodeView, Span
+from lowerscope.app.widgets.code.document import SLICE
+from lowerscope.app.widgets.code.view import CodeView, Span
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

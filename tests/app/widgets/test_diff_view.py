@@ -8,8 +8,8 @@ from PySide6.QtGui import QColor, QGuiApplication, QImage
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.diff_rows import Row, rows_of
-from lowerscope.app.widgets.diff_view import DiffPart, DiffRun, DiffView
+from lowerscope.app.widgets.diff.rows import Row, rows_of
+from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.typefaces import CODE_LINE
 
 OLD = [f"line {number}" for number in range(1, 21)]

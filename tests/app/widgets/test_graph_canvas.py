@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.graph_canvas import (
+from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,

@@ -10,7 +10,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.graph_canvas import CanvasEdge, CanvasGraph, CanvasNode, GraphCanvas
+from lowerscope.app.widgets.canvas.graph_canvas import (
+    CanvasEdge,
+    CanvasGraph,
+    CanvasNode,
+    GraphCanvas,
+)
 from lowerscope.app.widgets.hover_card import CardText
 
 NONE = Qt.KeyboardModifier.NoModifier

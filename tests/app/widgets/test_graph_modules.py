@@ -9,8 +9,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas_index import chevron, title_bar
-from lowerscope.app.widgets.graph_canvas import (
+from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
     CanvasNode,
@@ -18,6 +17,7 @@ from lowerscope.app.widgets.graph_canvas import (
     CanvasRegion,
     GraphCanvas,
 )
+from lowerscope.app.widgets.canvas.index import chevron, title_bar
 
 NONE = Qt.KeyboardModifier.NoModifier
 LEFT = Qt.MouseButton.LeftButton

@@ -27,7 +27,7 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.records.steps import Moment, TranslationRecord
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.stages import Stages
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")

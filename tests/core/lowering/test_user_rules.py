@@ -15,7 +15,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Strategy, from_json, to_json
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.snapshot import FxNode, Note
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 MODEL = """
 import torch

@@ -19,7 +19,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import calls_of
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 

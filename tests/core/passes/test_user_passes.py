@@ -12,7 +12,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, OptionValue, Recipe, Source, Step
 from lowerscope.core.records.snapshot import Snapshot
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.resources import HELP
 
 MLP = Source(spec="sample:fashion_mlp")

@@ -18,7 +18,11 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source, Strategy
 from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.rendering.builder_text import CONSTANTS_FILE, BuilderText, builder_text
+from lowerscope.core.rendering.programs.builder_text import (
+    CONSTANTS_FILE,
+    BuilderText,
+    builder_text,
+)
 from tests.core.programs import module_of
 
 STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")

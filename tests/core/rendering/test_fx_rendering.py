@@ -13,10 +13,10 @@ from torch import nn
 
 from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.records.snapshot import FxNode, SourceLine
-from lowerscope.core.rendering.fx_graph import fx_graph
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.fx_table import print_table
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 Example = Callable[[str], tuple[nn.Module, tuple[torch.Tensor, ...]]]

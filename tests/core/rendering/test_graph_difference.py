@@ -13,7 +13,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import GraphDifference, Side
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
-from lowerscope.core.rendering.layout import EdgePath, Layout, NodeSize, layout
+from lowerscope.core.rendering.graph_layout.layout import EdgePath, Layout, NodeSize, layout
 
 Edges = list[tuple[str, str, float]]
 Rectangle = tuple[float, float, float, float]

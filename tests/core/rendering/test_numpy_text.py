@@ -16,7 +16,7 @@ from tvm.script import tirx as T
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.rendering.numpy_text import numpy_text
+from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.script import function_text
 
 Make = Callable[..., Any]

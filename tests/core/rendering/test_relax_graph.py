@@ -8,9 +8,9 @@ import tvm
 
 from lowerscope.core.records.graph import GraphRecord, Region
 from lowerscope.core.relax_bindings import bound_in
-from lowerscope.core.rendering.hierarchy import Opening
-from lowerscope.core.rendering.metrics import DEFAULT
-from lowerscope.core.rendering.relax_graph import relax_graph
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.rendering.graphs.hierarchy import Opening
+from lowerscope.core.rendering.graphs.relax_graph import relax_graph
 
 
 def picture_of(module: tvm.IRModule, function: str = "main") -> GraphRecord:

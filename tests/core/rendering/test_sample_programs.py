@@ -21,9 +21,9 @@ from lowerscope.core.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
-from lowerscope.core.rendering.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.functions import prim_funcs_of
-from lowerscope.core.rendering.te_text import te_text
+from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
+from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.texts import builder_of
 from lowerscope.resources import HELP, SAMPLES
 from tests.core.programs import module_of

@@ -12,8 +12,8 @@ from tvm.script import tirx as T
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.te_functions import te_dense, te_matmul, te_relu
+from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text
-from lowerscope.core.rendering.te_text import te_text
 
 
 def remade(function: Any, name: str) -> Any:

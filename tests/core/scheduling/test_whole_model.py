@@ -12,7 +12,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.schedules import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
 
 APPLY = Step(name=APPLY_SCHEDULES)

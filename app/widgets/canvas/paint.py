@@ -1,0 +1,198 @@
+"""How a graph is painted: what stays from frame to frame, and the marks on it."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from lowerscope.app.theme import current
+from lowerscope.app.widgets.canvas.colours import Colouring
+from lowerscope.app.widgets.canvas.edges import LABEL_PIXELS, EdgePaths
+from lowerscope.app.widgets.canvas.flags import paint_flags
+from lowerscope.app.widgets.canvas.frames import (
+    TEXT_SCALE,
+    paint_frames,
+    paint_pinned_titles,
+    paint_ports,
+)
+from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasShade
+from lowerscope.app.widgets.canvas.index import GraphIndex
+from lowerscope.app.widgets.canvas.nodes import NodePainter
+from lowerscope.app.widgets.typefaces import ui_font
+
+#: Below this scale there are no arrow heads, and below the other no curves.
+ARROW_SCALE = 0.6
+CURVE_SCALE = 0.25
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What of a graph is marked how.
+
+    Attributes
+    ----------
+    selection, found : frozenset of str
+        Nodes that are selected, and that were searched for.
+    hovered, walked : str
+        The node or frame under the mouse, and the one that the keyboard is at, or ``""``.
+    port : CanvasPort or None
+        The port under the mouse.
+    flags : frozenset of str
+        Nodes with a disc.
+    """
+
+    selection: frozenset[str] = frozenset()
+    found: frozenset[str] = frozenset()
+    hovered: str = ""
+    walked: str = ""
+    port: CanvasPort | None = None
+    flags: frozenset[str] = frozenset()
+
+
+class GraphPainter:
+    """Paints a graph; what does not change from frame to frame is made once.
+
+    Parameters
+    ----------
+    index : GraphIndex
+        The graph.
+
+    Attributes
+    ----------
+    labels : bool
+        Whether what flows is written beside all edges; it is beside those of marked nodes anyway.
+    colouring : str
+        What the colours of nodes say.
+    shades : mapping of str to CanvasShade
+        The figures that they show, by node.
+    """
+
+    def __init__(
+        self,
+        index: GraphIndex,
+        labels: bool = True,
+        colouring: Colouring = "strategy",
+        shades: Mapping[str, CanvasShade] = MappingProxyType({}),
+    ) -> None:
+        self.labels = labels
+        self._index = index
+        self._edges = EdgePaths(index)
+        self.nodes = NodePainter(index, colouring, shades)
+        self._label = ui_font(LABEL_PIXELS)
+        self._descent = QFontMetricsF(self._label).descent()
+        # The path of the edges at what is marked, until something else is.
+        self._marked: tuple[frozenset[str], list[int], QPainterPath, QPainterPath] | None = None
+
+    def paint(self, painter: QPainter, area: QRectF, zoom: float) -> None:
+        """Paint an area without marks; the painter's coordinates are the graph's."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        paint_frames(painter, self._index, area, zoom)
+        self.paint_edges(painter, area, zoom)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        paint_ports(painter, self._index, self._index.graph.ports, area, zoom)
+        self.nodes.paint(painter, self._index.inside(area), zoom)
+
+    def paint_edges(self, painter: QPainter, area: QRectF, zoom: float) -> None:
+        """Paint the edges of an area, and their labels."""
+        bunches = self._edges.inside(area)
+        colour = QColor(current().edge)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= CURVE_SCALE)
+        # A line of one pixel in the middle of a pixel, not between two.
+        painter.translate(0.5, 0.0)
+        if zoom < CURVE_SCALE:
+            painter.setPen(_line_pen(colour, 1.0, zoom))
+            for bunch in bunches:
+                painter.drawLines(self._edges.straight(bunch))
+        else:
+            for bunch in bunches:
+                _stroke(painter, self._edges.drawn(bunch), colour, 1.0, zoom)
+        painter.translate(-0.5, 0.0)
+        if self.labels and zoom >= TEXT_SCALE:
+            for bunch in bunches:
+                self._paint_labels(painter, self._edges.labels(bunch, area))
+
+    def paint_marks(self, painter: QPainter, area: QRectF, zoom: float, marks: Marks) -> None:
+        """Paint what is marked over what is there."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        index = self._index
+        if marks.hovered in index.frames:
+            paint_frames(painter, index, area, zoom, (marks.hovered,))
+        paint_pinned_titles(painter, index, area, zoom)
+        self._paint_marked_edges(painter, area, zoom, marks)
+        lit: list[str] = []
+        if marks.port is not None:
+            lit = [name for name in (marks.port.node, *marks.port.others) if name in index.nodes]
+            ports = (marks.port, *index.ends(marks.port))
+            paint_ports(painter, index, ports, area, zoom, marked=True)
+        names = {*marks.selection, *marks.found, *lit, marks.hovered, marks.walked}
+        seen = self._seen(names & index.nodes.keys(), area)
+        self.nodes.paint_marked(painter, seen, zoom, marks, frozenset(lit))
+        if marks.walked in index.frames:
+            self.nodes.paint_focus(painter, index.frames[marks.walked])
+        flagged = self._seen(marks.flags & index.nodes.keys(), area)
+        paint_flags(painter, [index.rects[name] for name in flagged], zoom)
+
+    def _paint_marked_edges(
+        self, painter: QPainter, area: QRectF, zoom: float, marks: Marks
+    ) -> None:
+        theme = current()
+        if marks.hovered in self._index.nodes and marks.hovered not in marks.selection:
+            numbers = self._edges.of_nodes((marks.hovered,))
+            _stroke(painter, self._edges.together(numbers), QColor(theme.accent), 1.0, zoom)
+            self._paint_marked_labels(painter, numbers, area, zoom)
+        if not marks.selection:
+            return
+        if self._marked is None or self._marked[0] != marks.selection:
+            numbers = self._edges.of_nodes(marks.selection)
+            self._marked = (marks.selection, numbers, *self._edges.together(numbers))
+        _, numbers, lines, arrows = self._marked
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= CURVE_SCALE)
+        _stroke(painter, (lines, arrows), QColor(theme.accent), 2.0, zoom)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_marked_labels(painter, numbers, area, zoom)
+
+    def _paint_marked_labels(
+        self, painter: QPainter, numbers: Collection[int], area: QRectF, zoom: float
+    ) -> None:
+        if zoom >= TEXT_SCALE:
+            labels = self._edges.labels_of(numbers)
+            self._paint_labels(painter, [each for each in labels if each[1].intersects(area)])
+
+    def _paint_labels(self, painter: QPainter, labels: Iterable[tuple[str, QRectF]]) -> None:
+        theme = current()
+        painter.setFont(self._label)
+        painter.setPen(QColor(theme.quiet))
+        ground = QColor(theme.panel)
+        for text, place in labels:
+            painter.fillRect(place, ground)
+            painter.drawText(QPointF(place.left() + 2, place.bottom() - self._descent), text)
+
+    def _seen(self, names: Collection[str], area: QRectF) -> list[str]:
+        if len(names) > 100:
+            return [name for name in self._index.inside(area) if name in names]
+        return [name for name in names if self._index.rects[name].intersects(area)]
+
+
+def _stroke(
+    painter: QPainter,
+    paths: tuple[QPainterPath, QPainterPath],
+    colour: QColor,
+    width: float,
+    zoom: float,
+) -> None:
+    lines, arrows = paths
+    painter.setPen(_line_pen(colour, width, zoom))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPath(lines)
+    if zoom >= ARROW_SCALE:
+        painter.fillPath(arrows, colour)
+
+
+def _line_pen(colour: QColor, width: float, zoom: float) -> QPen:
+    """A pen for lines: never thinner than a pixel, which is what the rasteriser is fast at."""
+    pen = QPen(colour, max(1.0, width * zoom))
+    pen.setCosmetic(True)
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    return pen

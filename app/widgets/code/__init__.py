@@ -1,0 +1,1 @@
+"""The view of code: colours, folding, finding, and lines that belong to entities."""

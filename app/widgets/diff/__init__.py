@@ -1,0 +1,1 @@
+"""The view of differences: two columns or one, and the strip beside it."""

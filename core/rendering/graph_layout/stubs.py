@@ -1,0 +1,181 @@
+"""Lines that are not drawn: those of a value that is used in many places far from it.
+
+A mask, a table of positions or a scalar that every layer reads would be a bundle of lines along the
+whole graph. Each of the far ends has a stub with the value's name instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lowerscope.core.records.graph import Port
+from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
+
+_MANY = 3
+"""How many of the places that use a value have to be far from it."""
+
+_FAR = 4
+"""In rows."""
+
+HEIGHT = 16.0
+"""Of a stub, in pixels."""
+
+GAP = 6.0
+"""Between a stub and its box, and from a stub to the next, in pixels."""
+
+_BESIDE = 10.0
+_INSET = 12.0
+_STEP = 16.0
+_PAD = 6.0
+_WIDEST = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A stub at a box, with the boxes at the other end, and its width in pixels."""
+
+    label: str
+    others: tuple[str, ...]
+    width: float
+
+
+@dataclass(slots=True)
+class Stubs:
+    """What is drawn as lines, and what as stubs.
+
+    Attributes
+    ----------
+    flows
+        Those that are lines.
+    ins, outs
+        The stubs above each box, and below it.
+    lines
+        How many lines lead to each box.
+    """
+
+    flows: list[Flow]
+    ins: dict[str, list[Stub]] = field(default_factory=dict)
+    outs: dict[str, Stub] = field(default_factory=dict)
+    lines: Counter[str] = field(default_factory=Counter)
+
+    def room(self, box: str, width: float) -> tuple[float, float, float]:
+        """Return how far the stubs of a box reach left and right of its middle, and above it."""
+        above = self.ins.get(box, ())
+        start = self._start(box, width)
+        right = start + self._wide(box) if above else 0.0
+        left = -start if above else 0.0
+        if box in self.outs:
+            left = max(left, _BESIDE + self.outs[box].width)
+        return left, right, HEIGHT + GAP if above else 0.0
+
+    def ports(self, box: str, x: float, y: float, width: float, height: float) -> list[Port]:
+        """Return the stubs of a box that stands at these coordinates."""
+        ports: list[Port] = []
+        at = x + width / 2 + self._start(box, width)
+        for stub in self.ins.get(box, ()):
+            ports.append(
+                Port(
+                    box=box,
+                    others=stub.others,
+                    label=stub.label,
+                    side="in",
+                    x=at,
+                    y=y - GAP - HEIGHT,
+                    width=stub.width,
+                    height=HEIGHT,
+                )
+            )
+            at += stub.width + GAP
+        if box in self.outs:
+            out = self.outs[box]
+            ports.append(
+                Port(
+                    box=box,
+                    others=out.others,
+                    label=out.label,
+                    side="out",
+                    x=x + width / 2 - _BESIDE - out.width,
+                    y=y + height + GAP,
+                    width=out.width,
+                    height=HEIGHT,
+                )
+            )
+        return ports
+
+    def _wide(self, box: str) -> float:
+        above = self.ins[box]
+        return sum(stub.width for stub in above) + GAP * (len(above) - 1)
+
+    def _start(self, box: str, width: float) -> float:
+        """Return where the stubs above a box begin, from its middle: right of the lines."""
+        if box not in self.ins:
+            return 0.0
+        if self.lines[box] == 0:
+            return -self._wide(box) / 2
+        return _BESIDE + min(_STEP * (self.lines[box] - 1), width / 2 - _INSET)
+
+
+def with_stubs(
+    boxes: Sequence[BoxText], flows: Sequence[Flow], text_width: Callable[[str], float]
+) -> Stubs:
+    """Say what is drawn as lines, and what as stubs; the nearest use of a value has a line.
+
+    Parameters
+    ----------
+    boxes
+        Each after those that it reads.
+    """
+    row = _rows(boxes, flows)
+    leaving: dict[str, list[Flow]] = {}
+    for flow in flows:
+        leaving.setdefault(flow.source, []).append(flow)
+    titles = {box.id: box.title for box in boxes}
+    hidden: set[tuple[str, str]] = set()
+    stubs = Stubs([])
+    for source, uses in leaving.items():
+        nearest = min(uses, key=lambda flow: row[flow.target])
+        far = [
+            flow.target
+            for flow in uses
+            if flow is not nearest and row[flow.target] - row[source] >= _FAR
+        ]
+        if len(far) < _MANY:
+            continue
+        hidden.update((source, target) for target in far)
+        out = f"{len(far)} more uses"
+        stubs.outs[source] = Stub(out, tuple(far), text_width(out) + 2 * _PAD)
+        label = _cut(titles[source], text_width)
+        for target in far:
+            stub = Stub(label, (source,), text_width(label) + 2 * _PAD)
+            stubs.ins.setdefault(target, []).append(stub)
+    stubs.flows = [flow for flow in flows if (flow.source, flow.target) not in hidden]
+    stubs.lines = Counter(flow.target for flow in stubs.flows)
+    return stubs
+
+
+def _rows(boxes: Sequence[BoxText], flows: Sequence[Flow]) -> dict[str, int]:
+    """Return about which row each box will stand in; what reads nothing, near its first use."""
+    row = dict.fromkeys((box.id for box in boxes), 0)
+    targets: dict[str, list[str]] = {}
+    reading: set[str] = set()
+    for flow in flows:
+        targets.setdefault(flow.source, []).append(flow.target)
+        reading.add(flow.target)
+    for box in boxes:
+        below = row[box.id] + 1
+        for target in targets.get(box.id, ()):
+            row[target] = max(row[target], below)
+    for box in boxes:
+        if box.id not in reading and box.id in targets:
+            row[box.id] = min(row[target] for target in targets[box.id]) - 1
+    return row
+
+
+def _cut(title: str, text_width: Callable[[str], float]) -> str:
+    if text_width(title) <= _WIDEST:
+        return title
+    while text_width(title + "…") > _WIDEST:
+        title = title[:-1]
+    return title + "…"

@@ -1,0 +1,200 @@
+"""Graphs of boxes: from what they say to where they stand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
+
+from lowerscope.core.records.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
+from lowerscope.core.rendering.graph_layout.collection import without_collection
+from lowerscope.core.rendering.graph_layout.layout import Enclosed, NodeSize, layout
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.scopes import EnclosedItem
+from lowerscope.core.rendering.graph_layout.stubs import Stubs, with_stubs
+from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
+from lowerscope.core.rendering.graphs.collapsing import (
+    Collapsed,
+    Frame,
+    FrameItem,
+    collapse,
+    level_that_fits,
+)
+from lowerscope.core.rendering.graphs.hierarchy import (
+    FITTING,
+    Blocks,
+    Item,
+    Modules,
+    Opening,
+    groups_in,
+    hierarchy,
+)
+
+HEIGHT = 36.0
+"""Of every box, in pixels: two lines of text."""
+
+_LEAST_WIDTH = 136.0
+_WIDEST_SUBTITLE = 300.0
+_LEFT = 14.0
+_RIGHT = 12.0
+_STRATEGY = 32.0
+_BESIDE = 12.0
+
+
+@without_collection()
+def graph_record(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    metrics: TextMetrics,
+    check: Callable[[], None],
+    blocks: Blocks | None = None,
+    modules: Modules | None = None,
+) -> GraphRecord:
+    """Lay out boxes and the values that flow between them.
+
+    Subtitles that are very long are cut, and end in ``…``. Two boxes have one edge at most. Where
+    a value is used in many places far from it, stubs at both ends take the place of edges.
+
+    Parameters
+    ----------
+    boxes, flows
+        The graph, every box after those that it reads.
+    metrics
+        Widths of text in the fonts of the graph.
+    check
+        Called often; may raise to give up.
+    blocks
+        What stands above what, and what has a frame around it.
+    modules
+        What the boxes can be collapsed into.
+    """
+    boxes = [_cut(box, metrics) for box in boxes]
+    if modules is None:
+        modules = Modules([""] * len(boxes), {}, FITTING)
+    items = hierarchy(modules.paths, blocks, modules.calls)
+    calls = {call.id: _cut(call, metrics) for call in modules.calls.values()}
+    expanded = _expanded(boxes, flows, items, modules.opening)
+    left = collapse(boxes, flows, items, expanded, modules.kinds, modules.unit, calls)
+    widths = {box.id: _width(box, metrics) for box in left.boxes}
+    stubs = with_stubs(left.boxes, left.flows, metrics.quiet_width)
+    # Thousands of edges have few labels.
+    label_widths = {label: metrics.quiet_width(label) for label in {f.label for f in stubs.flows}}
+    placed = layout(
+        [_size(box, widths[box.id], stubs) for box in left.boxes],
+        [(flow.source, flow.target, label_widths[flow.label]) for flow in stubs.flows],
+        check,
+        [_enclosed(item, metrics) for item in left.items],
+        None if blocks is None else _bands_of(left, blocks),
+    )
+    drawn = tuple(
+        Box(
+            id=box.id,
+            title=box.title,
+            subtitle=box.subtitle,
+            kind=box.kind,
+            strategy=box.strategy,
+            x=placed.corners[box.id][0],
+            y=placed.corners[box.id][1],
+            width=widths[box.id],
+            height=HEIGHT,
+            members=box.members,
+            origins=box.origins,
+        )
+        for box in left.boxes
+    )
+    edges = tuple(
+        Edge(
+            source=flow.source,
+            target=flow.target,
+            label=flow.label,
+            points=path.points,
+            label_at=path.label_at,
+        )
+        for flow, path in zip(stubs.flows, placed.edges, strict=True)
+    )
+    regions = tuple(
+        Region(
+            title=frame.title,
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            id=frame.id,
+            origins=(calls[frame.id].origins or ()) if frame.id in calls else (),
+        )
+        for frame, (x, y, width, height) in zip(_frames_in(left.items), placed.frames, strict=True)
+    )
+    return GraphRecord(
+        boxes=drawn,
+        edges=edges,
+        width=placed.width,
+        height=placed.height,
+        regions=regions,
+        ports=tuple(
+            port
+            for box in drawn
+            for port in stubs.ports(box.id, box.x, box.y, box.width, box.height)
+        ),
+        expanded=tuple(region.id for region in regions if region.id),
+        collapsible=any(box.kind == "fused" for box in boxes)
+        or any(True for _ in groups_in(items)),
+    )
+
+
+def _expanded(
+    boxes: Sequence[BoxText], flows: Sequence[Flow], items: Sequence[Item], opening: Opening
+) -> Set[str]:
+    """Return the ids of the groups that are looked into."""
+    if opening.is_whole:
+        return {group.id for group in groups_in(items)}
+    if opening.expanded is None:
+        return level_that_fits(boxes, flows, items, opening.fits)
+    return frozenset(opening.expanded)
+
+
+def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
+    left, right, above = stubs.room(box.id, width)
+    return NodeSize(box.id, width, HEIGHT, left, right, above, box.kind == "constant")
+
+
+def _enclosed(item: FrameItem, metrics: TextMetrics) -> EnclosedItem:
+    if isinstance(item, int):
+        return item
+    inside = tuple(_enclosed(each, metrics) for each in item.items)
+    width = metrics.quiet_width(item.title) + 2 * _BESIDE + (CHEVRON if item.id else 0.0)
+    return Enclosed(width, inside, bar=bool(item.id))
+
+
+def _frames_in(items: Sequence[FrameItem]) -> Iterator[Frame]:
+    """Yield all frames, outer ones before those inside of them."""
+    for item in items:
+        if isinstance(item, Frame):
+            yield item
+            yield from _frames_in(item.items)
+
+
+def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
+    """Return the band of each of the outermost items: all that is in one is in one band."""
+    band = {box: blocks.bands[whole] for whole, box in enumerate(left.of)}
+
+    def first(item: FrameItem) -> int:
+        return item if isinstance(item, int) else first(item.items[0])
+
+    return [band[first(item)] for item in left.items]
+
+
+def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
+    subtitle = box.subtitle
+    if metrics.quiet_width(subtitle) <= _WIDEST_SUBTITLE:
+        return box
+    while metrics.quiet_width(subtitle + "…") > _WIDEST_SUBTITLE:
+        subtitle = subtitle[:-1]
+    return replace(box, subtitle=subtitle.rstrip(" ,·") + "…")
+
+
+def _width(box: BoxText, metrics: TextMetrics) -> float:
+    text = max(metrics.title_width(box.title), metrics.quiet_width(box.subtitle))
+    wanted = _LEFT + text + (_STRATEGY if box.strategy else _RIGHT)
+    wanted += CHEVRON if box.kind in GROUPS else 0.0
+    # An even number of pixels, so that the middle, where edges meet the box, is a whole one.
+    return max(_LEAST_WIDTH, 2.0 * math.ceil(wanted / 2))

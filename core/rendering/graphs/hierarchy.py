@@ -1,0 +1,263 @@
+"""The modules of a graph as groups of its boxes, which can be collapsed into one box each.
+
+So can what is inside of the call of a fused function, where that is looked into.
+
+A group is a run of boxes, in the order of the graph, that come from one module. As the order is
+one in which every box stands after those that it reads, a way that leaves a run never comes back
+to it: collapsed runs make no cycle, however they are nested. A module whose boxes have others
+between them, such as one that is called twice, therefore has several groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+from lowerscope.core.records.graph import FITS, WHOLE
+from lowerscope.core.rendering.graphs.box_texts import BoxText
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A module in a graph, or the call of a fused function.
+
+    Attributes
+    ----------
+    id
+        ``module:layer1``; where the module has several groups, the later ones end in ``#2``, ….
+        Of a call, the id of its box.
+    title
+        The path from the module that it is inside of, ``#2`` included; of a call, its name.
+    path
+        Dotted path of the module; of a call, its id.
+    depth
+        How many groups it is inside of.
+    items
+        What is in it, in order: numbers of boxes, and groups.
+    """
+
+    id: str
+    title: str
+    path: str
+    depth: int
+    items: tuple[Item, ...]
+
+    def boxes(self) -> Iterator[int]:
+        """Yield the numbers of all boxes in it, in order."""
+        for item in self.items:
+            if isinstance(item, int):
+                yield item
+            elif isinstance(item, Group):
+                yield from item.boxes()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A data-flow block: what is in it has a frame, and cannot be collapsed."""
+
+    title: str
+    items: tuple[Item, ...]
+
+
+Item: TypeAlias = "int | Group | Block"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Which boxes belong together, and what stands above what.
+
+    Attributes
+    ----------
+    bands
+        The band of each box; all of a band stands below those of lower ones.
+    titles
+        Of the bands that are data-flow blocks.
+    """
+
+    bands: Sequence[int]
+    titles: Mapping[int, str]
+
+
+@dataclass(slots=True)
+class _Run:
+    path: str
+    items: list[int | _Run] = field(default_factory=list)
+    # The box of the call that these are inside of.
+    call: BoxText | None = None
+
+    def put(self, box: int, call: BoxText | None) -> None:
+        """Add a box, with its neighbours where it is inside of a call."""
+        before = self.items[-1] if self.items else box
+        if call is None:
+            self.items.append(box)
+        elif isinstance(before, _Run) and before.call is call:
+            before.items.append(box)
+        else:
+            self.items.append(_Run(call.id, [box], call))
+
+
+def hierarchy(
+    paths: Sequence[str],
+    blocks: Blocks | None = None,
+    calls: Mapping[int, BoxText] = MappingProxyType({}),
+) -> tuple[Item, ...]:
+    """Return the boxes of a graph, and its outermost groups and blocks, in order.
+
+    A module with a single box is no group, and neither is one that another group is all of.
+
+    Parameters
+    ----------
+    paths
+        The dotted path of the module of each box, in an order in which every box stands after
+        those that it reads; empty for boxes outside of all modules.
+    blocks
+        What stands above what; groups are then made within the blocks that have a title.
+    calls
+        The box of the call that a box is inside of, by the number of the latter.
+    """
+    seen: dict[str, int] = {}
+    if blocks is None:
+        return _groups(_runs(range(len(paths)), paths, calls), 0, seen)
+    inside: dict[int, list[int]] = {}
+    starts: dict[str, int] = {}
+    for box, band in enumerate(blocks.bands):
+        around = calls.get(box)
+        loose = -1 - box if around is None else ~starts.setdefault(around.id, box)
+        inside.setdefault(band if band in blocks.titles else loose, []).append(box)
+    result: list[Item] = []
+    nowhere = [""] * len(paths)
+    for band, boxes in inside.items():
+        if band < 0:
+            result.extend(_groups(_runs(boxes, nowhere, calls), 0, seen))
+        else:
+            items = _groups(_runs(boxes, paths, calls), 0, seen)
+            result.append(Block(blocks.titles[band], items))
+    return tuple(result)
+
+
+def _runs(
+    boxes: Iterable[int], paths: Sequence[str], calls: Mapping[int, BoxText]
+) -> list[int | _Run]:
+    """Return boxes, and the runs of those that come from one module, in order."""
+    root = _Run("")
+    open_runs = [root]
+    last = ""
+    for box in boxes:
+        if paths[box] == last:
+            open_runs[-1].put(box, calls.get(box))
+            continue
+        last = paths[box]
+        names = paths[box].split(".") if paths[box] else []
+        prefixes = [".".join(names[: length + 1]) for length in range(len(names))]
+        kept = 1
+        while (
+            kept < len(open_runs)
+            and kept <= len(prefixes)
+            and open_runs[kept].path == prefixes[kept - 1]
+        ):
+            kept += 1
+        del open_runs[kept:]
+        for prefix in prefixes[kept - 1 :]:
+            run = _Run(prefix)
+            open_runs[-1].items.append(run)
+            open_runs.append(run)
+        open_runs[-1].put(box, calls.get(box))
+    return root.items
+
+
+def _groups(
+    items: Sequence[int | _Run], depth: int, seen: dict[str, int], around: str = ""
+) -> tuple[Item, ...]:
+    """Turn runs into groups, those within them after them, and leave out what groups nothing."""
+    result: list[Item] = []
+    for item in items:
+        if isinstance(item, int):
+            result.append(item)
+            continue
+        inside = item.items
+        if item.call is not None:
+            boxes = _groups(inside, depth + 1, seen)
+            result.append(Group(item.call.id, item.call.title, item.call.id, depth, boxes))
+            continue
+        while len(inside) == 1:
+            only = inside[0]
+            if isinstance(only, int) or only.call is not None:
+                break
+            inside = only.items
+        if len(inside) == 1:
+            result.extend(_groups(inside, depth, seen, around))
+            continue
+        seen[item.path] = number = seen.get(item.path, 0) + 1
+        mark = f"#{number}" if number > 1 else ""
+        result.append(
+            Group(
+                id=f"module:{item.path}{mark}",
+                title=item.path.removeprefix(around) + mark,
+                path=item.path,
+                depth=depth,
+                items=_groups(inside, depth + 1, seen, f"{item.path}."),
+            )
+        )
+    return tuple(result)
+
+
+def groups_in(items: Sequence[Item]) -> Iterator[Group]:
+    """Yield all groups, outer ones before those inside of them."""
+    for item in items:
+        if isinstance(item, Group):
+            yield item
+        if not isinstance(item, int):
+            yield from groups_in(item.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Which modules are looked into, and which fused functions: of these, none to fit a size.
+
+    Attributes
+    ----------
+    expanded
+        Ids of groups; ``None`` for the level that fits.
+    fits
+        Width and height, in pixels, of what the picture is shown in.
+    """
+
+    expanded: tuple[str, ...] | None = None
+    fits: tuple[float, float] = FITS
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is looked into, fused functions too."""
+        return self.expanded is None and self.fits == WHOLE
+
+
+FITTING = Opening()
+"""The level that fits a pane of the window as it opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """The modules that the boxes of a graph come from.
+
+    Attributes
+    ----------
+    paths
+        The dotted path of each box's module, in the order of the boxes.
+    kinds
+        The class of each module, by path.
+    opening
+        Which are expanded.
+    unit
+        What the boxes are, in the plural.
+    calls
+        The box of the call of a fused function that a box is inside of, by the number of the
+        latter.
+    """
+
+    paths: Sequence[str]
+    kinds: Mapping[str, str]
+    opening: Opening
+    unit: str = "nodes"
+    calls: Mapping[int, BoxText] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""TensorIR and Relax as programs: NumPy, tensor expressions, and the BlockBuilder."""

@@ -1,0 +1,105 @@
+"""The constants that a builder program reads: arrays for a file beside it, small ones in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+from tvm import ir, relax
+
+from lowerscope.core.rendering.programs.builder_scope import BuilderScope
+
+_OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
+"""Characters of the dtypes that NumPy has by itself, and that its files keep."""
+
+_OF_SAVEZ = ("file", "allow_pickle")
+"""Names that ``np.savez`` has for parameters of its own, so that no array may have them."""
+
+
+Elements = tuple[int, tuple[int, ...], str]
+
+
+def elements_of(tensor: Any) -> Elements:
+    """Return what is equal for tensors of TVM over the same elements, while one of them lives."""
+    return tensor.data_ptr(), tuple(tensor.shape), str(tensor.dtype)
+
+
+class ConstantText:
+    """The constants of one module, each tensor once.
+
+    Attributes
+    ----------
+    arrays
+        What the program reads, by name. Dtypes that NumPy does not have by itself, such as
+        bfloat16, are kept as unsigned integers of the same bits.
+    lines
+        The lines that make Relax constants of them.
+
+    Parameters
+    ----------
+    scope
+        Where the constants are bound to names.
+    wanted_name
+        Returns the name that a constant should have, or an empty string.
+    """
+
+    def __init__(self, scope: BuilderScope, wanted_name: Callable[[Any], str]) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self.lines: list[str] = []
+        self._scope = scope
+        self._wanted_name = wanted_name
+        self._texts: dict[Any, str] = {}
+        self._named: dict[Elements, str] = {}
+
+    def text(self, constant: Any) -> str:
+        """Return the code for a constant that has been added."""
+        return self._texts[constant]
+
+    def add(self, constant: Any) -> None:
+        """Write `constant` in place, if it is a number, or name it and keep its array."""
+        if constant in self._texts:
+            return
+        array = constant.value.numpy()
+        self._texts[constant] = self._number(constant, array) or self._name(constant, array)
+
+    def _number(self, constant: Any, array: np.ndarray) -> str:
+        """Return a scalar as a literal; nothing where that is not exact to the bit."""
+        if array.ndim or array.dtype.char not in _OWN_DTYPES:
+            return ""
+        value = array.item()
+        if isinstance(value, float) and not np.isfinite(value):
+            return ""
+        text = f'relax.const({value!r}, "{array.dtype.name}")'
+        return text if self._scope.says(text, constant) else ""
+
+    def _name(self, constant: Any, array: np.ndarray) -> str:
+        # Constants of one tensor are one constant, also where passes have wrapped it anew.
+        key = elements_of(constant.value)
+        if array.size and key in self._named:
+            return self._named[key]
+        wanted = self._wanted_name(constant) or f"constant{len(self.arrays)}"
+        name = self._scope.bind(constant, f"{wanted}_" if wanted in _OF_SAVEZ else wanted)
+        key_in_file = name if wanted in self.arrays or wanted in _OF_SAVEZ else wanted
+        dtype, view = str(constant.value.dtype), ""
+        if array.dtype.char not in _OWN_DTYPES:
+            array = array.view(f"u{array.dtype.itemsize}")
+            view = f'.view("{dtype}")'
+        self.arrays[key_in_file] = array
+        self.lines.append(f'{name} = relax.const(constants["{key_in_file}"]{view}, "{dtype}")')
+        self._named[key] = name
+        return name
+
+
+def constants_in(function: Any) -> Iterator[Any]:
+    """Return the tensors that a Relax function has as constants, in the order of their use."""
+    found: list[Any] = []
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, ir.GenericConst):
+            assert isinstance(expression.value, tvm_ffi.Tensor), f"{expression} is no tensor"
+            found.append(expression)
+
+    relax.analysis.post_order_visit(function, visit)
+    return iter(found)

@@ -1,0 +1,288 @@
+"""The low-level NumPy of a TensorIR function, as the course writes it: loops over elements.
+
+The program is real: called with arrays, the output among them, it computes what the function does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tvm import ir, s_tir, tirx
+from tvm.tirx.buffer import is_buffer_var
+
+from lowerscope.core.records.snapshot import TextRecord
+from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier
+from lowerscope.core.rendering.programs.numpy_expressions import HELPERS, NumpyExpressions
+from lowerscope.core.rendering.programs.program_lines import ProgramLines
+from lowerscope.core.rendering.tensorir_parts import allocated_ids, parts_of
+
+_RESERVED = (
+    *("np", "math", "ml_dtypes", "range", "max", "min", "abs", "type", "int"),
+    *HELPERS,
+)
+
+_REDUCED = tirx.IterVar.CommReduce
+
+_REMARKS = {
+    tirx.ForKind.PARALLEL: "  # parallel",
+    tirx.ForKind.VECTORIZED: "  # vectorized",
+    tirx.ForKind.UNROLLED: "  # unrolled",
+}
+
+
+def numpy_text(function: Any, name: str) -> TextRecord:
+    """Return a PrimFunc as a function ``lnumpy_NAME`` of Python, which takes arrays.
+
+    Loops that the schedule runs in parallel, vectorised or unrolled are plain loops with a remark.
+    Spans are those of the function's script: ``tir:NAME``, ``tir:NAME//BUFFER``,
+    ``tir:NAME/BLOCK`` and ``tir:NAME/BLOCK/VARIABLE``.
+
+    Parameters
+    ----------
+    function
+        The PrimFunc.
+    name
+        Its name in the module.
+
+    Raises
+    ------
+    LowerscopeError
+        If the function does what loops of NumPy have no form for, such as the threads of a GPU
+        or a call of a function outside; it is named.
+    """
+    return _Loops(function, name).text()
+
+
+class _Loops:
+    def __init__(self, function: Any, name: str) -> None:
+        self._function = function
+        self._name = name
+        self._entity = f"tir:{name}"
+        self._title = identifier(f"lnumpy_{name}")
+        self._ids = {part.statement: part.id for part in parts_of(name, function)}
+        self._lines = ProgramLines()
+        self._names: dict[Any, str] = {}
+        self._scope = Identifiers((*_RESERVED, self._title))
+        self._expressions = NumpyExpressions(self._name_of, self._take, self._entity)
+
+    def text(self) -> TextRecord:
+        with self._lines.span(self._entity):
+            parameters = ", ".join(map(self._parameter, self._function.params))
+            self._lines.add(f"def {self._title}({parameters}):")
+            with self._lines.indented():
+                self._symbols()
+                self._statement(self._function.body)
+        expressions = self._expressions
+        head = [f"import {each}" for each in sorted(expressions.imports, key=_import_order)]
+        for helper in sorted(expressions.helpers):
+            head += ["", "", *HELPERS[helper]]
+        return self._lines.record("python", [*head, "", ""])
+
+    # Names
+
+    def _name_of(self, variable: Any) -> str:
+        if variable not in self._names:
+            raise self._expressions.refusal(
+                f"{variable.name}, which is no extent of an argument and no loop"
+            )
+        return self._names[variable]
+
+    def _take(self, variable: Any) -> str:
+        self._names[variable] = self._scope.take(variable.name)
+        return self._names[variable]
+
+    @contextmanager
+    def _inner(self) -> Iterator[None]:
+        """Give the names that are taken inside back afterwards."""
+        outer, self._scope = self._scope, self._scope.inner()
+        yield
+        self._scope = outer
+
+    def _parameter(self, parameter: Any) -> str:
+        name = self._take(parameter)
+        if is_buffer_var(parameter):
+            return f"{name}: np.ndarray"
+        if isinstance(parameter.ty, ir.PrimType) and "handle" not in str(parameter.ty.dtype):
+            return f"{name}: int" if "int" in str(parameter.ty.dtype) else f"{name}: float"
+        raise self._expressions.refusal(f"the argument {name}, a pointer")
+
+    def _symbols(self) -> None:
+        """Take symbolic extents from the shapes of the arrays."""
+        for parameter in self._function.params:
+            if not is_buffer_var(parameter):
+                continue
+            for axis, extent in enumerate(parameter.ty.shape):
+                if isinstance(extent, tirx.Var) and extent not in self._names:
+                    name = self._take(extent)
+                    self._lines.add(f"{name} = {self._names[parameter]}.shape[{axis}]")
+
+    # Statements
+
+    def _statement(self, statement: Any) -> None:
+        writer = _WRITERS.get(type(statement))
+        if writer is None:
+            raise self._expressions.refusal(f"the statement {type(statement).__name__}")
+        writer(self, statement)
+
+    def _sequence(self, sequence: Any) -> None:
+        for statement in sequence.seq:
+            self._statement(statement)
+
+    def _loop(self, loop: Any) -> None:
+        if loop.kind == tirx.ForKind.THREAD_BINDING:
+            axis = loop.thread_binding.thread_tag
+            raise self._expressions.refusal(f"the loop {loop.loop_var.name}, bound to {axis}")
+        with self._lines.span(self._ids.get(loop, "")), self._inner():
+            bounds = self._range(loop)
+            name = self._take(loop.loop_var)
+            remark = _REMARKS.get(tirx.ForKind(loop.kind), "")
+            self._lines.add(f"for {name} in range({bounds}):{remark}")
+            self._body(loop.body)
+
+    def _range(self, loop: Any) -> str:
+        text = self._expressions.text
+        begin, extent = loop.min, loop.extent
+        step = "" if loop.step is None else f", {text(loop.step)}"
+        if isinstance(begin, tirx.IntImm) and begin.value == 0 and not step:
+            return text(extent)
+        return f"{text(begin)}, {text(begin + extent)}{step}"
+
+    def _body(self, statement: Any) -> None:
+        with self._lines.indented():
+            self._statement(statement)
+
+    def _while(self, loop: Any) -> None:
+        self._lines.add(f"while {self._expressions.text(loop.condition)}:")
+        with self._inner():
+            self._body(loop.body)
+
+    def _realize(self, realize: Any) -> None:
+        block = realize.block
+        if block not in self._ids:
+            # The block around everything is no part of the function.
+            for entity, buffer in allocated_ids(self._name, self._function):
+                with self._lines.span(entity):
+                    self._empty(buffer)
+            self._statement(block.body)
+            return
+        with self._lines.span(self._ids[block]), self._inner():
+            if isinstance(realize.predicate, tirx.IntImm) and realize.predicate.value:
+                self._block(block, realize.iter_values)
+                return
+            self._lines.add(f"if {self._expressions.text(realize.predicate)}:")
+            with self._lines.indented():
+                self._block(block, realize.iter_values)
+
+    def _block(self, block: Any, values: Any) -> None:
+        self._lines.add(f"# block {block.name_hint}")
+        bound = self._expressions.arguments(values)
+        names = ", ".join(self._take(axis.var) for axis in block.iter_vars)
+        if names:
+            self._lines.add(f"{names} = {bound}")
+        self._allocate(block)
+        for match in block.match_buffers:
+            self._view(match)
+        if block.init is not None:
+            self._init(block)
+        self._statement(block.body)
+
+    def _allocate(self, block: Any) -> None:
+        for buffer in block.alloc_buffers:
+            self._empty(buffer)
+
+    def _empty(self, buffer: Any) -> None:
+        extents = list(buffer.ty.shape)
+        shape = self._expressions.arguments(extents) + ("," if len(extents) == 1 else "")
+        dtype = str(buffer.ty.dtype.dtype)
+        written = self._expressions.dtype(dtype)
+        if written.startswith("np."):
+            written = f'"{dtype}"'
+        self._lines.add(f"{self._take(buffer)} = np.empty(({shape}), dtype={written})")
+
+    def _view(self, match: Any) -> None:
+        """Name a part of a buffer; leading extents of 1 that the part does not have are indices."""
+        region = list(match.source.region)
+        left_out = len(region) - len(match.buffer.ty.shape)
+        text = self._expressions.text
+        parts = [text(each.min) for each in region[:left_out]]
+        parts += [f"{text(each.min)}:{text(each.min + each.extent)}" for each in region[left_out:]]
+        whole = self._name_of(match.source.source)
+        self._lines.add(f"{self._take(match.buffer)} = {whole}[{', '.join(parts)}]")
+
+    def _init(self, block: Any) -> None:
+        """Write what TVM runs where every reduced axis is at its beginning."""
+        starts = [
+            f"{self._names[axis.var]} == {self._expressions.text(axis.dom.min)}"
+            for axis in block.iter_vars
+            if axis.iter_type == _REDUCED
+        ]
+        if not starts:
+            self._statement(block.init)
+            return
+        self._lines.add(f"if {' and '.join(starts)}:")
+        with self._inner():
+            self._body(block.init)
+
+    def _store(self, store: Any) -> None:
+        target = self._expressions.element(store.buffer, store.indices)
+        self._lines.add(f"{target} = {self._expressions.stored(store.value)}")
+
+    def _if(self, choice: Any) -> None:
+        self._lines.add(f"if {self._expressions.text(choice.condition)}:")
+        with self._inner():
+            self._body(choice.then_case)
+        if choice.else_case is not None:
+            self._lines.add("else:")
+            with self._inner():
+                self._body(choice.else_case)
+
+    def _bind(self, bind: Any) -> None:
+        value = self._expressions.text(bind.value)
+        self._lines.add(f"{self._take(bind.var)} = {value}")
+
+    def _alloc_buffer(self, allocation: Any) -> None:
+        self._empty(allocation.buffer)
+
+    def _evaluate(self, evaluate: Any) -> None:
+        if not isinstance(evaluate.value, tirx.IntImm):
+            raise self._expressions.refusal(str(evaluate.value).splitlines()[0])
+        self._lines.add("pass")
+
+    def _attribute(self, attribute: Any) -> None:
+        if not attribute.attr_key.startswith("pragma_"):
+            raise self._expressions.refusal(f"the attribute {attribute.attr_key}")
+        self._statement(attribute.body)
+
+    def _assert(self, check: Any) -> None:
+        message = "".join(part.value for part in check.message_parts)
+        self._lines.add(f"assert {self._expressions.text(check.condition)}, {message!r}")
+
+    def _break(self, _statement: Any) -> None:
+        self._lines.add("break")
+
+    def _continue(self, _statement: Any) -> None:
+        self._lines.add("continue")
+
+
+def _import_order(module: str) -> tuple[bool, str]:
+    """Put the standard library first."""
+    return module != "math", module
+
+
+_WRITERS: dict[type, Callable[[_Loops, Any], None]] = {
+    tirx.SeqStmt: _Loops._sequence,
+    tirx.For: _Loops._loop,
+    tirx.While: _Loops._while,
+    s_tir.SBlockRealize: _Loops._realize,
+    tirx.BufferStore: _Loops._store,
+    tirx.IfThenElse: _Loops._if,
+    tirx.Bind: _Loops._bind,
+    tirx.AllocBuffer: _Loops._alloc_buffer,
+    tirx.Evaluate: _Loops._evaluate,
+    tirx.AttrStmt: _Loops._attribute,
+    tirx.AssertStmt: _Loops._assert,
+    tirx.Break: _Loops._break,
+    tirx.Continue: _Loops._continue,
+}
