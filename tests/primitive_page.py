@@ -1,9 +1,13 @@
-"""Write the examples of ``resources/help/primitives.md``: ``python -m tests.primitive_page``."""
+"""Write the examples of ``resources/help/primitives.md``: ``python -m tests.primitive_page``.
+
+With names of primitives, those alone.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import tvm
@@ -19,18 +23,21 @@ _HEADING = re.compile(r"^### (\w+)\n", re.MULTILINE)
 _EXAMPLE = re.compile(r"\nBefore:\n.*", re.DOTALL)
 
 
-def written() -> str:
-    """Return the page with the examples as TVM makes them."""
-    return "".join(_sections(page()))
+def written(names: Collection[str] = ()) -> str:
+    """Return the page with the examples as TVM makes them: of some primitives, or of all."""
+    return "".join(_sections(page(), names))
 
 
-def _sections(text: str) -> Iterator[str]:
+def _sections(text: str, names: Collection[str]) -> Iterator[str]:
     starts = [found.start() for found in _HEADING.finditer(text)]
     yield text[: starts[0]]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         section = text[start:end]
         heading = _HEADING.match(section)
         assert heading is not None
+        if names and heading[1] not in names:
+            yield section
+            continue
         # A heading of the next group stands after the last section of a group.
         body, mark, group = section.partition("\n## ")
         body = _EXAMPLE.sub("\n", body).rstrip("\n") + "\n"
@@ -61,7 +68,7 @@ def _shown(name: str, example: Example) -> str:
 def main() -> None:
     """Write the page."""
     folder = Path(__file__).parents[1] / "resources" / "help"
-    (folder / PAGE).write_text(written(), encoding="utf-8")
+    (folder / PAGE).write_text(written(sys.argv[1:]), encoding="utf-8")
 
 
 if __name__ == "__main__":

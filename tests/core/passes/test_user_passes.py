@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, OptionValue, Recipe, Source, Step
 from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
-from lowerscope.resources import HELP
 
 MLP = Source(spec="sample:fashion_mlp")
 
@@ -165,16 +162,3 @@ def test_a_file_without_a_pass_is_told_of(tmp_path: Path) -> None:
     path.write_text("x = 1\n")
     record = Pipeline().snapshot(recipe(path), DEFAULT, Silent())
     assert any("it has no pass" in note.text for note in record.notes)
-
-
-def test_the_example_of_the_page_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (HELP / "add-pass.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert code is not None
-    path = tmp_path / "my_passes.py"
-    path.write_text(code[1])
-    given = ("--passes", str(path), "--pass", "my_passes.tag:author=you")
-    assert main(["passes", MLP.spec, *given, "--step", "2"]) == 0
-    assert '"author": "you"' in capsys.readouterr().out
-    assert main(["run", MLP.spec, *given]) == 0
-    assert "Matches torch" in capsys.readouterr().out
