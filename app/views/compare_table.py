@@ -186,7 +186,7 @@ class CompareTable(QWidget):
         )
 
     def _figure(self, title: str, tooltip: str) -> Column:
-        return Column(title, numeric=True, width=72, falling=True, tooltip=tooltip)
+        return Column(title, numeric=True, width=78, falling=True, tooltip=tooltip)
 
     def _show_rows(self) -> None:
         words = self.filter.text().casefold().split()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 
 MOST_LINES = 5000
@@ -22,7 +23,13 @@ class LogView(QPlainTextEdit):
         theme.notifier().changed.connect(self._use_theme)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setMaximumBlockCount(MOST_LINES)
-        self.setPlaceholderText(self.tr("What torch, TVM and your file print appears here."))
+        self.empty = EmptyState(
+            self.tr("Nothing printed yet"),
+            self.tr("What torch, TVM and your file print appears here."),
+        )
+        over = QVBoxLayout(self.viewport())
+        over.setContentsMargins(0, 0, 0, 0)
+        over.addWidget(self.empty)
         workspace.logged.connect(self.append_text)
 
     def _use_theme(self) -> None:
@@ -30,6 +37,7 @@ class LogView(QPlainTextEdit):
 
     def append_text(self, text: str) -> None:
         """Add text as it came, whole lines or not."""
+        self.empty.hide()
         bar = self.verticalScrollBar()
         follows = bar.value() == bar.maximum()
         cursor = QTextCursor(self.document())

@@ -70,7 +70,7 @@ class TimePage(QWidget):
                 Column(
                     self.tr("ratio"),
                     numeric=True,
-                    width=64,
+                    width=72,
                     falling=True,
                     tooltip=self.tr("TVM's time by torch's: above 1, TVM takes longer"),
                 ),
