@@ -68,11 +68,12 @@ def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) ->
     "modules",
     [
         "lowerscope.core.recipe, lowerscope.core.records.snapshot, lowerscope.core.cli",
-        "lowerscope.app.window, lowerscope.app.panes",
+        "lowerscope.app.window, lowerscope.app.panes, lowerscope.app.menus",
     ],
 )
 def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: str) -> None:
-    code = f"import sys, {modules}; print({{'torch', 'tvm', 'pygments'}} & set(sys.modules))"
+    late = {"torch", "tvm", "pygments", "lowerscope.app.views.help_window"}
+    code = f"import sys, {modules}; print({late} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
@@ -80,6 +81,7 @@ def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: st
     heavy = result.stdout.strip()
     assert "torch" not in heavy
     assert "tvm" not in heavy
+    assert "help_window" not in heavy
 
 
 def test_the_core_starts_without_qt() -> None:

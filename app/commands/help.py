@@ -50,12 +50,13 @@ class Help:
         self.show(page_of(QApplication.focusWidget()))
 
     def show(self, page: str) -> None:
-        """Show a page."""
+        """Show a page, or the section of it that stands behind a ``#``."""
         from lowerscope.app.views.help_window import HelpWindow
 
         if self.shown is None:
             self.shown = HelpWindow(self._open, self._window.workspace.report)
-        self.shown.show_page(page)
+        name, _, section = page.partition("#")
+        self.shown.show_page(name, section)
         self.shown.setWindowState(self.shown.windowState() & ~Qt.WindowState.WindowMinimized)
         self.shown.show()
         self.shown.activateWindow()
@@ -73,7 +74,10 @@ class Help:
         self._window.show_panes()
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
-        if self._window.isAncestorOf(dialog):
+        above: QWidget | None = dialog
+        while above is not None and above is not self._window:
+            above = above.parentWidget()
+        if above is not None:
             self.show(page)
 
 

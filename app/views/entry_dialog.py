@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QListWidget, QVBoxLayout, QWidget
 
+from lowerscope.app.views.help_key import offer_help
+
 
 class EntryDialog(QDialog):
     """A list of candidates, one of which can be chosen with Enter or a double click."""
@@ -33,6 +35,7 @@ class EntryDialog(QDialog):
         column.addWidget(buttons)
         self.resize(380, 280)
         self.list.setFocus()
+        offer_help(self, "sources")
 
     def choice(self) -> str:
         """Return the candidate that is marked."""

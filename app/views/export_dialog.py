@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.exporting import Exporting, Order
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
@@ -94,6 +95,7 @@ class ExportDialog(QDialog):
         self._exporting.refused.connect(self._show_problem)
         self.folder.textChanged.connect(self._follow)
         self._follow()
+        offer_help(self, "export")
 
     def wanted(self) -> tuple[Wanted, ...]:
         """Return what is ticked."""

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
@@ -92,6 +93,7 @@ class ExtensionsDialog(QDialog):
         workspace.recipe_wanted.connect(self._show_recipe)
         workspace.snapshot_changed.connect(self._show_recipe)
         self._show_recipe()
+        offer_help(self, "add-operator-rule")
 
     def _button(self, key: str, text: str, act: Callable[[], None]) -> QPushButton:
         button = QPushButton(text)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import SEEDS, Dimension, InputSpec
@@ -141,6 +142,7 @@ class InputsDialog(QDialog):
         self.resize(720, 0)
         self._specs: tuple[InputSpec, ...] = ()
         self._dimensions: tuple[Dimension, ...] = ()
+        offer_help(self, "sources#inputs")
 
     def row(self, name: str) -> InputRow:
         """Return the fields of an input."""

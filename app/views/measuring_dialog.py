@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.running.measuring import LEAST, MOST, REPEATS, Measuring
@@ -82,6 +83,7 @@ class MeasuringDialog(QDialog):
         column.addWidget(note)
         column.addWidget(buttons)
         self.setMinimumWidth(460)
+        offer_help(self, "result#threads-and-repeats")
 
     def _take(self) -> None:
         measuring = Measuring(

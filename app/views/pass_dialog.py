@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pass_form import PassForm
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
@@ -71,6 +72,7 @@ class PassDialog(QDialog):
         self.buttons.rejected.connect(self.reject)
         self._lay_out(adds)
         self._check()
+        offer_help(self, "pipeline")
 
     def _lay_out(self, adds: bool) -> None:
         row = QHBoxLayout()

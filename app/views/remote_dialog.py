@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.targets import Targets
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.remote import (
@@ -104,6 +105,7 @@ class RemoteDialog(QDialog):
         targets.state = None
         targets.changed.connect(self._show_state)
         self._check()
+        offer_help(self, "targets#other-machines")
 
     def remote(self) -> Remote | None:
         """Return what is typed.

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.formats import count_text
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.schedule import RuledFunction
@@ -79,6 +80,7 @@ class RulesDialog(QDialog):
         workspace.recipe_wanted.connect(self._show_model)
         workspace.run_changed.connect(self._show_model)
         self._show()
+        offer_help(self, "schedule-rules")
 
     def _follow(self) -> None:
         if self.isVisible():

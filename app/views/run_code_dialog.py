@@ -8,6 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.code.view import CodeView
 
 MOST = 1 << 20
@@ -65,6 +66,7 @@ class RunCodeDialog(QDialog):
         column.addWidget(buttons)
         self.resize(760, 520)
         cancel.setFocus()
+        offer_help(self, "sessions#opening-is-not-running")
 
     def _text(self, path: str) -> str:
         try:

@@ -24,6 +24,7 @@ from lowerscope.app import theme
 from lowerscope.app.commands.caches import ask_to_clear
 from lowerscope.app.preferences import Preferences, prefer, preferences_of
 from lowerscope.app.settings import SCALES
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES
 from lowerscope.core.cache_limit import cache_size
 from lowerscope.core.running.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
@@ -87,6 +88,7 @@ class SettingsDialog(QDialog):
         column.addWidget(self.wrong)
         column.addWidget(buttons)
         self.setMinimumWidth(WIDTH)
+        offer_help(self, "window#settings")
 
     def wanted(self) -> Preferences:
         """Return what the fields say.

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.actions import LEADER, keys_of, plain
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pane_keys import Keys, pane_keys
 from lowerscope.app.widgets.empty_state import EmptyState
 
@@ -79,6 +80,7 @@ class ShortcutsPage(QDialog):
         column.addWidget(hint)
         self.resize(*SIZE)
         self._filter("")
+        offer_help(self, "window")
 
     def shown(self) -> list[tuple[str, str]]:
         """Return what is in view: what is done, and by which keys."""

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.targets import Targets
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -79,6 +80,7 @@ class TargetDialog(QDialog):
         self._look()
         self.line.setFocus()
         self.line.selectAll()
+        offer_help(self, "targets")
 
     def _show_known(self) -> None:
         if not self.table.rows():

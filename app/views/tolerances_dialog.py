@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.comparing.tolerances import (
     DTYPES,
@@ -94,6 +95,7 @@ class TolerancesDialog(QDialog):
         column_.addWidget(self.buttons)
         self.setMinimumWidth(560)
         self._show(recipe.tolerances)
+        offer_help(self, "result#tolerances")
 
     def _add_row(self, grid: QGridLayout, dtype: str, used: Collection[str]) -> None:
         row = ToleranceRow(QLineEdit(), QLineEdit(), QLabel())

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.tune_words import estimated_seconds, span_text
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.tuning import TuneOptions
@@ -65,6 +66,7 @@ class TuneDialog(QDialog):
         self.buttons.rejected.connect(self.reject)
         self.accepted.connect(self._start)
         self._show()
+        offer_help(self, "tune")
 
     def _lay_out(self) -> None:
         slowest = QHBoxLayout()

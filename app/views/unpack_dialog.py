@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
@@ -85,6 +86,7 @@ class UnpackDialog(QDialog):
         buttons.rejected.connect(self.reject)
         self.folder.textChanged.connect(self._follow)
         self._lay_out(words, buttons)
+        offer_help(self, "sessions")
 
     def show_problem(self, problem: Problem) -> None:
         """Say why it was not unpacked; another folder can be chosen."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import help_pages, theme
+from lowerscope.app.views import help_key
 from lowerscope.app.views.help_window import HelpWindow
 from lowerscope.app.widgets.typefaces import CODE_FAMILY
 from lowerscope.core.errors import Problem
@@ -212,3 +213,16 @@ def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -
     assert [problem.what.startswith("it cannot be written") for problem in opened.problems] == [
         True
     ]
+
+
+def test_each_dialog_offers_a_page_that_there_is() -> None:
+    without = {"about.py", "palette.py"}
+    for file in (Path(help_key.__file__).parent).glob("*.py"):
+        text = file.read_text("utf-8")
+        if "(QDialog):" not in text or file.name in without:
+            continue
+        (page,) = re.findall(r'offer_help\(self, "([^"]+)"\)', text)
+        name, _, anchor = page.partition("#")
+        assert help_pages.is_page(name), file.name
+        headings = re.findall(r"^#+ (.+)$", help_pages.text_of(name), re.MULTILINE)
+        assert not anchor or anchor in map(help_pages.anchor_of, headings), (file.name, anchor)

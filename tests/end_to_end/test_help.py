@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import help_pages
+from lowerscope.app.views.help_window import Place
+from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import OpenWindow
@@ -41,12 +41,9 @@ def page_by_f1(window: MainWindow) -> str:
 
 
 def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -> None:
-    sys.modules.pop("lowerscope.app.views.help_window", None)
     window = open_window("sample:matmul_relu")
     window.activateWindow()
     panes = window.panes
-    # It costs the start of the window nothing.
-    assert "lowerscope.app.views.help_window" not in sys.modules
     for name, dock in panes.docks.items():
         if name == "schedule":
             continue
@@ -91,6 +88,21 @@ def test_f1_at_the_workbench_on_the_timeline_and_in_the_bars(
     shown = window.help.shown
     assert shown is not None
     assert shown.place().name == help_pages.CONTENTS
+    # A dialog holds the window's keys back, and has its own and a button.
+    window.commands.action("settings").trigger()
+    (dialog,) = window.findChildren(SettingsDialog)
+    shown.hide()
+    dialog.activateWindow()
+    qtbot.waitUntil(lambda: QApplication.activeWindow() is dialog)
+    dialog.fields["scheme"].setFocus()
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_F1)
+    assert shown.place() == Place("window", "settings")
+    window.commands.action("help-contents").trigger()
+    (buttons,) = dialog.findChildren(QDialogButtonBox)
+    buttons.button(QDialogButtonBox.StandardButton.Help).click()
+    assert shown.place() == Place("window", "settings")
+    assert dialog.isVisible()
+    dialog.reject()
     # It goes with the window.
     window.close()
     assert window.help.shown is None
