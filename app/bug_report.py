@@ -31,8 +31,9 @@ MOST_DETAILS = 40
 """So many last lines of a problem's details are taken."""
 
 _PATH = re.compile(
-    r"(?<![\w.:/\\])(?:~|[A-Za-z]:)?(?:[/\\][^/\\\s:\"'<>|]+)+[/\\]([^/\\\s:\"'<>|]+)"
+    r"(?<![\w.:/\\~])(?:~|[A-Za-z]:)?(?:[/\\][^/\\:\"'<>|\n]+)+[/\\]([^/\\\s:\"'<>|]+)"
 )
+"""A folder of a path may have spaces in its name."""
 
 
 def versions() -> list[str]:
@@ -91,7 +92,8 @@ def _state(window: MainWindow) -> Iterator[str]:
         yield "nothing open"
         return
     spec = recipe.source.spec
-    yield spec if spec.startswith(PREFIX) else f"a file {Path(spec).suffix or 'without a suffix'}"
+    suffix = Path(spec).suffix.partition(":")[0]
+    yield spec if spec.startswith(PREFIX) else f"a file {suffix or 'without a suffix'}"
     yield f"tracer {recipe.tracer}, translator {recipe.translator}, lowering {recipe.lowering}"
     yield f"steps {', '.join(step.name for step in recipe.steps) or 'none'}"
     where = "" if recipe.remote is None else ", on another machine"

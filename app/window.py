@@ -168,6 +168,8 @@ class MainWindow(QMainWindow):
         from lowerscope.app.views.status_bar import StatusBar
         from lowerscope.app.views.tool_bar import ToolBar
         from lowerscope.app.widgets.banner import Banner
+        from lowerscope.app.widgets.focus_ring import show_focus
+        from lowerscope.app.widgets.roles import tell_roles
         from lowerscope.app.workspace import Workspace
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
@@ -191,6 +193,8 @@ class MainWindow(QMainWindow):
         self.help = Help(self)
         self.commands = Commands(self)
         take_up(self)
+        show_focus()
+        tell_roles()
         self.targets = TargetCommands(self)
         add_commands(self.commands, self)
         self.pipeline.watch(self.commands)

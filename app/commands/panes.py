@@ -22,6 +22,8 @@ class PaneCommands(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
+        # The one that was let float last: it may not have the keyboard yet.
+        self._floated: QDockWidget | None = None
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu on what is in view."""
@@ -118,13 +120,20 @@ class PaneCommands(QObject):
 
     def _float(self) -> None:
         panes = self._window.made_panes
+        if panes is None:
+            return
         focus = QApplication.focusWidget()
-        for dock in () if panes is None else panes.docks.values():
-            if _holds(dock, focus):
-                dock.setFloating(not dock.isFloating())
-                if focus is not None:
-                    focus.window().activateWindow()
-                    focus.setFocus()
+        dock = self._floated
+        if dock is None or not dock.isFloating():
+            dock = next((each for each in panes.docks.values() if _holds(each, focus)), None)
+        if dock is None:
+            return
+        dock.setFloating(not dock.isFloating())
+        self._floated = dock if dock.isFloating() else None
+        target = focus if _holds(dock, focus) else _target(dock)
+        if target is not None:
+            target.window().activateWindow()
+            target.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
 def _holds(place: QWidget, widget: QWidget | None) -> bool:

@@ -75,6 +75,7 @@ class ScheduleForm(QWidget):
         head.addWidget(self.back)
         head.addWidget(self.title, 1)
         area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidget(self._rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.schedule_moves_page import ScheduleMenu
@@ -36,7 +37,6 @@ class ScheduleScript(QWidget):
         self.failed = CodeView(self.tr("Where the step failed"))
         self.menu = ScheduleMenu(workspace, self)
         self.script.code.menu_opening.connect(self._add_moves)
-        self.setFocusProxy(self.script.code)
         self.pages = QStackedWidget()
         for page in (self.script, self.preview, self.failed):
             self.pages.addWidget(page)
@@ -126,6 +126,12 @@ class ScheduleScript(QWidget):
         if self.line.property("role") != role:
             self.line.setProperty("role", role)
             self.line.style().polish(self.line)
+
+    # Qt
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Not a focus proxy: Tab would pass over what stands before it.
+        self.script.code.setFocus(event.reason())
 
 
 def _by_headers(record: ScheduleRecord) -> TextRecord:

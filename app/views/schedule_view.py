@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
@@ -135,7 +136,6 @@ class ScheduleView(Pane):
         self.add_page("loops", self.tr("Loops"), page)
         self.add_page("numbers", self.tr("Numbers"), self.numbers)
         self.add_page("python", self.tr("Python"), self.code)
-        self.setFocusProxy(self.tree)
         self.add_corner(self.verdict)
         self.tree.setMinimumWidth(230)
         self.middle.setMinimumWidth(180)
@@ -228,3 +228,9 @@ class ScheduleView(Pane):
         """Open the moves of what is selected beside its row of the tree."""
         self.set_current("loops")
         self.tree.open_menu()
+
+    # Qt
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Not a focus proxy: Tab would pass over what stands before it.
+        self.tree.setFocus(event.reason())

@@ -116,6 +116,8 @@ class VariantsPage(QWidget):
         column.addWidget(self.bars)
         column.addStretch(1)
         area = QScrollArea()
+        # What is in it has the focus, and is scrolled to.
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(chart)
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)

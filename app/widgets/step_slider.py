@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.focus_ring import came_by_keyboard
+from lowerscope.app.widgets.focus_ring import RINGED, came_by_keyboard
 
 _HEIGHT = 34
 _MARGIN = 18.0
@@ -91,6 +91,7 @@ class StepSlider(QAbstractSlider):
         self.setOrientation(Qt.Orientation.Horizontal)
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setProperty(RINGED, True)
         self.setMouseTracking(True)
         self.setFixedHeight(_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.code.cards import NamedPlace
@@ -51,7 +51,6 @@ class CodeView(QWidget):
         self.go_to_bar = GoToLineBar()
         self.empty = EmptyState()
         self.setAccessibleName(name)
-        self.setFocusProxy(self.editor)
         self._lay_out()
         self._connect()
 
@@ -248,3 +247,9 @@ class CodeView(QWidget):
             action.setShortcut(QKeySequence(keys))
         menu.addAction(action)
         return action
+
+    # Qt
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Not a focus proxy: Tab would pass over what stands before it.
+        self.editor.setFocus(event.reason())

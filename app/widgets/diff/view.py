@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import QPoint, Signal
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.code.find_bar import FindBar
@@ -60,7 +60,6 @@ class DiffView(QWidget):
         self._name = name
         self.setAccessibleName(name)
         self.area.setAccessibleName(name)
-        self.setFocusProxy(self.area)
         self._page = QWidget()
         page = QVBoxLayout(self._page)
         page.setContentsMargins(0, 0, 0, 0)
@@ -226,3 +225,9 @@ class DiffView(QWidget):
             menu.addAction(action)
         menu.exec(position)
         menu.deleteLater()
+
+    # Qt
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Not a focus proxy: Tab would pass over what stands before it.
+        self.area.setFocus(event.reason())

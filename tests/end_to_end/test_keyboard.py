@@ -1,0 +1,220 @@
+"""The whole window by keyboard: Tab comes everywhere, shows where it is, and keys do the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app import theme
+from lowerscope.app.views.palette import Palette
+from lowerscope.app.window import MainWindow
+from lowerscope.core.records.steps import Moment
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
+
+TAB = Qt.FocusPolicy.TabFocus
+INSIDE = 25
+"""So many links a text may have that Tab goes through before it leaves it."""
+AROUND = 3
+"""Pixels beside a widget that may show its focus as well."""
+
+
+@pytest.fixture
+def window(qtbot: QtBot, open_window: OpenWindow) -> Iterator[MainWindow]:
+    """Return a window with a sample that was run and a node that is selected."""
+    window = open_window("sample:fashion_mlp", lowering="te")
+    window.resize(1440, 900)
+    run_and_wait(qtbot, window)
+    window.workspace.select(("fx:linear0",))
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    flash = QApplication.cursorFlashTime()
+    # A caret that blinks would be a difference by itself.
+    QApplication.setCursorFlashTime(0)
+    yield window
+    QApplication.setCursorFlashTime(flash)
+    theme.set_scheme("light")
+
+
+def focusable(window: MainWindow) -> list[QWidget]:
+    return [
+        each
+        for each in window.findChildren(QWidget)
+        if each.isVisible()
+        and each.isEnabled()
+        and each.focusPolicy() & TAB == TAB
+        and each.window() is window
+        # The line of a field that counts is a part of it.
+        and each.focusProxy() is None
+    ]
+
+
+def described(widget: QWidget) -> str:
+    names = []
+    above: QWidget | None = widget
+    while above is not None and len(names) < 4:
+        names.append(f"{type(above).__name__} {above.accessibleName()}".strip())
+        above = above.parentWidget()
+    return " in ".join(names)
+
+
+def walk(key: Qt.Key) -> set[QWidget]:
+    """Press a key until the focus is where it was; return where it was in between."""
+    seen: list[QWidget] = []
+    stayed = 0
+    while True:
+        here = QApplication.focusWidget()
+        if seen and here is seen[-1]:
+            stayed += 1
+            assert stayed < INSIDE, f"no way out of {described(here)}"
+        elif here in seen:
+            return set(seen)
+        else:
+            stayed = 0
+            seen.append(here)
+        QTest.keyClick(here, key)
+
+
+def pages_in_turn(window: MainWindow) -> Iterator[None]:
+    """Show every page of every pane, one of each at a time."""
+    panes = window.panes
+    shown = (panes.fx, panes.relax, panes.tensorir, panes.outcome)
+    for place in range(max(len(pane.pages()) for pane in shown)):
+        for pane in shown:
+            key = pane.pages()[place % len(pane.pages())]
+            if pane.header.tabs.tab(key).isEnabled():
+                pane.set_current(key)
+        QApplication.processEvents()
+        yield
+    window.commands.action("workbench").trigger()
+    QTest.qWait(50)
+    yield
+    window.workspace.stepping.set_clock("passes")
+
+
+def looks(window: MainWindow, widget: QWidget) -> QImage:
+    area = widget.rect().translated(widget.mapTo(window, QPoint(0, 0)))
+    return window.grab(area.adjusted(-AROUND, -AROUND, AROUND, AROUND)).toImage()
+
+
+def test_tab_comes_to_everything_and_shows_where_it_is(window: MainWindow) -> None:
+    elsewhere = QWidget(window)
+    elsewhere.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+    elsewhere.show()
+    for scheme in ("light", "dark"):
+        theme.set_scheme(scheme)
+        checked: set[object] = set()
+        for _ in pages_in_turn(window):
+            there = focusable(window)
+            if scheme == "light":
+                for key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
+                    there[0].setFocus(Qt.FocusReason.TabFocusReason)
+                    missed = set(there) - walk(key)
+                    assert not missed, f"{key.name} misses {[described(each) for each in missed]}"
+            for widget in there:
+                # What one of a kind shows in the dark, the others show.
+                which = widget if scheme == "light" else type(widget)
+                if which in checked:
+                    continue
+                checked.add(which)
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
+                focused = looks(window, widget)
+                elsewhere.setFocus(Qt.FocusReason.OtherFocusReason)
+                assert looks(window, widget) != focused, f"{scheme}: {described(widget)}"
+                seen = QAccessible.queryAccessibleInterface(widget)
+                assert seen.text(QAccessible.Text.Name), f"no name: {described(widget)}"
+                plain = (QAccessible.Role.NoRole, QAccessible.Role.Client)
+                assert seen.role() not in plain, f"no role: {described(widget)}"
+
+
+def test_what_is_clicked_has_no_ring(qtbot: QtBot, window: MainWindow) -> None:
+    window.panes.outcome.set_current("log")
+    log = window.panes.log
+    log.setFocus(Qt.FocusReason.TabFocusReason)
+    ringed = looks(window, log)
+    window.panes.model.setFocus()
+    window.tool_bar.setFocus()
+    plain = looks(window, log)
+    assert plain != ringed
+    qtbot.mousePress(log.viewport(), Qt.MouseButton.LeftButton)
+    assert log.hasFocus()
+    edge = (0, log.height() // 2)
+    qtbot.mouseRelease(log.viewport(), Qt.MouseButton.LeftButton)
+    accent = theme.current().accent
+    assert ringed.pixelColor(AROUND, AROUND + edge[1]).name() == accent
+    assert looks(window, log).pixelColor(AROUND, AROUND + edge[1]).name() != accent
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_keys_go_from_pane_to_pane(qtbot: QtBot, window: MainWindow) -> None:
+    panes = window.panes
+    seen = []
+    for _ in range(8):
+        QTest.keyClick(
+            QApplication.focusWidget() or window,
+            Qt.Key.Key_Tab,
+            Qt.KeyboardModifier.ControlModifier,
+        )
+        focus = QApplication.focusWidget()
+        places = {"timeline": panes.timeline, **panes.docks}
+        seen.append(next(name for name, each in places.items() if each.isAncestorOf(focus)))
+    assert set(seen) == {*panes.docks, "timeline"} - {"schedule"}
+    assert seen[seen.index("model") :][:2] == ["model", "fx"]
+    window.commands.action("next-pane").trigger()
+    here = QApplication.focusWidget()
+    dock = next(each for each in panes.docks.values() if each.isAncestorOf(here))
+    window.commands.action("float-pane").trigger()
+    assert dock.isFloating()
+    window.commands.action("float-pane").trigger()
+    assert not dock.isFloating()
+
+
+def choose(qtbot: QtBot, window: MainWindow, typed: str) -> list[str]:
+    """Type into the palette and take the first; return what it offered."""
+    window.commands.action("palette").trigger()
+    palette = next(each for each in window.findChildren(Palette) if each.isVisible())
+    qtbot.keyClicks(palette.line, typed)
+    offered = [f"{each.title} | {each.where}" for each in palette.shown()]
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert not palette.isVisible()
+    return offered
+
+
+def test_the_palette_goes_to_nodes_functions_steps_and_lines(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    workspace, panes = window.workspace, window.panes
+    assert choose(qtbot, window, "@relu") == ["relu | node · ReLU"]
+    assert workspace.selection.chosen == ("fx:relu",)
+    assert choose(qtbot, window, "#dense1") == ["dense1 | TensorIR function"]
+    assert workspace.selection.chosen == ("tir:dense1",)
+    assert choose(qtbot, window, "%legal")[0] == "LegalizeOps | pass · step 1"
+    assert workspace.stepping.moment == Moment(clock="passes", index=1)
+    workspace.stepping.leave()
+    panes.relax.set_current("script")
+    code = panes.relax.script.code
+    qtbot.waitUntil(lambda: code.isVisible() and bool(code.text()), timeout=PATIENCE)
+    editor = code.editor
+    editor.setFocus()
+    lines = editor.lines()
+    wanted = next(place for place, line in enumerate(lines) if "cls.dense1" in line)
+    assert choose(qtbot, window, f":{wanted + 1}")[0].startswith(lines[wanted].strip())
+    assert editor.caret()[0] == wanted
+    assert choose(qtbot, window, ":r.output")[0].startswith("R.output(gv)")
+    assert "R.output" in lines[editor.caret()[0]]
+    assert editor.hasFocus()
+    # Passes that are not in the pipeline can be added.
+    window.commands.action("palette").trigger()
+    palette = next(each for each in window.findChildren(Palette) if each.isVisible())
+    qtbot.keyClicks(palette.line, "%FuseOps")
+    qtbot.waitUntil(lambda: bool(palette.shown()), timeout=PATIENCE)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    dialog = panes.pipeline.dialog
+    assert dialog is not None
+    assert dialog.line.text() == palette.line.text()[1:]
+    dialog.reject()
