@@ -17,7 +17,7 @@ from lowerscope.app.preferences import Preferences, preferences_of
 from lowerscope.app.settings import Settings
 from lowerscope.app.views.about import AboutDialog
 from lowerscope.app.views.settings_dialog import SettingsDialog
-from lowerscope.app.widgets.code_view import CodeView
+from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.window import MainWindow
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Source
