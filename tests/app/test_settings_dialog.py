@@ -30,6 +30,7 @@ OTHERS = Preferences(
     watching=False,
     memory_limit=3 << 30,
     keep=2 << 30,
+    cache_limit=4 << 30,
 )
 
 
@@ -55,6 +56,7 @@ def fill(dialog: SettingsDialog) -> None:
     dialog.watching.click()
     dialog.memory_limit.setText("3 GB")
     dialog.keep.setText("2 GB")
+    dialog.cache_limit.setText("4 GB")
 
 
 def opened(window: MainWindow) -> SettingsDialog:
