@@ -78,7 +78,7 @@ class EngineClient(QObject):
         Why the state is ``"failed"``; ``None`` otherwise.
     memory_limit
         Bytes that the next child may have, and all that it starts together; ``None`` for any
-        number, as for the engine, which runs nothing.
+        number. The engine, too, opens files that ask for more than there is.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class EngineClient(QObject):
         self.role = role
         self.state: State = "stopped"
         self.failure: Problem | None = None
-        self.memory_limit = usual_limit() if role == "worker" else None
+        self.memory_limit: int | None = usual_limit()
         self._command = command
         self._methods = methods
         self._child: ChildProcess | None = None

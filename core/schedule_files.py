@@ -83,7 +83,7 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
             where=str(path),
             todo="Choose another file",
         ) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, RecursionError) as error:
         raise LowerscopeError(
             f"it holds no schedules: {error}",
             where=str(path),

@@ -150,14 +150,17 @@ def load_preset(file: str) -> Preset:
     """
     path = user_path(file).absolute()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Preset)
+        preset = msgspec.json.decode(path.read_bytes(), type=Preset)
+        # The window and its children exchange no numbers of more than 64 bits.
+        msgspec.msgpack.encode(preset)
+        return preset
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be read ({error.strerror})",
             where=str(path),
             todo="Choose another file",
         ) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, RecursionError) as error:
         raise LowerscopeError(
             f"it is no saved pipeline: {error}",
             where=str(path),

@@ -1,0 +1,413 @@
+"""Bad files of every kind that Lowerscope opens, and what the window's engine says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from lowerscope.app.trusting import code_of
+from lowerscope.core.engine.protocol import (
+    TO_WINDOW,
+    Failure,
+    FrameReader,
+    Ready,
+    Reply,
+    Request,
+    SnapshotParams,
+    ToWindow,
+    encode_frame,
+    to_raw,
+)
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.recipe import InputSpec, Recipe, Source, applied_to_model
+from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.schedule_files import load_schedules, schedules_text
+from lowerscope.core.schedules import At, Made, Primitive, Schedule
+from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
+from tests.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
+
+PATIENCE = 60.0
+"""Seconds that one file may take; more counts as never."""
+
+MEMORY = 4 << 30
+"""Bytes of an engine: a file that asks for more is to be refused."""
+
+MOST_LETTERS = 800
+"""Of a line that says what is wrong."""
+
+MODEL = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+
+PROGRAM_TEXT = """
+import tvm
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tirx as T
+
+
+@I.ir_module(s_tir=True)
+class Module:
+    @T.prim_func(s_tir=True)
+    def product(x: T.Buffer((4, 8), "float32"), w: T.Buffer((8, 4), "float32"),
+                y: T.Buffer((4, 4), "float32")):
+        T.func_attr({"tirx.noalias": True})
+        for i, j, k in T.grid(4, 4, 8):
+            with T.sblock("y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    y[vi, vj] = T.float32(0)
+                y[vi, vj] = y[vi, vj] + x[vi, vk] * w[vk, vj]
+
+    @R.function
+    def main(x: R.Tensor((4, 8), "float32"), w: R.Tensor((8, 4), "float32")):
+        cls = Module
+        with R.dataflow():
+            lv = R.call_tir(cls.product, (x, w), out_ty=R.Tensor((4, 4), "float32"))
+            gv = R.nn.relu(lv)
+            R.output(gv)
+        return gv
+"""
+
+
+class Shell:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return os.system, (self.command,)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes
+    ----------
+    share
+        Of the files of all kinds, in hundredths.
+    mutations
+        What is done to one.
+    asked
+        The recipe that a file stands for, where it can be read by the window: what its engine is
+        asked for.
+    """
+
+    share: int
+    mutations: Sequence[Mutation]
+    asked: Callable[[Path], Recipe]
+
+
+def _of_session(path: Path) -> Recipe:
+    recipe = load_session(path, Hashes()).recipe
+    return msgspec.structs.replace(
+        recipe, source=msgspec.structs.replace(recipe.source, trust=False)
+    )
+
+
+def _of_schedules(path: Path) -> Recipe:
+    return applied_to_model(
+        msgspec.structs.replace(MODEL, schedules=load_schedules(str(path))), True
+    )
+
+
+def _of_input(path: Path) -> Recipe:
+    return msgspec.structs.replace(MODEL, inputs=(InputSpec(name="x", file=str(path)),))
+
+
+def _of_parameters(path: Path) -> Recipe:
+    return msgspec.structs.replace(
+        MODEL, source=Source(spec="sample:fashion_mlp", params=str(path))
+    )
+
+
+def _of_source(path: Path) -> Recipe:
+    return Recipe(source=Source(spec=str(path)))
+
+
+KINDS: Mapping[str, Kind] = {
+    ".lowerscope": Kind(25, (*BYTES, *JSON, *JSON), _of_session),
+    ".json": Kind(20, (*BYTES, *JSON, *JSON), _of_schedules),
+    ".npz": Kind(12, (*BYTES, *ARCHIVE), _of_parameters),
+    ".npy": Kind(5, (*BYTES, headed), _of_input),
+    ".pkl": Kind(10, (*BYTES, *PICKLE, *PICKLE), _of_parameters),
+    ".pth": Kind(8, (*BYTES, *ARCHIVE), _of_parameters),
+    ".pt": Kind(5, (*BYTES, *ARCHIVE), _of_input),
+    ".pt2": Kind(10, (*BYTES, *ARCHIVE), _of_source),
+    ".py": Kind(5, (*BYTES, *PROGRAM), _of_source),
+}
+
+
+class Net(torch.nn.Module):
+    """A model with a parameter, a buffer and a constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.linear(x)) + torch.arange(3.0)
+
+
+def write_seeds(folder: Path, marker: Path) -> dict[str, list[bytes]]:
+    """Return good files of each kind, and some that would leave `marker` if they were run."""
+    found: dict[str, list[bytes]] = {suffix: [] for suffix in KINDS}
+    shell = Shell(f"touch {marker}")
+
+    def take(suffix: str, write: Callable[[Path], object]) -> None:
+        file = folder / f"seed{suffix}"
+        write(file)
+        found[suffix].append(file.read_bytes())
+
+    schedule = Schedule(
+        function="te_relu",
+        primitives=(
+            Primitive(id="s1", name="get_loops", arguments={"block": At(block="relu")}, on=False),
+            Primitive(
+                id="s2",
+                name="split",
+                arguments={"loop": At(block="relu", loop=1), "factors": (None, 8)},
+            ),
+            Primitive(id="s3", name="vectorize", arguments={"loop": Made(step="s2", output=1)}),
+        ),
+    )
+    recipe = msgspec.structs.replace(
+        applied_to_model(MODEL, True),
+        schedules=(schedule,),
+        inputs=(InputSpec(name="x", shape=(1, 784), dtype="float32"),),
+    )
+    layout = Layout(geometry="AdnQywADAAAAAAAA", panes="AAAA/wAAAAD9", selection=("fx:relu",))
+    take(".lowerscope", lambda file: save_session(file, recipe, layout, {}, Hashes()))
+    take(".lowerscope", lambda file: save_session(file, MODEL, layout, {}, Hashes()))
+    take(".json", lambda file: file.write_text(schedules_text([schedule])))
+    arrays = {
+        "w0": np.zeros((128, 784), "f4"),
+        "b0": np.ones(128, "f4"),
+        "w1": np.zeros((10, 128), "f4"),
+        "b1": np.ones(10, "f4"),
+    }
+    take(".npz", lambda file: np.savez(file, **arrays))
+    take(".npz", lambda file: np.savez_compressed(file, **arrays))
+    objects = np.array([shell], dtype=object)
+    take(".npz", lambda file: np.savez(file, w0=objects))
+    take(".npy", lambda file: np.save(file, np.zeros((1, 784), "f4")))
+    take(".npy", lambda file: np.save(file, objects, allow_pickle=True))
+    for protocol in (0, 2, 5):
+        found[".pkl"].append(pickle.dumps(arrays, protocol))
+        found[".pkl"].append(pickle.dumps({"w0": shell}, protocol))
+    weights = {name: torch.from_numpy(each) for name, each in arrays.items()}
+    for legacy in (False, True):
+        form = {"_use_new_zipfile_serialization": not legacy}
+        take(".pth", lambda file, form=form: torch.save(weights, file, **form))
+        take(".pth", lambda file, form=form: torch.save({"w0": shell}, file, **form))
+        take(".pt", lambda file, form=form: torch.save(torch.zeros(1, 784), file, **form))
+        take(".pt", lambda file, form=form: torch.save(shell, file, **form))
+    torch.manual_seed(0)
+    program = torch.export.export(Net().eval(), (torch.zeros(2, 4),))
+    take(".pt2", lambda file: torch.export.save(program, file))
+    take(".py", lambda file: file.write_text(PROGRAM_TEXT))
+    return found
+
+
+def bad_file(seeds: Mapping[str, Sequence[bytes]], suffix: str, number: int) -> bytes:
+    """Return the bad file of a kind that has a number: the same one each time."""
+    random = Random(f"{suffix} {number}")
+    data = random.choice(seeds[suffix])
+    if random.random() < 0.06:
+        return spliced(data, random.choice(random.choice(list(seeds.values()))), random)
+    for _ in range(random.choice((1, 1, 1, 2))):
+        data = random.choice(KINDS[suffix].mutations)(data, random)
+    return data
+
+
+class Engine:
+    """The window's engine, asked for what a recipe stands for; started anew where it has ended.
+
+    Attributes
+    ----------
+    ends
+        How it ended, each time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.ends: list[str] = []
+        self._folder = folder
+        self._number = 0
+        self._start()
+
+    def _start(self) -> None:
+        words = ("-P", "-m", "lowerscope.core.engine.server", "--role", "engine")
+        self._process = subprocess.Popen(
+            [sys.executable, *words, "--memory-limit", str(MEMORY)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=self._folder,
+        )
+        self._messages = self._read()
+        self._ready = False
+
+    def _read(self) -> Iterator[ToWindow]:
+        assert self._process.stdout is not None
+        reader = FrameReader(TO_WINDOW)
+        while data := os.read(self._process.stdout.fileno(), 2**20):
+            yield from reader.feed(data)
+
+    def ask(self, recipe: Recipe) -> Problem | None:
+        """Return what is wrong with a recipe; ``None`` where all of it can be shown.
+
+        An end of the engine is in `ends`, and is a problem with the code ``"ended"``.
+        """
+        self._number += 1
+        params = SnapshotParams(recipe=recipe, metrics=DEFAULT)
+        answer = self._answer(encode_frame(Request(self._number, "snapshot", to_raw(params))))
+        if answer is not None:
+            return answer.problem if isinstance(answer, Failure) else None
+        code = -self._process.wait(PATIENCE)
+        self.ends.append("too long" if code == signal.SIGKILL else f"status {code}")
+        self._close_pipes()
+        self._start()
+        return Problem(what=f"the engine ended: {self.ends[-1]}", code="ended")
+
+    def _answer(self, request: bytes) -> Reply | Failure | None:
+        assert self._process.stdin is not None
+        while not self._ready:
+            self._ready = isinstance(next(self._messages), Ready)
+        watchdog = threading.Timer(PATIENCE, self._kill)
+        watchdog.start()
+        with contextlib.suppress(BrokenPipeError):  # it has ended
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+        answers = (each for each in self._messages if isinstance(each, Reply | Failure))
+        try:
+            return next((each for each in answers if each.id == self._number), None)
+        finally:
+            watchdog.cancel()
+
+    def close(self) -> None:
+        """End it."""
+        self._kill()
+        self._process.wait(PATIENCE)
+        self._close_pipes()
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _close_pipes(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+
+@dataclass
+class Tally:
+    """What became of files that were opened."""
+
+    opened: int = 0
+    refused: int = 0
+    asked: int = 0
+    slowest: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.opened + self.refused + self.asked
+
+    def text(self) -> str:
+        """Return it in words."""
+        return (
+            f"{self.total} files: {self.refused} refused, {self.opened} opened all the same, "
+            f"{self.asked} asked about; the slowest took {self.slowest:.1f} s"
+        )
+
+
+def open_bad_files(folder: Path, total: int) -> tuple[Tally, list[str]]:
+    """Open so many bad files as the window does; return what became of them, and what was wrong.
+
+    What is wrong is a file of which it is not said clearly what it has, whatever ends the engine,
+    and whatever is executed or left behind. Files of Python's are opened as if their user had let
+    them run.
+    """
+    marker, case, seeds_folder = (folder / name for name in ("it_ran", "case", "seeds"))
+    case.mkdir()
+    seeds_folder.mkdir()
+    seeds = write_seeds(seeds_folder, marker)
+    tally, wrong = Tally(), list[str]()
+    engine = Engine(case)
+    try:
+        for suffix, number in numbers(total):
+            path = case / f"bad{suffix}"
+            data = bad_file(seeds, suffix, number)
+            path.write_bytes(data)
+            began = time.monotonic()
+            found = _open(engine, suffix, path, tally)
+            tally.slowest = max(tally.slowest, time.monotonic() - began)
+            if marker.exists():
+                found = "something in it was executed"
+                marker.unlink()
+            if path.read_bytes() != data:
+                found = "it was changed"
+            path.unlink()
+            if any(case.iterdir()):
+                found = f"it left {[each.name for each in case.iterdir()]}"
+            if found:
+                wrong.append(f"{suffix} {number}: {found}")
+    finally:
+        engine.close()
+    return tally, wrong
+
+
+def numbers(total: int) -> Iterator[tuple[str, int]]:
+    """Yield the kinds and the numbers of so many bad files, each kind by its share."""
+    for suffix, kind in KINDS.items():
+        for number in range(max(1, total * kind.share // 100)):
+            yield suffix, number
+
+
+def _open(engine: Engine, suffix: str, path: Path, tally: Tally) -> str:
+    """Return what is wrong with how a file is opened; empty for nothing."""
+    try:
+        recipe = KINDS[suffix].asked(path)
+    except LowerscopeError as error:
+        tally.refused += 1
+        return unclear(error.problem)
+    except Exception as error:  # whatever it is, the window would have met it
+        return f"the window fails: {type(error).__name__}: {error}"
+    if code_of(recipe) and suffix != ".py":
+        tally.asked += 1
+        return ""
+    problem = engine.ask(recipe)
+    if problem is None:
+        tally.opened += 1
+        return ""
+    tally.refused += 1
+    return unclear(problem)
+
+
+def unclear(problem: Problem) -> str:
+    """Return why a problem is not clear: not one line, not short, or of our own insides."""
+    line = problem.line()
+    if problem.code in ("internal", "ended") or "Traceback" in line:
+        return f"{line} {problem.details[-400:]}"
+    if not problem.what or "\n" in line or len(line) > MOST_LETTERS:
+        return f"not one short line: {line[:2000]!r}"
+    return ""

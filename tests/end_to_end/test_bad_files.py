@@ -1,0 +1,117 @@
+"""Bad files in the real window: one clear line each, and what is open is as it was."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.views.run_code_dialog import RunCodeDialog
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Source
+from lowerscope.core.session_files import Hashes, load_session
+from tests.bad_files import KINDS, bad_file, numbers, unclear, write_seeds
+from tests.end_to_end.driving import OpenWindow, wait_for_records
+
+COUNT = int(os.environ.get("LOWERSCOPE_SOAK_FILES", "20")) // 10 + 10
+"""Some of each kind; `tests/soak/test_bad_files_at_length.py` takes a tenth of what it has."""
+
+INPUTS = (".npy", ".npz", ".pt", ".pth")
+
+
+class Opening:
+    """Opens files in a window in the way that there is for each kind."""
+
+    def __init__(
+        self, qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, marker: Path
+    ) -> None:
+        self._qtbot, self._window, self._monkeypatch = qtbot, window, monkeypatch
+        self._marker = marker
+        self.refused = self.asked = self.opened = 0
+
+    def open(self, suffix: str, path: Path) -> None:
+        """Open a file, and let the window come to rest."""
+        window = self._window
+        if suffix in INPUTS:
+            window.workspace.inputs.take_file("x", str(path))
+        elif suffix == ".json":
+            chosen = (str(path), "")
+            self._monkeypatch.setattr(
+                "PySide6.QtWidgets.QFileDialog.getOpenFileName", lambda *_, **__: chosen
+            )
+            for command in ("load-pipeline", "load-schedule"):
+                window.commands.action(command).trigger()
+        elif suffix == ".pkl":
+            recipe = window.workspace.wanted
+            assert recipe is not None
+            window.change(source=Source(spec=recipe.source.spec, params=str(path)))
+        else:
+            window.open_source(str(path))
+        self._answer_no()
+        self._qtbot.waitUntil(self._is_at_rest, timeout=60_000)
+
+    def _answer_no(self) -> None:
+        QApplication.processEvents()
+        for dialog in self._window.findChildren(RunCodeDialog):
+            if dialog.isVisible():
+                self.asked += 1
+                dialog.reject()
+
+    def _is_at_rest(self) -> bool:
+        workspace = self._window.workspace
+        return (
+            workspace.engine.state == "ready"
+            and not workspace.activity.text
+            and workspace.wanted == workspace.recipe
+        )
+
+
+def test_a_bad_file_leaves_what_is_open(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, seeds_folder, marker = tmp_path / "case", tmp_path / "seeds", tmp_path / "it_ran"
+    folder.mkdir()
+    seeds_folder.mkdir()
+    seeds = write_seeds(seeds_folder, marker)
+    window = open_window("sample:fashion_mlp", asks_first=True)
+    workspace = window.workspace
+    session = tmp_path / "mine.lowerscope"
+    with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
+        window.sessions.save_as(str(session))
+    with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
+        window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+    workspace.select(["tir:te_dense"])
+    opening = Opening(qtbot, window, monkeypatch, marker)
+    mine = workspace.recipe
+    assert mine is not None
+    opened = refused = 0
+    for suffix, number in numbers(COUNT):
+        path = folder / f"bad{suffix}"
+        path.write_bytes(bad_file(seeds, suffix, number))
+        said = f"{suffix} {number}"
+        opening.open(suffix, path)
+        assert not marker.exists(), said
+        for problem in workspace.problems:
+            assert not unclear(problem) or problem.code == "crashed", f"{said}: {problem.line()}"
+        if workspace.recipe == mine:
+            refused += 1
+        else:
+            # It is good enough to be opened, and is another document, or a step of undo.
+            assert not workspace.problems, said
+            opened += 1
+            window.open_session(str(session))
+            wait_for_records(qtbot, window)
+        assert workspace.recipe == mine, said
+        assert workspace.snapshot is not None
+        assert load_session(session, Hashes()).recipe == mine, said
+    assert refused + opened == len(list(numbers(COUNT)))
+    assert refused >= len(KINDS)
+    # It is all as usable as it was.
+    window.commands.action("high-level").trigger()
+    wait_for_records(qtbot, window)
+    assert workspace.recipe is not None
+    assert workspace.recipe.lowering == "high-level"
