@@ -125,7 +125,7 @@ def _pickle_in(path: Path) -> bytes:
         with zipfile.ZipFile(path) as archive:
             name = next(each for each in archive.namelist() if each.endswith(_PICKLE))
             return archive.read(name)
-    except (zipfile.BadZipFile, StopIteration):
+    except Exception:  # no archive, or damage, for which zipfile raises any type
         return path.read_bytes()
 
 

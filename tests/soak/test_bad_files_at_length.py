@@ -8,7 +8,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.bad_files import open_bad_files
+import pytest
+from pytestqt.qtbot import QtBot
+
+from tests.bad_files import numbers, open_bad_files
+from tests.end_to_end.conftest import _look, children, open_window
+from tests.end_to_end.driving import OpenWindow
+from tests.end_to_end.test_bad_files import open_in_window
+
+__all__ = ["_look", "children", "open_window"]
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_FILES", "2000"))
 
@@ -17,4 +25,10 @@ def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
     tally, wrong = open_bad_files(tmp_path, COUNT)
     print(tally.text())
     assert not wrong, "\n".join(wrong)
-    assert tally.total == COUNT
+    assert tally.total == len(list(numbers(COUNT)))
+
+
+def test_a_bad_file_leaves_what_is_open(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(open_in_window(qtbot, open_window, tmp_path, monkeypatch, COUNT // 10))
