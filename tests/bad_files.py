@@ -35,7 +35,7 @@ from lowerscope.core.engine.protocol import (
 )
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import InputSpec, Recipe, Source, applied_to_model
-from lowerscope.core.rendering.metrics import DEFAULT
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.schedule_files import load_schedules, schedules_text
 from lowerscope.core.schedules import At, Made, Primitive, Schedule
 from lowerscope.core.session_files import Hashes, Layout, load_session, save_session

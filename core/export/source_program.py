@@ -17,10 +17,12 @@ from lowerscope.core.calling import Place
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import members
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.loading import LoadedModel
 from lowerscope.core.sources.parameters import names_for, read_arrays
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.spec import user_path
+from lowerscope.core.sources.weights import is_torch_file
 from lowerscope.core.stages import Stages
 
 FILE = '''\
@@ -236,14 +238,20 @@ def _parameters(loaded: LoadedModel, recipe: Recipe) -> Iterator[str]:
     assert loaded.model is not None
     path = user_path(recipe.source.params).absolute()
     names = names_for(loaded.model, read_arrays(path), str(path))
-    archive = path.read_bytes()[:2] == b"PK"
+    archive, of_torch = is_archive(path), is_torch_file(path)
     yield f"path = Path({str(path)!r})"
     yield f'check_file(path, "{digest_of(path)}")'
-    yield "arrays = np.load(path)" if archive else "arrays = pickle.loads(path.read_bytes())"
+    if of_torch:
+        yield 'arrays = torch.load(path, map_location="cpu", weights_only=True)'
+        yield 'if isinstance(arrays.get("state_dict"), dict):'
+        yield '    arrays = arrays["state_dict"]'
+    else:
+        yield "arrays = np.load(path)" if archive else "arrays = pickle.loads(path.read_bytes())"
     yield "state = model.state_dict(keep_vars=True)"
     yield "with torch.no_grad():"
     for key, name in names.items():
-        yield f'    state["{name}"].copy_(torch.from_numpy(np.array(arrays["{key}"])))'
+        made = f'arrays["{key}"]' if of_torch else f'torch.from_numpy(np.array(arrays["{key}"]))'
+        yield f'    state["{name}"].copy_({made})'
 
 
 def _inputs(loaded: LoadedModel, stored: Stored) -> str:

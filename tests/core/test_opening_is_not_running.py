@@ -241,6 +241,7 @@ def trouble_with(pipeline: Pipeline, recipe: Recipe) -> Problem:
         ({"steps": (Step(name="os:system"),)}, "os:system"),
         ({"target": '{"kind": "llvm", "cl-opt": ["-info-output-file=x"]}'}, "cl-opt"),
         ({"target": "$(touch it_ran)"}, "target"),
+        ({"source": Source(spec="memory:net-0123456789abcdef")}, "is in the memory of the Python"),
         ({"steps": (Step(name="MetaScheduleApplyDatabase", options={"work_dir": "db"}),)}, "db"),
         ({"inputs": (InputSpec(name="x", shape=('n", open("it_ran", "w"), "',)),)}, "dimension"),
     ],
@@ -253,7 +254,7 @@ def test_a_recipe_of_a_sample_runs_nothing(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    recipe = Recipe(source=Source(spec="sample:matmul_relu"), **changes)
+    recipe = Recipe(**({"source": Source(spec="sample:matmul_relu")} | changes))
     assert said in trouble_with(pipeline, recipe).line()
     assert not list(tmp_path.iterdir())
 
