@@ -204,13 +204,17 @@ def test_passes_and_functions_of_the_users_own(pipeline: Pipeline, tmp_path: Pat
     assert "matches NumPy" in text
 
 
-def test_parameters_from_a_file(pipeline: Pipeline, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["params.npz", "params.pt"])
+def test_parameters_from_a_file(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
     import numpy as np
 
     weight = np.random.default_rng(0).standard_normal((128, 128)).astype("float32") / 12
-    np.savez(tmp_path / "params.npz", weight=weight)
-    recipe = recipe_of("sample:matmul_relu", "--params", str(tmp_path / "params.npz"))
-    check(pipeline, recipe, tmp_path)
+    path = tmp_path / name
+    if name.endswith(".npz"):
+        np.savez(path, weight=weight)
+    else:
+        torch.save({"state_dict": {"weight": torch.from_numpy(weight)}}, path)
+    check(pipeline, recipe_of("sample:matmul_relu", "--params", str(path)), tmp_path)
 
 
 def test_what_is_wrong_is_found(pipeline: Pipeline, tmp_path: Path) -> None:
