@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import (
     SUFFIX,
@@ -73,7 +74,12 @@ def pack_session(
     places = archive_places(groups)
 
     def place_of(each: str) -> str:
-        return places[_absolute(each)]
+        path = _absolute(each)
+        if path in places:
+            return places[path]
+        # A folder: what it is known for lies in it.
+        inside = next((places[file] for file in places if file.parent == path), "")
+        return inside.rpartition("/")[0] or path.name
 
     own = with_paths(recipe, place_of)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -294,7 +300,8 @@ def _write(archive: Archive, folder: Path, check: Callable[[], None]) -> None:
 def _check_session(archive: Archive, folder: Path) -> None:
     """Refuse a session that names what is not in its archive."""
     session = load_session(folder / archive.session, Hashes())
-    for name, path in files_of(session.recipe).items():
+    databases = {each: each for each in database_files(session.recipe)}
+    for name, path in (files_of(session.recipe) | databases).items():
         inside = Path(path).is_relative_to(folder)
         if not name.startswith(PREFIX) and not (inside and Path(path).is_file()):
             where = Path(path).relative_to(folder) if inside else path

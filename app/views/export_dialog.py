@@ -231,7 +231,7 @@ class ExportDialog(QDialog):
         columns = [QVBoxLayout(), QVBoxLayout()]
         for group in dict.fromkeys(each.group for each in EXPORTS):
             # What the module is, and what was done to it or works with it.
-            side = columns[0 if group in ("Module", "Graphs") else 1]
+            side = columns[0 if group in ("Module", "Graphs", "Session") else 1]
             if side.count():
                 side.addSpacing(12)
             title = QLabel(group)

@@ -27,6 +27,8 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.session_archives import Archive
 from lowerscope.core.units import bytes_text
 
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
 
 class UnpackDialog(QDialog):
     """The files of an archive, and a folder that they are unpacked to.
@@ -63,13 +65,13 @@ class UnpackDialog(QDialog):
         self.files.setUniformRowHeights(True)
         for name, size in archive.sizes.items():
             item = QTreeWidgetItem([name, bytes_text(size)])
-            item.setTextAlignment(1, Qt.AlignmentFlag.AlignRight)
+            item.setTextAlignment(1, _RIGHT)
             self.files.addTopLevelItem(item)
         header = self.files.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        self.files.headerItem().setTextAlignment(1, Qt.AlignmentFlag.AlignRight)
+        self.files.headerItem().setTextAlignment(1, _RIGHT)
         self.folder = QLineEdit(str(folder))
         self.folder.setAccessibleName(self.tr("Folder to unpack to"))
         self.browse = QPushButton(self.tr("Browse…"))

@@ -44,6 +44,12 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
         default="fit",
         help="modules that are expanded in graphs: those that fit a pane (default), all, none",
     )
+    parser.add_argument(
+        "--part",
+        default="",
+        metavar="NAME",
+        help="of graphs: what is inside of a module, or a node with those that it is tied to",
+    )
     parser.add_argument("--force", action="store_true", help="overwrite files that are there")
     add_recipe_options(parser)
 
@@ -69,7 +75,9 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         user_path(options.output),
         force=options.force,
         wanted=wanted,
-        pictures=folder.Pictures(kinds=kinds, level=options.level, painter=painter),
+        pictures=folder.Pictures(
+            kinds=kinds, level=options.level, part=options.part, painter=painter
+        ),
     )
     for reason in written.left_out:
         print(f"lowerscope: note: not written: {reason}", file=sys.stderr)

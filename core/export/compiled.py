@@ -88,31 +88,23 @@ def _loader(names: Sequence[str], views: Sequence[str]) -> str:
     lines = [
         '"""Loads the library; run by itself, it is called with what lies beside it."""',
         "",
-        *(["import sys"] if names else []),
         "from pathlib import Path",
         "",
         "import numpy as np",
+        *(f"{_import(name)}  # registers functions with TVM" for name in names),
         "import tvm",
         "from tvm import relax",
         "",
         "HERE = Path(__file__).resolve().parent",
-    ]
-    if names:
-        lines.append("sys.path.insert(0, str(HERE))")
-        lines += [f"{_import(name)}  # registers functions with TVM" for name in names]
-    lines += [
         'library = tvm.runtime.load_module(str(HERE / "model.so"))',
-        "machine = relax.VirtualMachine(library, tvm.cpu())",
-        'main = machine["main"]',
+        'main = relax.VirtualMachine(library, tvm.cpu())["main"]',
         "",
         'if __name__ == "__main__":',
         '    given = np.load(HERE / "arguments.npz")',
     ]
     texts = [f'given["{number}"]{view}' for number, view in enumerate(views)]
-    if any(views):
-        lines.append(f"    print(main(*map(tvm.runtime.tensor, [{', '.join(texts)}])))")
-    else:
-        lines.append("    print(main(*map(tvm.runtime.tensor, given.values())))")
+    values = f"[{', '.join(texts)}]" if any(views) else "given.values()"
+    lines.append(f"    print(main(*map(tvm.runtime.tensor, {values})))")
     return "\n".join([*lines, ""])
 
 

@@ -78,6 +78,7 @@ class Pictures:
 
     kinds: tuple[str, ...] = ("svg",)
     level: str = "fit"
+    part: str = ""
     painter: Painter | None = None
 
 
@@ -196,7 +197,9 @@ def _reproduce(given: _Exporting, which: str) -> Iterator[File]:
 
 def _graph(given: _Exporting, which: str, name: str) -> Iterator[File]:
     chosen = given.pictures
-    return picture_files(given.stages, name, chosen.kinds, chosen.level, chosen.painter)
+    return picture_files(
+        given.stages, name, chosen.kinds, chosen.level, chosen.painter, chosen.part
+    )
 
 
 def _report(given: _Exporting, which: str) -> Iterator[File]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, cast
@@ -15,9 +16,10 @@ from lowerscope.core.records.graph import WHOLE, GraphName, GraphRecord
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
 from lowerscope.core.rendering.graphs.dot import dot_text
 from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
+from lowerscope.core.rendering.graphs.part import openings_to, part_of
 from lowerscope.core.stages import Stages
 
-LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening()}
+LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening(expanded=())}
 """How many modules are expanded in a picture: those that fit a pane, all, none."""
 
 
@@ -34,7 +36,12 @@ class Painter(Protocol):
 
 
 def picture_files(
-    stages: Stages, name: str, kinds: Sequence[str], level: str, painter: Painter | None
+    stages: Stages,
+    name: str,
+    kinds: Sequence[str],
+    level: str,
+    painter: Painter | None,
+    part: str = "",
 ) -> Iterator[File]:
     """Yield a graph in each of some formats.
 
@@ -44,15 +51,20 @@ def picture_files(
         Of `GRAPHS`.
     level
         Of `LEVELS`.
+    part
+        A module or a node, to have what is inside of it, or around it; empty for all.
 
     Raises
     ------
     LowerscopeError
-        If there is no such graph, or nobody to paint it.
+        If there is no such graph or part, or nobody to paint it.
     """
     metrics = DEFAULT if painter is None else painter.metrics()
     which = cast(GraphName, GRAPHS[name])
-    graph = draw_graph(stages, which, None, metrics, LEVELS[level], Silent().check)
+    if part:
+        graph = _part(stages, which, metrics, level, part)
+    else:
+        graph = draw_graph(stages, which, None, metrics, LEVELS[level], Silent().check)
     for kind in kinds:
         if kind == "dot":
             yield text_file(f"{which}.dot", dot_text(graph, which))
@@ -64,6 +76,27 @@ def picture_files(
                 todo="Use the command lowerscope, or --picture dot",
             )
         yield _painted(painter, graph, which, kind, f"{stages.loaded.title}: {which}")
+
+
+def _part(
+    stages: Stages, which: GraphName, metrics: TextMetrics, level: str, part: str
+) -> GraphRecord:
+    """Return a part of a graph; a node may be inside of a module that has to be expanded."""
+    whole = LEVELS["all"]
+    tried = [whole] if level == "all" else [Opening(expanded=openings_to(part)), whole]
+    for opening in tried:
+        drawn = draw_graph(stages, which, None, metrics, opening, Silent().check)
+        found = part_of(drawn, part)
+        if found is not None:
+            return found
+    ids = (*(each.id for each in drawn.boxes), *(each.id for each in drawn.regions))
+    names = [each.rpartition(":")[2].rpartition("/")[2] for each in ids]
+    near = difflib.get_close_matches(part, names, n=1)
+    raise LowerscopeError(
+        f"the {which} graph has no module and no node {part}",
+        where=f"--part {part}",
+        todo=f"Did you mean {near[0]}?" if near else "Export the whole graph, which names them",
+    )
 
 
 def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: str) -> File:

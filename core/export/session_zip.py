@@ -9,6 +9,7 @@ import msgspec
 
 from lowerscope.core.export.files import File
 from lowerscope.core.extensions import extension_files
+from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe, applies_tuned
 from lowerscope.core.schedules import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
 from lowerscope.core.session_archives import pack_session
@@ -43,6 +44,7 @@ def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File
         of_model = [each for each in dict.fromkeys(read) if each not in (*inputs, *params)]
     kept = tuple(each for each in recipe.extensions if each.on or user_path(each.path).is_file())
     groups = [of_model, *([each] for each in (*params, *inputs)), *map(extension_files, kept)]
+    groups.append([Path(each) for each in database_files(recipe)])
     for each in (file for group in groups for file in group):
         check_readable(each, "session")
     own = msgspec.structs.replace(

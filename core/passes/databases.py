@@ -7,10 +7,13 @@ neither torch nor TVM.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, Step
 
 APPLY_DATABASE = "MetaScheduleApplyDatabase"
 """The pass, and its option `WORK_DIR`."""
@@ -22,13 +25,23 @@ _FILES = ("database_workload.json", "database_tuning_record.json")
 
 def database_files(recipe: Recipe) -> tuple[str, ...]:
     """Return the files of the databases that a recipe's steps apply, absolute; those that exist."""
-    folders = (
-        step.options.get(WORK_DIR)
-        for step in recipe.steps
-        if step.on and step.name.rpartition(".")[2] == APPLY_DATABASE
-    )
-    files = (_files(each) for each in folders if isinstance(each, str) and "\0" not in each)
+    folders = (_folder(step) for step in recipe.steps if step.on)
+    files = (_files(each) for each in folders if each and "\0" not in each)
     return tuple(str(file) for each in files for file in each if file.is_file())
+
+
+def with_database(step: Step, change: Callable[[str], str]) -> Step:
+    """Return a step with the path of the database that it applies changed, if it applies one."""
+    folder = _folder(step)
+    if not folder:
+        return step
+    return msgspec.structs.replace(step, options={**step.options, WORK_DIR: change(folder)})
+
+
+def _folder(step: Step) -> str:
+    folder = step.options.get(WORK_DIR)
+    applies = step.name.rpartition(".")[2] == APPLY_DATABASE
+    return folder if applies and isinstance(folder, str) else ""
 
 
 def check_database(folder: str | None) -> None:

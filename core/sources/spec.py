@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.databases import with_database
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.samples import PREFIX, sample_path
 
@@ -185,4 +186,5 @@ def with_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
         source=replace(source, spec=spec, params=changed(source.params)),
         inputs=tuple(replace(each, file=changed(each.file)) for each in recipe.inputs),
         extensions=tuple(replace(each, path=changed(each.path)) for each in recipe.extensions),
+        steps=tuple(with_database(each, changed) for each in recipe.steps),
     )

@@ -23,6 +23,7 @@ from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.schedule_files import load_schedules
 from tests.core.export.exporting import imports_of, loaded, recipe_of
+from tests.core.export.using import use_all
 
 MLP = "sample:fashion_mlp"
 
@@ -195,6 +196,50 @@ def test_what_runs_elsewhere_is_not_made_here(pipeline: Pipeline, tmp_path: Path
     done = export(pipeline, recipe, tmp_path, force=False, wanted=wanted)
     assert done.paths == ()
     assert [each.partition(":")[0] for each in done.left_out] == ["reproduce", "library"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--pipeline", "fuse", "--schedule", "rules"], ["--lowering", "te", "--params-as-inputs"]],
+    ids=["scheduled", "params"],
+)
+def test_every_export_is_used(
+    options: list[str], qapp: object, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    assert use_all(pipeline, [MLP, *options], tmp_path) == []
+
+
+def test_a_part_of_a_graph_and_its_levels(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
+    recipe = recipe_of("sample:transformer_block")
+    wanted = parse_wanted(["fx-graph"])
+    boxes = {}
+    for name, chosen in {
+        "none": Pictures(kinds=("dot",), level="none"),
+        "all": Pictures(kinds=("dot",), level="all"),
+        "module": Pictures(kinds=("dot", "svg"), part="attention", painter=GraphPictures()),
+        "node": Pictures(kinds=("dot",), level="all", part="norm0"),
+    }.items():
+        place = tmp_path / name
+        export(pipeline, recipe, place, force=False, wanted=wanted, pictures=chosen)
+        text = (place / "fx.dot").read_text()
+        boxes[name] = set(re.findall(r'^  "([^"]*)" \[label=', text, re.MULTILINE))
+    assert "module:attention" in boxes["none"]
+    assert "module:attention" not in boxes["all"]
+    # What is inside of a module is what is there with it and not without it.
+    assert boxes["module"] == boxes["all"] - boxes["none"]
+    assert {"fx:x", "fx:norm0"} < boxes["node"] < boxes["all"]
+    words = "".join(ET.parse(tmp_path / "module" / "fx.svg").getroot().itertext())
+    assert "attention" in words
+    assert "norm1" not in words
+    done = export(
+        pipeline,
+        recipe,
+        tmp_path / "no",
+        force=False,
+        wanted=wanted,
+        pictures=Pictures(kinds=("dot",), part="atention"),
+    )
+    assert "Did you mean attention?" in done.left_out[0]
 
 
 def test_graphs_as_pictures(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
