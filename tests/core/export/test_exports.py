@@ -148,8 +148,8 @@ def test_schedules_as_python_and_json(pipeline: Pipeline, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "options",
-    [[MLP, "--lowering", "library"], [MLP, "--params-as-inputs"], ["sample:mlp_tvmscript"]],
-    ids=["library", "params", "tvmscript"],
+    [[MLP, "--lowering", "library"], ["sample:mlp_tvmscript"]],
+    ids=["library", "tvmscript"],
 )
 def test_the_compiled_library_runs_by_its_loader(
     options: list[str], pipeline: Pipeline, tmp_path: Path
@@ -198,14 +198,8 @@ def test_what_runs_elsewhere_is_not_made_here(pipeline: Pipeline, tmp_path: Path
     assert [each.partition(":")[0] for each in done.left_out] == ["reproduce", "library"]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [["--pipeline", "fuse", "--schedule", "rules"], ["--lowering", "te", "--params-as-inputs"]],
-    ids=["scheduled", "params"],
-)
-def test_every_export_is_used(
-    options: list[str], qapp: object, pipeline: Pipeline, tmp_path: Path
-) -> None:
+def test_every_export_is_used(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
+    options = ["--pipeline", "fuse", "--schedule", "rules", "--params-as-inputs"]
     assert use_all(pipeline, [MLP, *options], tmp_path) == []
 
 
