@@ -156,6 +156,11 @@ QCheckBox::indicator:checked {{
 }}
 QRadioButton::indicator:checked {{ border: 5px solid {accent}; width: 6px; height: 6px; }}
 QCheckBox:focus, QRadioButton:focus {{ color: {accent}; }}
+QCheckBox::indicator:focus {{ border: 2px solid {accent}; width: 12px; height: 12px; }}
+QRadioButton::indicator:focus {{ border-color: {accent}; }}
+QCheckBox::indicator:checked:focus, QRadioButton::indicator:checked:focus {{
+    border-color: {text};
+}}
 QCheckBox:disabled, QRadioButton:disabled {{ color: {faint}; }}
 QProgressBar {{
     background: {line}; border: none; border-radius: 3px; max-height: 6px; color: transparent;
