@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QSettings
@@ -13,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
 from lowerscope.app.bug_report import without_paths
-from lowerscope.app.preferences import Preferences, preferences_of
+from lowerscope.app.preferences import preferences_of
 from lowerscope.app.settings import Settings
 from lowerscope.app.views.about import AboutDialog
 from lowerscope.app.views.settings_dialog import SettingsDialog
@@ -22,16 +24,16 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Source
 
-OTHERS = Preferences(
-    scheme="dark",
-    code_pixels=16.0,
-    scale=150,
-    asks_first=False,
-    watching=False,
-    memory_limit=3 << 30,
-    keep=2 << 30,
-    cache_limit=4 << 30,
-)
+OTHERS: dict[str, Any] = {
+    "scheme": "dark",
+    "code_pixels": 16.0,
+    "scale": 150,
+    "asks_first": False,
+    "watching": False,
+    "memory_limit": 3 << 30,
+    "keep": 2 << 30,
+    "cache_limit": 4 << 30,
+}
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def fill(dialog: SettingsDialog) -> None:
     for name in ("scheme", "code_pixels", "scale"):
         field = dialog.fields[name]
         assert isinstance(field, QComboBox)
-        field.setCurrentIndex(field.findData(getattr(OTHERS, name)))
+        field.setCurrentIndex(field.findData(OTHERS[name]))
     dialog.asks_first.click()
     dialog.watching.click()
     dialog.memory_limit.setText("3 GB")
@@ -72,16 +74,17 @@ def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
     code.set_text("x = 1")
     usual, height = code.editor.font().pointSizeF(), code.editor.fontMetrics().height()
     before = preferences_of(window)
+    others = replace(before, **OTHERS)
     dialog = opened(window)
     assert dialog.wanted() == before
     fill(dialog)
-    assert dialog.wanted() == OTHERS
+    assert dialog.wanted() == others
     dialog.reject()
     assert preferences_of(window) == before
     dialog = opened(window)
     fill(dialog)
     dialog.accept()
-    assert preferences_of(window) == OTHERS
+    assert preferences_of(window) == others
     assert theme.current().name == "dark"
     assert window.commands.action("dark").isChecked()
     assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / theme.CODE_PIXELS)
