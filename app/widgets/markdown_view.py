@@ -31,7 +31,7 @@ PIXELS = 13.0
 LINE, CODE_LINE = 21.0, 19.0
 WIDEST_PICTURE = 900
 LIST_INDENT = 44
-CODE_INDENT = 10.0
+CODE_PADDING = 8.0
 
 _HEADINGS = {1: (20.0, 0.0, 12.0), 2: (15.0, 18.0, 8.0), 3: (13.0, 14.0, 6.0)}
 """Level: pixels, room above and room below."""
@@ -125,6 +125,8 @@ class MarkdownView(QTextBrowser):
         for frame in document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 _dress_table(frame)
+        _frame_code(document)
+        _close_gaps(document)
         document.setUndoRedoEnabled(False)
         self.setDocument(document)
         if before is not None:
@@ -209,15 +211,10 @@ def _dress_fence(
     block: QTextBlock, shape: QTextBlockFormat, link_of_code: Callable[[str], str]
 ) -> None:
     """Show a line of code on the ground of code; a command is a link."""
-    fenced = QTextFormat.Property.BlockCodeFence
     cursor = QTextCursor(block)
-    begins = not block.previous().blockFormat().hasProperty(fenced)
-    ends = not block.next().blockFormat().hasProperty(fenced)
-    shape.setBackground(QColor(theme.current().ground))
     shape.setNonBreakableLines(False)
-    shape.setTextIndent(CODE_INDENT)
-    shape.setTopMargin(2.0 if begins else 0.0)
-    shape.setBottomMargin(12.0 if ends else 0.0)
+    shape.setTopMargin(0.0)
+    shape.setBottomMargin(0.0)
     _set_line_height(shape, CODE_LINE)
     cursor.setBlockFormat(shape)
     style, link = QTextCharFormat(), link_of_code(block.text())
@@ -227,6 +224,44 @@ def _dress_fence(
         style.setAnchorHref(link)
         style.setForeground(QColor(theme.current().accent))
     _set(cursor, block.position(), block.position() + block.length() - 1, style)
+
+
+def _frame_code(document: QTextDocument) -> None:
+    """Put each run of lines of code on a ground of its own, with room around it."""
+    shape = QTextFrameFormat()
+    shape.setBackground(QColor(theme.current().ground))
+    shape.setPadding(CODE_PADDING)
+    shape.setTopMargin(2.0)
+    shape.setBottomMargin(12.0)
+    block, last = document.lastBlock(), None
+    while block.isValid():
+        fenced = block.blockFormat().hasProperty(QTextFormat.Property.BlockCodeFence)
+        if fenced and last is None:
+            last = block
+        before = block.previous()
+        goes_on = before.blockFormat().hasProperty(QTextFormat.Property.BlockCodeFence)
+        if fenced and not goes_on and last is not None:
+            cursor = QTextCursor(block)
+            end = last.position() + last.length() - 1
+            cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+            cursor.insertFrame(shape)
+            last = None
+        block = before
+
+
+def _close_gaps(document: QTextDocument) -> None:
+    """Take away the room of the empty lines that Qt has around frames and tables."""
+    block = document.begin()
+    while block.isValid():
+        shape, cursor = block.blockFormat(), QTextCursor(block)
+        fenced = shape.hasProperty(QTextFormat.Property.BlockCodeFence)
+        inside = cursor.currentFrame() is not document.rootFrame()
+        if not block.text() and not (fenced and inside) and cursor.currentTable() is None:
+            shape.setTopMargin(0.0)
+            shape.setBottomMargin(0.0)
+            _set_line_height(shape, 1.0)
+            cursor.setBlockFormat(shape)
+        block = block.next()
 
 
 def _set_line_height(shape: QTextBlockFormat, pixels: float) -> None:

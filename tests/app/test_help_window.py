@@ -147,8 +147,8 @@ def test_fonts_and_colours_are_those_of_the_theme(opened: Opened) -> None:
         document = opened.window.page.document()
         code = document.find("@rule(torch.nn.ReLU").charFormat()
         assert code.font().family() == CODE_FAMILY
-        place = document.find("@rule(torch.nn.ReLU").block().blockFormat()
-        assert place.background().color() == QColor(theme.current().ground)
+        frame = document.find("@rule(torch.nn.ReLU").currentFrame().frameFormat()
+        assert frame.background().color() == QColor(theme.current().ground)
         found = document.find("Problems", 0, QTextDocument.FindFlag.FindCaseSensitively)
         assert found.charFormat().font().family() != CODE_FAMILY
     theme.set_scheme(before)
