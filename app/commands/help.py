@@ -60,6 +60,7 @@ class Help:
         self.shown.setWindowState(self.shown.windowState() & ~Qt.WindowState.WindowMinimized)
         self.shown.show()
         self.shown.activateWindow()
+        self.shown.page.setFocus()
 
     def close(self) -> None:
         """Close it, with the window that it belongs to."""

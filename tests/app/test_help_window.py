@@ -137,6 +137,11 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     assert window.page.verticalScrollBar().value() == 60
     window.show_page("details")
     assert not window.forward.isEnabled()
+    # Links are reached by keyboard, and followed.
+    window.page.setFocus()
+    QTest.keyClick(window.page, Qt.Key.Key_Tab)
+    QTest.keyClick(window.page, Qt.Key.Key_Return)
+    assert opened.heading() == "The timeline"
 
 
 def test_fonts_and_colours_are_those_of_the_theme(opened: Opened) -> None:
