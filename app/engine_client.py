@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -19,6 +19,7 @@ from lowerscope.app.children.server_command import server_command
 from lowerscope.core.engine import running_call
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
+    UNREADABLE,
     Cancel,
     Failure,
     Hello,
@@ -34,6 +35,9 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
 from lowerscope.core.running.memory_limit import usual_limit
+
+if TYPE_CHECKING:
+    from lowerscope.app.children.sandboxing import Sandboxing
 
 CANCEL_MS = 700
 """A child that has not answered a cancel by then is killed."""
@@ -79,6 +83,8 @@ class EngineClient(QObject):
     memory_limit
         Bytes that the next child may have, and all that it starts together; ``None`` for any
         number. The engine, too, opens files that ask for more than there is.
+    sandbox
+        What the next child runs in, if it is on; ``None`` for none.
 
     Parameters
     ----------
@@ -108,6 +114,7 @@ class EngineClient(QObject):
         self.state: State = "stopped"
         self.failure: Problem | None = None
         self.memory_limit: int | None = usual_limit()
+        self.sandbox: Sandboxing | None = None
         self._command = command
         self._methods = methods
         self._child: ChildProcess | None = None
@@ -129,6 +136,11 @@ class EngineClient(QObject):
     def call(self) -> RunningCall:
         """Which call of a run the child is in."""
         return RunningCall() if self._child is None else self._child.call
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether the child may not write into the user's folders: see `app.handing_over`."""
+        return self.sandbox is not None and self.sandbox.is_on
 
     # --- the child ------------------------------------------------------------------------------
 
@@ -165,7 +177,16 @@ class EngineClient(QObject):
         self.failure = None
         calls_file = running_call.new_file() if self._command is None else ""
         command = self._command or server_command(self.role, calls_file, self.memory_limit)
-        child = ChildProcess(self.role, command, self._children, self, calls_file=calls_file)
+        sandbox = self.sandbox
+        enclosed = None if sandbox is None else sandbox.enclose(self.role, command, calls_file)
+        child = ChildProcess(
+            self.role,
+            enclosed or command,
+            self._children,
+            self,
+            calls_file=calls_file,
+            enclosed=enclosed is not None,
+        )
         child.log.connect(self.log)
         child.received.connect(self._receive, QUEUED)
         child.ended.connect(self._account_for_end, QUEUED)
@@ -330,7 +351,7 @@ class EngineClient(QObject):
             return
         try:
             result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             what = f"The {self.role}'s answer to {request.method} cannot be read: {error}"
             self._fail(request, Problem(what=what, code="internal"))
             return
@@ -365,6 +386,10 @@ class EngineClient(QObject):
 
     def _account_for_end(self, child: int, ending: Ending) -> None:
         if self._child is None or child != self._children:
+            return
+        if ending.how == "sandbox" and self.sandbox is not None:
+            self.sandbox.give_up(ending.reason)
+            self._start_child()
             return
         ending = dataclasses.replace(ending, during=self._doing())
         was_ready = self._ready

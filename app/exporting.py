@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.children.handing_over import HandingOver, cannot_write
 from lowerscope.core.engine.protocol import GraphParams
 from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import Problem
@@ -74,6 +76,7 @@ class Exporting(QObject):
         self._order: Order | None = None
         self._recipe: Recipe | None = None
         self._graphs: list[str] = []
+        self._handing: HandingOver | None = None
         self._found = ExportRecord(paths=())
 
     @property
@@ -93,14 +96,8 @@ class Exporting(QObject):
         pictures = (f"{GRAPHS[name]}.{kind}" for name in self._graphs for kind in painted)
         there = [path for each in pictures if (path := Path(order.folder) / each).exists()]
         if there and not order.force:
-            self._end_with(
-                Problem(
-                    what=self.tr("the file is there already"),
-                    where=str(there[0]),
-                    code=EXISTS,
-                    choices=tuple(each.name for each in there),
-                )
-            )
+            names = tuple(each.name for each in there)
+            self._end_with(self._there_already(order.folder, names))
             return
         written = tuple(
             each for each in order.wanted if each.name not in GRAPHS or "dot" in order.kinds
@@ -109,10 +106,19 @@ class Exporting(QObject):
             self._next_graph()
             return
         self._on_engine = False
+        folder = order.folder
+        if self._workspace.worker.hands_over:
+            try:
+                self._handing = HandingOver(Path(folder).expanduser().absolute(), self)
+            except OSError as error:
+                self._end_with(cannot_write(error, Path(folder)))
+                return
+            self._handing.done.connect(self._take_handed)
+            folder = str(self._handing.folder)
         params = ExportParams(
             recipe=recipe,
             wanted=written,
-            folder=order.folder,
+            folder=folder,
             force=order.force,
             record=self._workspace.run_record,
             layout=self._layout(),
@@ -129,7 +135,35 @@ class Exporting(QObject):
 
     def _take_written(self, record: ExportRecord) -> None:
         self._found = record
-        self._next_graph()
+        handing, order = self._handing, self._order
+        if handing is None:
+            self._next_graph()
+            return
+        assert order is not None
+        there = () if order.force else handing.there()
+        if there:
+            self._end_with(self._there_already(order.folder, there))
+        else:
+            self.progressed.emit(self.tr("Writing"), None)
+            handing.start()
+
+    def _take_handed(self, answer: tuple[str, ...] | Problem) -> None:
+        handing, self._handing = self._handing, None
+        if handing is not None:
+            handing.deleteLater()
+        if isinstance(answer, Problem):
+            self._end_with(answer)
+        elif self._order is not None:
+            self._found = msgspec.structs.replace(self._found, paths=answer)
+            self._next_graph()
+
+    def _there_already(self, folder: str, names: tuple[str, ...]) -> Problem:
+        return Problem(
+            what=self.tr("the file is there already"),
+            where=str(Path(folder) / names[0]),
+            code=EXISTS,
+            choices=names,
+        )
 
     def _next_graph(self) -> None:
         self._request = None
@@ -170,7 +204,7 @@ class Exporting(QObject):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 pictures.paint(record, path, kind, f"{title}: {GRAPHS[name]}")
         except OSError as error:
-            self._end_with(Problem(what=f"it cannot be written: {error}", where=str(paths[0])))
+            self._end_with(cannot_write(error, paths[0]))
             return
         self._add(tuple(map(str, paths)))
         self._graphs.pop(0)
@@ -192,4 +226,7 @@ class Exporting(QObject):
 
     def _end_with(self, problem: Problem) -> None:
         self._request = self._order = None
+        handing, self._handing = self._handing, None
+        if handing is not None:
+            handing.give_up()
         self.refused.emit(problem)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from lowerscope.app.children.handing_over import ask_for_file
 from lowerscope.app.children.requests import OnProblem, OnProgress, Requests
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.engine.protocol import (
@@ -212,7 +213,7 @@ class Fetches:
         """Let the engine write a tensor to a ``.npy`` file."""
         recipe, _ = self._shown()
         params = SaveValuesParams(recipe=recipe, name=name, file=file)
-        self._engine.request("save_values", params, on_path, on_problem)
+        ask_for_file(self._engine, "save_values", params, on_path, on_problem)
 
     def comparison(
         self, place: TensorPlace, on_record: Callable[[Comparison], None], on_problem: OnProblem
@@ -263,7 +264,7 @@ class Fetches:
         """Let the worker write a tensor of the last run to a ``.npy`` file."""
         recipe, _ = self._shown()
         params = SaveRunValuesParams(recipe=recipe, place=place, file=file, side=side)
-        self._worker.request("save_run_values", params, on_path, on_problem)
+        ask_for_file(self._worker, "save_run_values", params, on_path, on_problem)
 
     def write_rule(
         self, node: str, file: str, on_line: Callable[[SourceLine], None], on_problem: OnProblem
@@ -271,7 +272,7 @@ class Fetches:
         """Let the engine write a working rule for a node into a file."""
         recipe, _ = self._shown()
         params = RuleParams(recipe=recipe, node=node, file=file)
-        self._engine.request("write_rule", params, on_line, on_problem)
+        ask_for_file(self._engine, "write_rule", params, on_line, on_problem)
 
     def _ask(
         self,

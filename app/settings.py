@@ -73,6 +73,26 @@ class Settings:
         entries = list(hashes.items())[-TRUSTED_MOST:]
         self._store.setValue("trusted", [part for entry in entries for part in entry])
 
+    def sandbox(self) -> bool:
+        """Return whether code runs in a sandbox where the system has one."""
+        return str(self._store.value("sandbox", "true")) == "true"
+
+    def set_sandbox(self, on: bool) -> None:
+        """Remember whether code runs in a sandbox where the system has one."""
+        self._store.setValue("sandbox", "true" if on else "false")
+
+    def reached(self) -> tuple[str, ...]:
+        """Return the trackers for which the worker may reach the network from its sandbox."""
+        value = self._store.value("reached", [])
+        if isinstance(value, str):  # a list of one reads so
+            return (value,)
+        return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+    def add_reached(self, tracker: str) -> None:
+        """Remember that the worker may reach the network for a tracker."""
+        others = [each for each in self.reached() if each != tracker]
+        self._store.setValue("reached", [*others, tracker][-RECENT_MOST:])
+
     def watching(self) -> bool:
         """Return whether files that are open are read again when they are saved."""
         return str(self._store.value("watching", "true")) == "true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -77,7 +78,14 @@ class Targets(QObject):
         self._workspace.engine.request("targets", params, take, note)
 
     def attempt(self, remote: Remote) -> None:
-        """Ask another machine what it is."""
+        """Ask another machine what it is, as soon as the worker may reach it."""
+        sandbox = self._workspace.worker.sandbox
+        if sandbox is None:
+            self._attempt(remote)
+        else:
+            sandbox.ask(remote, partial(self._attempt, remote))
+
+    def _attempt(self, remote: Remote) -> None:
         self.give_up()
         self.state = None
         self._request = self._workspace.worker.request(

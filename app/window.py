@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lowerscope.app.actions import Commands
     from lowerscope.app.commands.help import Help
     from lowerscope.app.commands.pipeline import PipelineEditing
+    from lowerscope.app.commands.sandbox import SandboxCommands
     from lowerscope.app.commands.schedule import ScheduleCommands
     from lowerscope.app.extensions import Extensions
     from lowerscope.app.graphs import Graphs
@@ -59,9 +60,9 @@ class MainWindow(QMainWindow):
     ----------
     settings
         What is remembered from one start to the next.
-    sessions, source_watch, trusting
-        The file that what is open is saved in; the files that it is made of, and whether they may
-        run.
+    sessions, source_watch, trusting, sandbox
+        The file that what is open is saved in; the files that it is made of, whether they may run,
+        and what they may do.
     welcome
         The page without a document.
     workspace
@@ -90,6 +91,7 @@ class MainWindow(QMainWindow):
     sessions: Sessions
     source_watch: SourceWatch
     trusting: Trusting
+    sandbox: SandboxCommands
     commands: Commands
     opening: Opening
     extensions: Extensions
@@ -151,6 +153,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.commands.inputs import Dropping
         from lowerscope.app.commands.panes import PaneCommands
         from lowerscope.app.commands.pipeline import PipelineEditing
+        from lowerscope.app.commands.sandbox import SandboxCommands
         from lowerscope.app.commands.schedule import ScheduleCommands
         from lowerscope.app.commands.sessions import lay_out, layout_of
         from lowerscope.app.commands.targets import TargetCommands
@@ -174,6 +177,7 @@ class MainWindow(QMainWindow):
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
         self.workspace = Workspace(self)
+        self.sandbox = SandboxCommands(self)
         self.trusting = Trusting(self.workspace, self.settings, self)
         looks = partial(layout_of, self), partial(lay_out, self)
         self.sessions = Sessions(self.workspace, self.settings, self.trusting, *looks)
@@ -206,7 +210,7 @@ class MainWindow(QMainWindow):
         self.banner = Banner()
         self._column.insertWidget(0, self.tool_bar)
         self._column.insertWidget(1, self.banner)
-        self.status = StatusBar(self.workspace)
+        self.status = StatusBar(self.workspace, self.sandbox.sandboxing)
         self.setStatusBar(self.status)
         for part in (self.tool_bar, self.banner, self.status, self.menuBar()):
             set_page(part, "window")

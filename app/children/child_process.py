@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,6 +15,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
 
+from lowerscope.core import sandbox
 from lowerscope.core.engine import running_call, temporary_files
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
@@ -43,7 +45,12 @@ COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 CLOSE_MS = 300
 KILL_MS = 1000
 
-How = Literal["signal", "exit", "garbage", "start", "memory"]
+_OF_SIGNAL = 128
+"""Who ends with a greater exit code, in a shell's words, was ended by a signal."""
+
+_SAYS_SANDBOX = re.compile(rf"^{sandbox.PROGRAM}: (.+)$", re.MULTILINE)
+
+How = Literal["signal", "exit", "garbage", "start", "memory", "sandbox"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,8 @@ class Ending:
     how
         ``"signal"``: killed by one; ``"exit"``: ended by itself; ``"garbage"``: it sent something
         that is no message, and was killed for it; ``"start"``: it could not be started;
-        ``"memory"``: it and what it had started held too much, and were killed for it.
+        ``"memory"``: it and what it had started held too much, and were killed for it;
+        ``"sandbox"``: the system has made no sandbox for it.
     exit_code
         Of an exit; 0 otherwise.
     signal_name
@@ -99,6 +107,8 @@ class Ending:
                 return f"The {self.role} could not be started: {self.reason}"
             case "memory":
                 return f"The {self.role} was stopped{doing}: {self.reason}"
+            case "sandbox":
+                return f"There is no sandbox for the {self.role}: {self.reason}"
 
     def problem(self) -> Problem:
         """Return what a request is told that was lost with the child."""
@@ -151,6 +161,8 @@ class ChildProcess(QObject):
     calls_file
         Where the child writes which call of a run is under way; removed when it has ended. Empty
         for none.
+    enclosed
+        Whether `command` runs it in a sandbox.
     """
 
     received = Signal(int, object)
@@ -165,8 +177,10 @@ class ChildProcess(QObject):
         parent: QObject | None = None,
         *,
         calls_file: str = "",
+        enclosed: bool = False,
     ) -> None:
         super().__init__(parent)
+        self.enclosed = enclosed
         self._role = role
         self._calls_file = calls_file
         self._number = number
@@ -175,7 +189,8 @@ class ChildProcess(QObject):
         self._given_up = False
         self._violation = ""
         self._group: int | None = None
-        self._temporary = temporary_files.new_folder()
+        # In a sandbox they are in memory, and end with it.
+        self._temporary = "" if enclosed else temporary_files.new_folder()
 
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._log_waiting = ""
@@ -192,7 +207,8 @@ class ChildProcess(QObject):
         environment.insert("PYTHONIOENCODING", "utf-8:backslashreplace")
         # What torch has compiled serves the next child as well.
         environment.insert(COMPILED, environment.value(COMPILED, str(cache_folder() / "torch")))
-        environment.insert("TMPDIR", self._temporary)
+        if self._temporary:
+            environment.insert("TMPDIR", self._temporary)
         self._process.setProcessEnvironment(environment)
         if sys.platform != "win32":
             flags = QProcess.UnixProcessFlag
@@ -287,6 +303,8 @@ class ChildProcess(QObject):
         """Raise `ProtocolError` unless the child has said that it speaks this protocol."""
         if isinstance(message, Hello) and message.version != VERSION:
             raise ProtocolError(f"it speaks version {message.version}, and not {VERSION}")
+        if isinstance(message, Hello) and message.role != self._role:
+            raise ProtocolError(f"it says that it is {message.role!r}")
         if isinstance(message, Hello) == self._greeted:
             raise ProtocolError(f"unexpected message {type(message).__name__}")
         self._greeted = True
@@ -318,8 +336,9 @@ class ChildProcess(QObject):
         if self._given_up:
             self._forget()
             return
+        how: How = "sandbox" if self.enclosed else "start"
         reason = self._process.errorString()
-        self.ended.emit(self._number, Ending(self._role, "start", reason=reason))
+        self.ended.emit(self._number, Ending(self._role, how, reason=reason))
 
     def _finish(self, code: int, status: QProcess.ExitStatus) -> None:
         self._read_messages()
@@ -339,6 +358,11 @@ class ChildProcess(QObject):
         if call.too_much:
             held = f"it and what it had started held {bytes_text(call.too_much)} of memory"
             return Ending(self._role, "memory", call=call, reason=held, log_tail=tail)
+        if self.enclosed and code > _OF_SIGNAL:
+            # The program that makes the sandbox ends by itself, and says so what ended the child.
+            status, code = QProcess.ExitStatus.CrashExit, code - _OF_SIGNAL
+        elif self.enclosed and not self._greeted and (said := _SAYS_SANDBOX.search(tail)):
+            return Ending(self._role, "sandbox", reason=said[1], log_tail=tail)
         if status == QProcess.ExitStatus.NormalExit:
             return Ending(self._role, "exit", exit_code=code, call=call, log_tail=tail)
         try:

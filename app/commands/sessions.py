@@ -32,6 +32,7 @@ def keeping_sessions(window: MainWindow) -> tuple[Command, ...]:
             window.source_watch.switch,
             checkable=True,
         ),
+        window.sandbox.command(),
     )
 
 
@@ -39,6 +40,7 @@ def enable_sessions(commands: Commands, window: MainWindow) -> None:
     """Let those commands be available that there is something for."""
     commands.enable("save-session", window.workspace.recipe is not None)
     commands.check("watch", window.source_watch.on)
+    window.sandbox.enable(commands)
 
 
 def save_as(window: MainWindow) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QStatusBar, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.children.sandboxing import Sandboxing
 from lowerscope.app.engine_client import State
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.pane import ElidedLabel
@@ -33,13 +34,18 @@ class StatusBar(QStatusBar):
 
     tuning_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, sandboxing: Sandboxing, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._workspace = workspace
+        self._sandboxing = sandboxing
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
         self.engine = QLabel()
         self.worker = QLabel()
+        self.sandbox = QLabel()
+        self.sandbox.setProperty("role", "quiet")
         self.remote = QLabel()
         self.remote.setProperty("role", "quiet")
         self.activity = QLabel()
@@ -58,7 +64,9 @@ class StatusBar(QStatusBar):
         self.tuning.clicked.connect(self.tuning_wanted)
         self.selection = ElidedLabel()
         self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        children: tuple[QWidget, ...] = (self.engine, self.worker, self.remote, self.tuning)
+        children: tuple[QWidget, ...] = (
+            *(self.engine, self.worker, self.sandbox, self.remote, self.tuning),
+        )
         for widget in (*children, self.progress, self.activity, self.cancel):
             self.addWidget(widget)
         self.addPermanentWidget(self.selection, 1)
@@ -68,6 +76,7 @@ class StatusBar(QStatusBar):
         self._fix_size(self.engine, self.tr("engine"))
         self._fix_size(self.worker, self.tr("worker"))
         workspace.children_changed.connect(self._show_children)
+        sandboxing.changed.connect(self._show_sandbox)
         workspace.recipe_wanted.connect(self._show_remote)
         workspace.snapshot_changed.connect(self._show_remote)
         workspace.activity_changed.connect(self._note_activity)
@@ -75,6 +84,7 @@ class StatusBar(QStatusBar):
         workspace.tuning.changed.connect(self._show_tuning)
         theme.notifier().changed.connect(self._show_children)
         self._show_children()
+        self._show_sandbox()
         self._show_remote()
 
     def _timer(self, interval: int, act: object) -> QTimer:
@@ -107,6 +117,11 @@ class StatusBar(QStatusBar):
             if limit is not None:
                 text = self.tr("It may have {0} of memory: Run, Memory limit of the worker")
                 label.setToolTip(text.format(bytes_text(limit)))
+
+    def _show_sandbox(self) -> None:
+        on = self._sandboxing.is_on
+        self.sandbox.setText(self.tr("sandboxed") if on else self.tr("no sandbox"))
+        self.sandbox.setToolTip(self._sandboxing.availability)
 
     def _show_remote(self) -> None:
         recipe = self._workspace.wanted

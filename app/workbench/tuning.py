@@ -172,6 +172,7 @@ class Tuning(QObject):
     def _begin_client(self) -> None:
         self._client = client = EngineClient("worker", parent=self)
         client.memory_limit = self._workspace.worker.memory_limit
+        client.sandbox = self._workspace.worker.sandbox
         client.log.connect(self._workspace.logged)
         client.start()
 

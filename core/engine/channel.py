@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
+from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
 from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.engine.temporary_files import remove_own
@@ -111,6 +112,12 @@ class Channel:
                 calls.remove()
             remove_own()
         os.killpg(leader, signal.SIGKILL)
+
+
+def lead_group() -> None:
+    """Lead a process group: in a sandbox, what has made that leads the one that it began in."""
+    if sandbox.is_inside() and not _leads_group():
+        os.setsid()
 
 
 def end_group(code: int) -> NoReturn:

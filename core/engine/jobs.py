@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
 from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.errors import Cancelled, LowerscopeError, Problem, last_line
@@ -233,15 +234,16 @@ class Lane:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return the problem that `error` carries, or that memory was refused.
+    """Return the problem that `error` carries, or that memory or the sandbox refused something.
 
     Anything else is an internal error, and logged.
     """
     if isinstance(error, LowerscopeError):
-        return error.problem
+        return sandbox.explained(error.problem, error)
     if is_shortage(error):
         return shortage(last_line(error))
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    return Problem(what=f"internal error: {summary}", code="internal", details=text)
+    problem = Problem(what=f"internal error: {summary}", code="internal", details=text)
+    return sandbox.explained(problem, error)

@@ -99,6 +99,10 @@ ToWindow = Hello | Ready | Reply | Failure | Progress
 TO_CHILD: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)
 TO_WINDOW: msgspec.msgpack.Decoder[ToWindow] = msgspec.msgpack.Decoder(ToWindow)
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What is raised for bytes that are no message, or no value of a type: text that is no UTF-8 and
+lists in lists without end are not errors of msgspec's own."""
+
 _Message = TypeVar("_Message")
 
 
@@ -165,7 +169,7 @@ class FrameReader(Generic[_Message]):
                 payload = bytes(view[_HEADER.size : end])
             try:
                 message = self._decoder.decode(payload)
-            except msgspec.MsgspecError as error:
+            except UNREADABLE as error:
                 raise ProtocolError(f"a frame holds no message: {error}") from error
             del self._buffer[:end]
             yield message

@@ -8,9 +8,13 @@ there for the window at once, however the worker ends. This module imports neith
 from __future__ import annotations
 
 import contextlib
+import errno
+import getpass
 import mmap
 import os
+import stat
 import struct
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -102,17 +106,37 @@ def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
 
 def call_files() -> Iterator[Path]:
     """Yield the files that `new_file` has made here, in this process or in another one."""
-    for folder in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
-        yield from folder.glob(f"{_PREFIX}*")
+    with contextlib.suppress(OSError):
+        yield from _folder().glob(f"{_PREFIX}*")
 
 
 def new_file() -> str:
-    """Make a file for a `CallWriter`, in memory where the system has a place for that."""
-    folder = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-    descriptor, path = tempfile.mkstemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=folder)
+    """Make a file for a `CallWriter`, in memory where the system has a place for that.
+
+    It is in a folder that such files alone are in: a process that may write nowhere else can be let
+    write there.
+    """
+    prefix = f"{_PREFIX}{os.getpid()}-"
+    try:
+        descriptor, path = tempfile.mkstemp(prefix=prefix, dir=_folder())
+    except FileNotFoundError:
+        # Another window has removed its last file, and the folder with it, in between.
+        descriptor, path = tempfile.mkstemp(prefix=prefix, dir=_folder())
     with os.fdopen(descriptor, "wb") as file:
         file.write(HEAD.pack(NO_CALL, 0, 0, 0, b"", b""))
     return path
+
+
+def _folder() -> Path:
+    shared = os.access(_SHARED_MEMORY, os.W_OK)
+    place = _SHARED_MEMORY if shared else Path(tempfile.gettempdir())
+    user = getpass.getuser() if sys.platform == "win32" else str(os.getuid())
+    folder = place / f"lowerscope-{user}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if sys.platform != "win32" and (found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode)):
+        raise PermissionError(errno.EPERM, "somebody else has taken the name", str(folder))
+    return folder
 
 
 def read(path: str) -> RunningCall:
@@ -137,8 +161,10 @@ def read(path: str) -> RunningCall:
 
 
 def remove(path: str) -> None:
-    """Remove a file that was made by `new_file`."""
+    """Remove a file that was made by `new_file`, and its folder after the last one."""
     Path(path).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # there are others, or it cannot be removed from in here
+        Path(path).parent.rmdir()
 
 
 class CallWriter:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, NoReturn, get_args
 
 import msgspec
 
-from lowerscope.core.engine.channel import Channel, end_group
+from lowerscope.core.engine.channel import Channel, end_group, lead_group
 from lowerscope.core.engine.jobs import Call, Context, Job, Jobs, Lane, problem_of
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
+    UNREADABLE,
     VERSION,
     Cancel,
     Failure,
@@ -70,6 +71,7 @@ def serve(
         for any number.
     """
     channel = Channel.claim()
+    lead_group()
     faulthandler.enable(file=2)
     running = CallWriter(calls_file) if calls_file else None
     channel.start_guard(memory, running)
@@ -146,7 +148,7 @@ def _accept(request: Request, types: Mapping[str, MethodType]) -> Job:
         raise ProtocolError(f"there is no method {request.method!r}")
     try:
         params = msgspec.msgpack.decode(request.params, type=method.params)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"parameters of {request.method}: {error}") from error
     return Job(request.id, request.method, params)
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from functools import partial
 from itertools import count
 
+import psutil
 from PySide6.QtCore import QObject, QTimer
 
 from lowerscope.app.children.child_process import QUEUED, ChildProcess
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.engine.protocol import Ready, Role, ToWindow
+
+
+def hold(pid: int) -> None:
+    """Stop a child where it is, with the sandbox that it is in."""
+    leader = psutil.Process(pid)
+    for each in (*leader.children(recursive=True), leader):
+        each.suspend()
 
 
 class Children(QObject):
@@ -69,6 +77,9 @@ class LastingClient(EngineClient):
 
     def start(self) -> None:
         left = self._lasting.take(self.role) if self._child is None else None
+        if left is not None and left[1].enclosed != self.hands_over:
+            left[1].close()
+            left = None
         if left is None:
             super().start()
             return

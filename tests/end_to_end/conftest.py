@@ -51,10 +51,16 @@ def open_window(
     windows: list[MainWindow] = []
 
     def open_(
-        spec: str = "", *, wait: bool = True, asks_first: bool = False, **fields: object
+        spec: str = "",
+        *,
+        wait: bool = True,
+        asks_first: bool = False,
+        sandbox: bool = True,
+        **fields: object,
     ) -> MainWindow:
         window = MainWindow()
         window.settings.set_asks_first(asks_first)
+        window.settings.set_sandbox(sandbox)
         windows.append(window)
         qtbot.addWidget(window)
         window.show()

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.entry_dialog import EntryDialog
+from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -58,7 +59,7 @@ def test_what_was_on_its_way_when_the_engine_died_comes_from_the_next(
     qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
     first = workspace.engine.pid
     assert first is not None
-    os.kill(first, signal.SIGSTOP)
+    hold(first)
     workspace.select(("fx:linear1",))
     os.kill(first, signal.SIGKILL)
     qtbot.waitUntil(

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedule_files import load_schedules
+from tests.end_to_end.children import hold
 from tests.end_to_end.scheduling import LEFT, Bench
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
@@ -197,7 +198,7 @@ def test_the_engine_dies_while_a_move_is_applied(bench: Bench) -> None:
     bench.select("j_0")
     engine = bench.window.workspace.engine
     assert engine.pid is not None
-    os.kill(engine.pid, signal.SIGSTOP)
+    hold(engine.pid)
     bench.choose("parallel")
     assert engine.state == "busy"
     os.kill(engine.pid, signal.SIGKILL)

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.core.recipe import Recipe, Source
+from tests.end_to_end.children import hold
 from tests.end_to_end.scheduling import LEFT, NONE, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -192,7 +193,7 @@ def test_the_engine_is_killed_while_a_move_is_tried(bench: Bench) -> None:
     bench.select("j_0")
     engine = bench.window.workspace.engine
     assert engine.pid is not None
-    os.kill(engine.pid, signal.SIGSTOP)
+    hold(engine.pid)
     point(bench, "unroll")
     bench.wait(lambda: engine.state == "busy")
     os.kill(engine.pid, signal.SIGKILL)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from lowerscope.app.views.tensor_page import TensorPage
 from lowerscope.app.widgets.value_grid import ValueGrid
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension
+from tests.end_to_end.children import hold
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_node_figures import trigger
 
@@ -244,7 +243,7 @@ def test_a_worker_that_does_not_answer_is_stopped_and_asked_again(
     run_and_wait(qtbot, window)
     worker, page = window.workspace.worker, window.panes.compare.tensor
     assert worker.pid is not None
-    os.kill(worker.pid, signal.SIGSTOP)
+    hold(worker.pid)
     window.workspace.select(("fx:linear0",))
     trigger(window, "compare-values")
     stop = window.status.cancel

@@ -177,6 +177,11 @@ def start_sleeper(params: Nothing, context: Context) -> int:
     return subprocess.Popen(["sleep", "1000"]).pid
 
 
+def start_session(params: Nothing, context: Context) -> int:
+    """Start a process that leaves the group."""
+    return subprocess.Popen(["sleep", "1000"], start_new_session=True).pid
+
+
 def start_fork(params: Nothing, context: Context) -> int:
     """Fork without exec, so that the copy holds all pipes."""
     pid = os.fork()
@@ -234,6 +239,7 @@ METHODS: Mapping[str, MethodType] = {
     "utter": MethodType(Text, None, "heavy", "talking"),
     "die_in_reply": MethodType(Nothing, str, "heavy", "answering"),
     "start_sleeper": MethodType(Nothing, int, "light", "starting a process"),
+    "start_session": MethodType(Nothing, int, "light", "starting a process"),
     "start_fork": MethodType(Nothing, int, "light", "starting a process"),
     "whereabouts": MethodType(Nothing, Whereabouts, "heavy", "looking around"),
 }

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import subprocess
 import sys
+from random import Random
 
 import msgspec
 import pytest
@@ -18,6 +19,8 @@ from lowerscope.core.engine.protocol import (
     MAGIC,
     TO_CHILD,
     TO_WINDOW,
+    UNREADABLE,
+    VERSION,
     Cancel,
     Failure,
     FrameReader,
@@ -53,6 +56,9 @@ MESSAGES = st.one_of(
 def plain(message: ToWindow) -> object:
     """Return `message` as something that compares by content; `Raw` compares by identity."""
     return msgspec.msgpack.decode(msgspec.msgpack.encode(message))
+
+
+NESTED_RESULT = encode_frame(Reply(1, to_raw(None)))[8:-1] + b"\x91" * 100_000
 
 
 def read_in_pieces(stream: bytes, cuts: list[int]) -> list[ToWindow]:
@@ -94,6 +100,45 @@ def test_any_bytes_are_messages_or_an_error(start: bytes, rest: bytes) -> None:
     for stream in (start + rest, MAGIC + len(start).to_bytes(4, "big") + start + rest):
         with contextlib.suppress(ProtocolError):
             read_in_pieces(stream, [len(start)])
+
+
+def test_messages_that_are_spoilt_are_messages_or_an_error() -> None:
+    random = Random(0)
+    messages = (
+        Hello(VERSION, 1, "engine"),
+        Failure(3, Problem(what="grüße", choices=("a", "b"))),
+        Progress(2, "Tracing", 0.5),
+        Reply(1, to_raw({"a": [1.5, None, {"b": b"bytes"}]})),
+    )
+    errors = 0
+    for _ in range(500):
+        stream = bytearray(encode_frame(random.choice(messages)))
+        for _ in range(random.randint(1, 6)):
+            stream[random.randrange(8, len(stream))] = random.randrange(256)
+        try:
+            list(FrameReader(TO_WINDOW).feed(bytes(stream)))
+        except ProtocolError:
+            errors += 1
+    assert errors > 300
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"\x91" * 100_000, b"\x81\xa1a" * 100_000, NESTED_RESULT],
+    ids=["lists", "maps", "result"],
+)
+def test_lists_in_lists_without_end_are_an_error(payload: bytes) -> None:
+    with pytest.raises(ProtocolError, match="no message"):
+        list(FrameReader(TO_WINDOW).feed(MAGIC + len(payload).to_bytes(4, "big") + payload))
+
+
+def test_random_bytes_are_no_result_of_any_method() -> None:
+    random = Random(0)
+    for _ in range(500):
+        data = random.randbytes(random.randint(0, 60))
+        for method in METHODS.values():
+            with contextlib.suppress(*UNREADABLE):
+                msgspec.msgpack.decode(data, type=method.result)
 
 
 def test_a_frame_of_another_direction_is_an_error() -> None:

@@ -1,0 +1,95 @@
+"""The sandbox of the children: the switch, and the question about the network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QMessageBox
+
+from lowerscope.app.actions import Command, Commands
+from lowerscope.app.children.sandboxing import Sandboxing
+from lowerscope.core.records.remote import Remote
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+
+
+class SandboxCommands(QObject):
+    """Starts children anew when they are to run in another way, and asks about the network.
+
+    Attributes
+    ----------
+    sandboxing
+        What the children run in.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._workspace = window.workspace
+        self.sandboxing = Sandboxing(window.settings, self)
+        for client in (self._workspace.engine, self._workspace.worker):
+            client.sandbox = self.sandboxing
+        self._had_network = False
+        self.sandboxing.changed.connect(self._note_network)
+        self.sandboxing.refused.connect(self._say_refused)
+        self.sandboxing.network_wanted.connect(self._ask)
+        self._workspace.recipe_wanted.connect(self._look_at_recipe)
+
+    def command(self) -> Command:
+        """Return the command of the menu."""
+        tr = self._window.tr
+        text = tr("Run code in a sand&box")
+        return Command("sandbox", tr("&File"), text, self.switch, checkable=True)
+
+    def enable(self, commands: Commands) -> None:
+        """Let the command show whether there is a sandbox."""
+        commands.check("sandbox", self.sandboxing.is_on)
+        commands.enable("sandbox", self.sandboxing.state != "missing")
+
+    def switch(self) -> None:
+        """Use a sandbox, or none, and start both children anew."""
+        self.set_wanted(not self.sandboxing.is_on)
+
+    def set_wanted(self, on: bool) -> None:
+        """Use a sandbox, or none, and start both children anew if that is new."""
+        if on != self.sandboxing.is_on:
+            self.sandboxing.set_wanted(on)
+            self._workspace.restart()
+            self._workspace.announced.emit(self.sandboxing.availability, "info")
+
+    def _say_refused(self) -> None:
+        self._workspace.announced.emit(self.sandboxing.availability, "wrong")
+
+    def _note_network(self) -> None:
+        if self.sandboxing.has_network and not self._had_network:
+            self._had_network = True
+            # One that has not begun will have it.
+            if self._workspace.worker.state not in ("stopped", "failed"):
+                self._workspace.worker.restart()
+
+    def _look_at_recipe(self) -> None:
+        recipe = self._workspace.wanted
+        self.sandboxing.look_at(None if recipe is None else recipe.remote)
+
+    def _ask(self, remote: Remote) -> None:
+        tr = self.tr
+        question = QMessageBox(self._window)
+        question.setIcon(QMessageBox.Icon.Question)
+        question.setWindowTitle(tr("Let the worker reach the network?"))
+        question.setText(tr("Runs on another machine ({0}) need the network.").format(remote.title))
+        question.setInformativeText(
+            tr(
+                "The worker runs in a sandbox without network. It is started anew with one, and "
+                "the model's code in it can then reach any machine that you can; your files stay "
+                "protected. This is remembered for {0}."
+            ).format(remote.tracker)
+        )
+        allow = question.addButton(tr("Allow"), QMessageBox.ButtonRole.AcceptRole)
+        allow.setAutoDefault(False)
+        question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
+        question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        allow.clicked.connect(self.sandboxing.allow)
+        question.rejected.connect(self.sandboxing.decline)
+        question.open()

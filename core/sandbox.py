@@ -1,0 +1,160 @@
+"""The sandbox that a child of the window runs in, where the system has one: bubblewrap, on Linux.
+
+In it the file system is read-only but for the user's cache and a temporary folder of the child's
+own, there is no network, and no other process can be seen. This module imports neither torch nor
+TVM.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.errors import Problem
+from lowerscope.core.user_cache import cache_folder
+
+PROGRAM = "bwrap"
+
+ENVIRONMENT = "LOWERSCOPE_SANDBOX"
+"""Says to a process that it is in the sandbox, and what `Network` it has."""
+
+Network = Literal["none", "open"]
+
+TEMPORARY = "/dev/shm"
+"""Where a process in the sandbox has its temporary files: memory that it shares with nobody."""
+
+_SERVICES = ("/run", "/tmp/.X11-unix", "/tmp/.ICE-unix")
+"""Folders of sockets: who may connect to the desktop's services can have things done outside."""
+
+_KEPT = (
+    *("/run/media", "/run/current-system", "/run/opengl-driver"),
+    *("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf"),
+)
+"""Below these: disks that can be taken out, programs of some systems, and how names are found."""
+
+_HIDDEN = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK")
+
+_UNREACHABLE = (
+    *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH),
+    *(errno.EADDRNOTAVAIL, errno.ECONNREFUSED),
+)
+
+_SAID_NO_NETWORK = re.compile(r"Network is unreachable|Temporary failure in name resolution")
+_SAID_READ_ONLY = re.compile(r"Read-only file system(?:: '(?P<path>[^']+)')?")
+"""What Python says of a file that cannot be written; torch does not name it."""
+
+
+def program() -> str | None:
+    """Return the path of the program that makes sandboxes; ``None`` where there is none."""
+    return shutil.which(PROGRAM) if sys.platform == "linux" else None
+
+
+def enclosed(
+    program: str, command: Sequence[str], writable: Sequence[Path], network: Network
+) -> tuple[str, ...]:
+    """Return the command that runs another one in a sandbox, and ends it when it ends itself.
+
+    Parameters
+    ----------
+    program
+        What `program` has returned.
+    command
+        The program that is run, with its arguments.
+    writable
+        Folders that may be written to, besides the temporary one.
+    network
+        What network it has.
+    """
+    services = [each for each in _SERVICES if os.path.isdir(each)]
+    return (
+        program,
+        *("--ro-bind", "/", "/"),
+        *("--dev", "/dev"),
+        *("--proc", "/proc"),
+        *("--tmpfs", TEMPORARY),
+        *(word for each in services for word in ("--tmpfs", each)),
+        *(word for each in _KEPT for word in ("--ro-bind-try", each, each)),
+        *(word for each in writable for word in ("--bind", *2 * (os.path.realpath(each),))),
+        *("--unshare-user-try", "--unshare-pid", "--unshare-ipc"),
+        *(("--unshare-net",) if network == "none" else ()),
+        *("--cap-drop", "ALL"),
+        "--die-with-parent",
+        *("--setenv", ENVIRONMENT, network),
+        *("--setenv", "TMPDIR", TEMPORARY),
+        *(word for each in _HIDDEN for word in ("--unsetenv", each)),
+        "--",
+        *command,
+    )
+
+
+def is_inside() -> bool:
+    """Return whether this process is in the sandbox."""
+    return ENVIRONMENT in os.environ
+
+
+def explained(problem: Problem, error: BaseException) -> Problem:
+    """Return what is told of an error: what the sandbox refused, if it was that, or `problem`."""
+    if not is_inside():
+        return problem
+    refused = next(filter(None, map(_refused, _chain(error))), "")
+    if not refused:
+        return problem
+    todo = "If you trust the file, let code run without it (File, Run code in a sandbox)"
+    if refused == _NETWORK:
+        todo += "; or give it what it wants from the network as a file"
+    else:
+        todo += f"; or let it write below {cache_folder()}"
+    details = "\n\n".join(each for each in (problem.what, problem.details) if each)
+    return msgspec.structs.replace(
+        problem,
+        what=f"the sandbox does not let it {refused}",
+        todo=todo,
+        code="sandbox",
+        details=details,
+    )
+
+
+_NETWORK = "reach the network"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, and those that have led to it."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        each = waiting.pop(0)
+        if isinstance(each, BaseException) and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            # The last is how `urllib` hands on what a socket has said.
+            waiting += [each.__cause__, each.__context__, getattr(each, "reason", None)]
+
+
+def _refused(error: BaseException) -> str:
+    """Return what the sandbox did not let be done, in words that follow "let it", or nothing."""
+    if isinstance(error, OSError):
+        if error.errno == errno.EROFS:
+            return _to_write(error.filename)
+        if os.environ.get(ENVIRONMENT) == "none" and (
+            isinstance(error, socket.gaierror) or error.errno in _UNREACHABLE
+        ):
+            return _NETWORK
+    said = str(error)
+    if found := _SAID_READ_ONLY.search(said):
+        return _to_write(found["path"])
+    if os.environ.get(ENVIRONMENT) == "none" and _SAID_NO_NETWORK.search(said):
+        return _NETWORK
+    return ""
+
+
+def _to_write(path: object) -> str:
+    return f"write to {os.path.abspath(str(path))}" if path else "write files but in the cache"

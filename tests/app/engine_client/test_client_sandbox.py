@@ -1,0 +1,131 @@
+"""Children in a sandbox end as others do, are told of as others are, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtCore import QSettings
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.children.sandboxing import Sandboxing
+from lowerscope.app.settings import Settings
+from tests.app.engine_client.practice_window import Window, is_alive, practice
+from tests.sandboxes import needs_sandbox
+
+pytestmark = needs_sandbox
+
+
+@pytest.fixture
+def enclosed(open_window: Callable[..., Window], tmp_path: Path) -> Window:
+    """Return a window whose child is started in a sandbox."""
+    ini = QSettings.Format.IniFormat
+    QSettings.setPath(ini, QSettings.Scope.UserScope, str(tmp_path / "settings"))
+    window = open_window()
+    window.client.sandbox = Sandboxing(Settings(), window.client)
+    window.client.start()
+    return window
+
+
+def test_crashes_and_exits_are_told_by_their_names(enclosed: Window) -> None:
+    problem = enclosed.problem(enclosed.ask("abort"))
+    assert problem.what == "The engine crashed with SIGABRT while tracing"
+    assert "in abort" in problem.details
+    problem = enclosed.problem(enclosed.ask("segfault"))
+    assert problem.what == "The engine crashed with SIGSEGV while reading a string"
+    problem = enclosed.problem(enclosed.ask("leave", practice.Count(3)))
+    assert problem.what == "The engine ended by itself with exit code 3 while leaving"
+    assert enclosed.result(enclosed.ask("echo", practice.Text("back"))) == "back"
+
+
+def test_killed_or_stopped_it_takes_along_all_that_it_has_started(enclosed: Window) -> None:
+    enclosed.result(enclosed.ask("start_sleeper"))
+    enclosed.result(enclosed.ask("start_fork"))
+    enclosed.result(enclosed.ask("start_session"))
+    family = enclosed.family()
+    assert enclosed.client.pid is not None
+    os.kill(enclosed.client.pid, signal.SIGKILL)
+    enclosed.until(lambda: bool(enclosed.endings))
+    assert str(enclosed.endings[0]).startswith("The engine was killed")
+    enclosed.until_gone(family)
+    enclosed.result(enclosed.ask("start_session"))
+    stuck = enclosed.ask("hold_lock")
+    enclosed.until_told(stuck)
+    family = enclosed.family()
+    began = time.monotonic()
+    enclosed.client.stop()
+    assert time.monotonic() - began < 1.5
+    enclosed.until_gone(family)
+
+
+def test_nothing_is_left_when_the_window_is_killed(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    program = """
+from PySide6.QtCore import QCoreApplication
+from lowerscope.app.children.sandboxing import Sandboxing
+from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.settings import Settings
+app = QCoreApplication([])
+client = EngineClient("engine")
+client.sandbox = Sandboxing(Settings(), client)
+client.start()
+print(client.pid, flush=True)
+app.exec()
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process, process.stdout:
+        leader = psutil.Process(int(process.stdout.readline()))
+        words = leader.cmdline()
+        calls = words[words.index("--calls") + 1]
+        # Two of the sandbox's, the engine, and who guards it.
+        qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 3, timeout=20_000)
+        family = [leader, *leader.children(recursive=True)]
+        assert Path(calls).exists()
+        process.kill()
+    qtbot.waitUntil(lambda: not any(is_alive(each) for each in family), timeout=20_000)
+    qtbot.waitUntil(lambda: not Path(calls).exists(), timeout=20_000)
+
+
+def test_where_the_system_makes_none_it_is_said_and_done_without(
+    open_window: Callable[..., Window], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where namespaces are forbidden: it is there, and fails before it starts anything.
+    real = shutil.which("bwrap")
+    program = tmp_path / "bwrap"
+    program.write_text(f'#!/bin/sh\nexec {real} --ro-bind /no/such/folder /x "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    window = open_window()
+    sandboxing = Sandboxing(Settings(), window.client)
+    window.client.sandbox = sandboxing
+    refused: list[str] = []
+    sandboxing.refused.connect(lambda: refused.append(sandboxing.availability))
+    request = window.ask("echo", practice.Text("here"))
+    window.client.start()
+    assert window.result(request) == "here"
+    assert window.endings == []
+    assert sandboxing.state == "refused"
+    assert len(refused) == 1
+    assert "The system makes no sandbox (Can't find source path /no/such/folder" in refused[0]
+    assert refused[0].endswith("Code that is opened may do all that you may.")
+
+
+def test_without_the_program_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, qapp: object
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandboxing = Sandboxing(Settings())
+    assert sandboxing.state == "missing"
+    assert not sandboxing.is_on
+    assert "install bubblewrap" in sandboxing.availability

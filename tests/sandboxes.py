@@ -1,0 +1,25 @@
+"""Whether this machine makes sandboxes."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+
+import pytest
+
+from lowerscope.core import sandbox
+
+
+@cache
+def reason_without() -> str:
+    """Return why there is no sandbox here, or nothing."""
+    program = sandbox.program()
+    if program is None:
+        return f"there is no {sandbox.PROGRAM}"
+    tried = subprocess.run(
+        sandbox.enclosed(program, ("true",), (), "none"), capture_output=True, text=True
+    )
+    return tried.stderr.strip()
+
+
+needs_sandbox = pytest.mark.skipif(bool(reason_without()), reason=reason_without())
