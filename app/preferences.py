@@ -30,6 +30,8 @@ class Preferences:
         Whether a file of code is asked about before it runs for the first time.
     watching
         Whether files that are open are read again when they are saved.
+    sandbox
+        Whether code runs in a sandbox where the system has one.
     memory_limit
         Bytes that a worker may have; 0 for the usual limit.
     keep
@@ -43,6 +45,7 @@ class Preferences:
     scale: int
     asks_first: bool
     watching: bool
+    sandbox: bool
     memory_limit: int
     keep: int
     cache_limit: int
@@ -57,6 +60,7 @@ def preferences_of(window: MainWindow) -> Preferences:
         scale=settings.scale(),
         asks_first=settings.asks_first(),
         watching=settings.watching(),
+        sandbox=settings.sandbox(),
         memory_limit=settings.memory_limit(),
         keep=settings.keep(),
         cache_limit=cache_limit(),
@@ -81,6 +85,8 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
         theme.set_code_pixels(wanted.code_pixels or theme.CODE_PIXELS)
     if wanted.watching != before.watching:
         window.commands.action("watch").trigger()
+    if wanted.sandbox != before.sandbox:
+        window.sandbox.set_wanted(wanted.sandbox)
     settings.set_scale(wanted.scale)
     settings.set_asks_first(wanted.asks_first)
     said = []

@@ -54,8 +54,9 @@ class SandboxCommands(QObject):
 
     def set_wanted(self, on: bool) -> None:
         """Use a sandbox, or none, and start both children anew if that is new."""
-        if on != self.sandboxing.is_on:
-            self.sandboxing.set_wanted(on)
+        was_on = self.sandboxing.is_on
+        self.sandboxing.set_wanted(on)
+        if self.sandboxing.is_on != was_on:
             self._workspace.restart()
             self._workspace.announced.emit(self.sandboxing.availability, "info")
 

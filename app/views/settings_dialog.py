@@ -108,6 +108,7 @@ class SettingsDialog(QDialog):
             scale=self.scale.currentData(),
             asks_first=self.asks_first.isChecked(),
             watching=self.watching.isChecked(),
+            sandbox=self.sandbox.isChecked(),
             memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
             keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
             cache_limit=before.cache_limit
@@ -152,6 +153,10 @@ class SettingsDialog(QDialog):
         self.watching = self._switch(
             "watching", tr("Read files again when they are saved"), self._before.watching
         )
+        sandboxing = self._window.sandbox.sandboxing
+        self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
+        self.sandbox.setEnabled(sandboxing.state != "missing")
+        self.sandbox.setToolTip(sandboxing.availability)
         known = len(self._window.settings.trusted())
         self.forget = self._button(tr("Forget them"), self._forget)
         self.forget.setEnabled(known > 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.remote_dialog import RemoteDialog
@@ -17,6 +17,7 @@ from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.remote_servers import KEY, Farm, free_port
+from tests.sandboxes import reason_without
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,18 @@ def dialog_of(window: MainWindow, command: str, kind: type) -> Any:
     found = [each for each in window.findChildren(kind) if each.isVisible()]
     assert len(found) == 1
     return found[0]
+
+
+def let_reach_the_network(window: MainWindow) -> None:
+    """Answer the question that is asked before the worker leaves its sandbox for a machine."""
+    questions = [each for each in window.findChildren(QMessageBox) if each.isVisible()]
+    assert len(questions) == (0 if reason_without() else 1)
+    for question in questions:
+        assert "Runs on another machine" in question.text()
+        (allow,) = [each for each in question.buttons() if each.text() == "Allow"]
+        allow.click()
+        assert window.sandbox.sandboxing.has_network
+        assert len(window.settings.reached()) == 1
 
 
 def ok_of(dialog: TargetDialog | RemoteDialog) -> object:
@@ -85,6 +98,7 @@ def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
     dialog.tracker.setText(farm.tracker)
     dialog.key.setText(KEY)
     dialog.test.click()
+    let_reach_the_network(window)
     qtbot.waitUntil(lambda: f"{KEY}: 2 servers, 2 free" in dialog.said.text(), timeout=PATIENCE)
     ok_of(dialog).click()
     wait_for_records(qtbot, window)
@@ -137,6 +151,7 @@ def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, 
     assert "needs the key" in dialog.said.text()
     dialog.key.setText(KEY)
     dialog.test.click()
+    let_reach_the_network(window)
     qtbot.waitUntil(lambda: "no tracker answers" in dialog.said.text(), timeout=PATIENCE)
     dialog.tracker.setText(farm.tracker)
     dialog.test.click()
