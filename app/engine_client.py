@@ -16,10 +16,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from lowerscope.app.children.child_process import QUEUED, ChildProcess, Ending
 from lowerscope.app.children.outstanding import OnProblem, OnProgress, OnResult, Outstanding
 from lowerscope.app.children.server_command import server_command
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine import running_call
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
-    UNREADABLE,
     Cancel,
     Failure,
     Hello,

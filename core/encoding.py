@@ -11,6 +11,10 @@ from typing import Any
 
 import msgspec
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What is raised for bytes that are no message, or no value of a type: text that is no UTF-8 and
+lists in lists without end are not errors of msgspec's own."""
+
 
 def _plain(value: Any) -> str:
     if isinstance(value, str):

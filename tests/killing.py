@@ -29,6 +29,7 @@ from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.recipe import STRATEGIES, Recipe, Source, Strategy
 from lowerscope.core.records.tuning import TuneOptions
 from lowerscope.core.schedules import Primitive
+from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 
 PATIENCE = 300_000
@@ -248,8 +249,8 @@ class Killing:
         stops = self.random.random() < 0.2
         self.pulse.begin()
         began = time.monotonic()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGSTOP) if stops else os.kill(group, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
+            hold(group) if stops else os.kill(group, signal.SIGKILL)
         if stops:
             expected = self._end_hang(client, expected)
         tunes = activity == "tuning"

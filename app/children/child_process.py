@@ -16,7 +16,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
 
 from lowerscope.core import sandbox
-from lowerscope.core.engine import running_call, temporary_files
+from lowerscope.core.engine import temporary_files
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
     VERSION,
@@ -27,7 +27,7 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     encode_frame,
 )
-from lowerscope.core.engine.running_call import RunningCall
+from lowerscope.core.engine.running_call import CallReader, RunningCall
 from lowerscope.core.errors import Problem
 from lowerscope.core.running.memory_limit import bytes_text
 from lowerscope.core.sources.handed_over import first_other_descriptor
@@ -159,8 +159,8 @@ class ChildProcess(QObject):
     number
         Tells this child's messages from those of the ones before it.
     calls_file
-        Where the child writes which call of a run is under way; removed when it has ended. Empty
-        for none.
+        Where the child writes which call of a run is under way; removed when it has it open, or
+        has ended. Empty for none.
     enclosed
         Whether `command` runs it in a sandbox.
     """
@@ -182,7 +182,7 @@ class ChildProcess(QObject):
         super().__init__(parent)
         self.enclosed = enclosed
         self._role = role
-        self._calls_file = calls_file
+        self._calls = CallReader(calls_file) if calls_file else None
         self._number = number
         self._reader = FrameReader(TO_WINDOW)
         self._greeted = False
@@ -231,7 +231,7 @@ class ChildProcess(QObject):
     @property
     def call(self) -> RunningCall:
         """Which call of a run is under way, or was when the process ended."""
-        return running_call.read(self._calls_file) if self._calls_file else RunningCall()
+        return self._calls.read() if self._calls is not None else RunningCall()
 
     def start(self) -> None:
         """Start the process."""
@@ -277,9 +277,8 @@ class ChildProcess(QObject):
 
     def _forget(self) -> None:
         """Leave nothing behind: the process has ended, and nobody asks about it any more."""
-        if self._calls_file:
-            running_call.remove(self._calls_file)
-            self._calls_file = ""
+        if self._calls is not None:
+            self._calls.close()
         if self._temporary:
             folder, self._temporary = self._temporary, ""
             # No daemon: a window that is closed meanwhile ends when it is done.
@@ -308,6 +307,8 @@ class ChildProcess(QObject):
         if isinstance(message, Hello) == self._greeted:
             raise ProtocolError(f"unexpected message {type(message).__name__}")
         self._greeted = True
+        if isinstance(message, Hello) and self._calls is not None:
+            self._calls.hide()
 
     def _read_log(self) -> None:
         self._take_log(self._decode(bytes(self._process.readAllStandardError().data())))

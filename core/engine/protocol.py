@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from lowerscope.core.encoding import to_bytes
+from lowerscope.core.encoding import UNREADABLE, to_bytes
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.difference import Side
@@ -98,10 +98,6 @@ ToWindow = Hello | Ready | Reply | Failure | Progress
 
 TO_CHILD: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)
 TO_WINDOW: msgspec.msgpack.Decoder[ToWindow] = msgspec.msgpack.Decoder(ToWindow)
-
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What is raised for bytes that are no message, or no value of a type: text that is no UTF-8 and
-lists in lists without end are not errors of msgspec's own."""
 
 _Message = TypeVar("_Message")
 

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
+
 _PART_BYTES = 96
 
 HEAD = struct.Struct(f"=iiqq{_PART_BYTES}s{_PART_BYTES}s")
@@ -35,6 +37,9 @@ _PART = struct.Struct(f"{_PART_BYTES}s")
 _PARTS_AT = 24
 
 NO_CALL = -1
+
+_MOST = 1 << 24
+"""Bytes of a file that are read, whatever its process has made of it."""
 
 _SHARED_MEMORY = Path("/dev/shm")
 _PREFIX = "lowerscope-call-"
@@ -146,18 +151,55 @@ def read(path: str) -> RunningCall:
     while it wrote the names.
     """
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            return _parsed(file.read(_MOST))
     except OSError:
         return RunningCall()
+
+
+def _parsed(data: bytes) -> RunningCall:
     if len(data) < HEAD.size:
         return RunningCall()
     index, inside, length, too_much, *parts = HEAD.unpack_from(data)
     names: list[str] = []
-    with contextlib.suppress(msgspec.DecodeError):
+    with contextlib.suppress(*UNREADABLE):
         names = msgspec.msgpack.decode(data[HEAD.size : HEAD.size + length], type=list[str])
     place = place_of(index if names else NO_CALL, bool(inside), names)
     texts = (each.rstrip(b"\0").decode(errors="replace") for each in parts)
     return msgspec.structs.replace(place, too_much=too_much, part=next(filter(None, texts), ""))
+
+
+class CallReader:
+    """Reads the file of a `RunningCall`, which need not be seen any more once both have it.
+
+    Parameters
+    ----------
+    path
+        What `new_file` has returned.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor: int | None = os.open(path, os.O_RDONLY)
+
+    def read(self) -> RunningCall:
+        """Return where the process was last; nothing is known after `close`."""
+        if self._descriptor is None:
+            return RunningCall()
+        size = min(os.fstat(self._descriptor).st_size, _MOST)
+        return _parsed(os.pread(self._descriptor, size, 0))
+
+    def hide(self) -> None:
+        """Remove the file: the process has it open, and whoever is killed leaves nothing."""
+        if sys.platform != "win32":
+            remove(self._path)
+
+    def close(self) -> None:
+        """Read no more, and leave nothing behind."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            remove(self._path)
 
 
 def remove(path: str) -> None:
@@ -178,17 +220,16 @@ class CallWriter:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        with open(path, "r+b") as file:
-            self._map = mmap.mmap(file.fileno(), HEAD.size)
+        # It may be out of sight when it is written to.
+        self._descriptor = os.open(path, os.O_RDWR)
+        self._map = mmap.mmap(self._descriptor, HEAD.size)
 
     def begin(self, names: Sequence[str]) -> None:
         """Say that a run with these calls begins, or with none, that it is over."""
         _PLACE.pack_into(self._map, 0, NO_CALL, 0)
         encoded = msgspec.msgpack.encode(list(names))
-        with open(self._path, "r+b") as file:
-            file.seek(HEAD.size)
-            file.write(encoded)
-            file.truncate()
+        os.pwrite(self._descriptor, encoded, HEAD.size)
+        os.ftruncate(self._descriptor, HEAD.size + len(encoded))
         _MEMORY.pack_into(self._map, _PLACE.size, len(encoded))
 
     def at(self, index: int, inside: bool) -> None:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NoReturn, get_args
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.channel import Channel, end_group, lead_group
 from lowerscope.core.engine.jobs import Call, Context, Job, Jobs, Lane, problem_of
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
-    UNREADABLE,
     VERSION,
     Cancel,
     Failure,

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.methods import METHODS
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     MAGIC,
     TO_CHILD,
     TO_WINDOW,
-    UNREADABLE,
     VERSION,
     Cancel,
     Failure,
