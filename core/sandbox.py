@@ -43,6 +43,10 @@ _KEPT = (
 
 _HIDDEN = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK")
 
+_PARENT = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
+"""What ends the sandbox by its own end. A window that is killed does not: who guards the child ends
+it then, when it has removed what is to be removed."""
+
 _UNREACHABLE = (
     *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH),
     *(errno.EADDRNOTAVAIL, errno.ECONNREFUSED),
@@ -76,6 +80,7 @@ def enclosed(
     """
     services = [each for each in _SERVICES if os.path.isdir(each)]
     return (
+        *_PARENT,
         program,
         *("--ro-bind", "/", "/"),
         *("--dev", "/dev"),

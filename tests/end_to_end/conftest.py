@@ -40,9 +40,17 @@ def children_of(window: MainWindow) -> tuple[EngineClient, EngineClient]:
 
 @pytest.fixture
 def open_window(
-    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, children: Children | None
+    qtbot: QtBot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    children: Children | None,
+    request: pytest.FixtureRequest,
 ) -> Iterator[OpenWindow]:
-    """Return a function that opens a window on a source and waits until it is shown."""
+    """Return a function that opens a window on a source and waits until it is shown.
+
+    Code runs in a sandbox where the test's module says ``SANDBOX = True``: files that count in a
+    test how often they run could not do so there.
+    """
     if children is not None:
         client = partial(LastingClient, children)
         monkeypatch.setattr("lowerscope.app.workspace.EngineClient", client)
@@ -55,12 +63,11 @@ def open_window(
         *,
         wait: bool = True,
         asks_first: bool = False,
-        sandbox: bool = True,
         **fields: object,
     ) -> MainWindow:
         window = MainWindow()
         window.settings.set_asks_first(asks_first)
-        window.settings.set_sandbox(sandbox)
+        window.settings.set_sandbox(getattr(request.module, "SANDBOX", False))
         windows.append(window)
         qtbot.addWidget(window)
         window.show()
@@ -90,6 +97,7 @@ def bench(
     settings = str(tmp_path_factory.mktemp("settings"))
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     window = MainWindow()
+    window.settings.set_sandbox(getattr(request.module, "SANDBOX", False))
     window.show()
     window.begin(request.module.RECIPE)
     workspace = window.workspace

@@ -89,7 +89,7 @@ app.exec()
         words = leader.cmdline()
         calls = words[words.index("--calls") + 1]
         # Two of the sandbox's, the engine, and who guards it.
-        qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 3, timeout=20_000)
+        qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 4, timeout=20_000)
         family = [leader, *leader.children(recursive=True)]
         process.kill()
     qtbot.waitUntil(lambda: not any(is_alive(each) for each in family), timeout=20_000)
