@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.build_steps import BuildSteps
+from lowerscope.app.children.hanging import Hanging
 from lowerscope.app.children.recovering import Recovering
 from lowerscope.app.children.requests import REPLACED_MS
 from lowerscope.app.colouring import Colouring
@@ -110,6 +111,7 @@ class Workspace(QObject):
         self.runs = Runs(self)
         self.faults = Faults(self)
         self.recovering = Recovering(self)
+        self._hanging = Hanging(self)
         self.inputs = Inputs(self)
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)

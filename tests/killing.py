@@ -37,7 +37,7 @@ PATIENCE = 300_000
 
 TICK_MS = 5
 SOURCES = ("sample:matmul_relu", "sample:fashion_mlp")
-PIPELINES = ("legalize", "fuse", "default")
+PIPELINES = ("legalise", "fuse", "default-build")
 
 Activity = Literal[
     "loading", "lowering", "stepping", "scheduling", "building", "running", "tuning", "idle"

@@ -128,7 +128,7 @@ class Recovering(QObject):
 
     def replay(self) -> None:
         """Let the engine derive what is shown, so that what is asked for next is there."""
-        workspace = self._workspace
+        workspace, self._lost = self._workspace, True
         if workspace.recipe is None or self._request is not None:
             return
         params = SnapshotParams(recipe=workspace.recipe, metrics=workspace.metrics)

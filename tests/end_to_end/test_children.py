@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.children import hanging
 from lowerscope.app.views.entry_dialog import EntryDialog
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
@@ -230,3 +231,23 @@ def test_the_children_can_be_started_anew(qtbot: QtBot, open_window: OpenWindow)
     qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
+
+
+def test_an_engine_that_hangs_is_said_and_started_anew(
+    qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hanging, "LOOK_MS", 200)
+    monkeypatch.setattr(hanging, "HANGS_MS", 1000)
+    window = open_window("sample:fashion_mlp", lowering="te")
+    workspace, recipe = window.workspace, window.workspace.recipe
+    qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
+    assert workspace.engine.pid is not None
+    os.killpg(workspace.engine.pid, signal.SIGSTOP)
+    workspace.select(("fx:linear1",))
+    qtbot.waitUntil(
+        lambda: "The engine has done nothing" in window.banner.message(), timeout=PATIENCE
+    )
+    window.commands.action("restart").trigger()
+    script = window.panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def dense1" in script.text(), timeout=PATIENCE)
+    assert workspace.recipe == recipe
