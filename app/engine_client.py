@@ -160,6 +160,16 @@ class EngineClient(QObject):
         self._ready = False
         self._set_state("stopped")
 
+    def dismiss(self) -> None:
+        """Kill the child and all that it started, and wait for nothing; forget all requests."""
+        self._restart_timer.stop()
+        self._outstanding.clear()
+        if self._child is not None:
+            # It outlives this object until it has ended.
+            self._child.setParent(self.parent())
+        self._abandon_child()
+        self._set_state("stopped")
+
     def restart(self) -> None:
         """Kill the child and start anew; requests that were sent are reported as cancelled."""
         self._restart_timer.stop()

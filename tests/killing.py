@@ -253,8 +253,12 @@ class Killing:
             hold(group) if stops else os.kill(group, signal.SIGKILL)
         if stops:
             expected = self._end_hang(client, expected)
-        tunes = activity == "tuning"
-        assert wait_until(lambda: client.pid != group or tunes, PATIENCE), self._state()
+        tuning = client not in (self.workspace.engine, self.workspace.worker)
+        if tuning:
+            self.settle()
+        else:
+            # The next one is there: until then, all seems to be as it was.
+            assert wait_until(lambda: client.pid not in (None, group), PATIENCE), self._state()
         assert wait_until(self._is_back, PATIENCE), self._state()
         back = (time.monotonic() - began) * 1000
         self.pulse.end()

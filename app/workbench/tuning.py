@@ -164,6 +164,8 @@ class Tuning(QObject):
     def close(self) -> None:
         """End the process and all that it has started: the window is closed."""
         self._ask_soon.stop()
+        if self._client is not None:
+            self._client.stop()
         self._end_client()
         self.phase = "idle"
 
@@ -179,7 +181,7 @@ class Tuning(QObject):
     def _end_client(self) -> None:
         if self._client is not None:
             client, self._client = self._client, None
-            client.stop()
+            client.dismiss()
             client.deleteLater()
         self._request = self._asked = None
 

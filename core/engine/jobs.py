@@ -215,6 +215,10 @@ class Jobs:
             if job.stop.is_set() or isinstance(error, Cancelled):
                 return Failure(job.id, CANCELLED)
             return Failure(job.id, problem_of(error))
+        finally:
+            if self._calls is not None:
+                # It may have been left in the middle of a part.
+                self._calls.at_part("")
 
 
 class Lane:
