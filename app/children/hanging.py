@@ -76,4 +76,4 @@ class Hanging(QObject):
             times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
         except psutil.Error:
             return 0.0
-        return sum(each.user + each.system for each in times)
+        return float(sum(each.user + each.system for each in times))
