@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
@@ -136,9 +137,16 @@ class StagesBeforePasses(Keys):
         with self.loaded.environment(), visiting(extensions):
             yield
 
-    def _at_override(self, override: Override | None) -> None:
-        text = "" if override is None else override_text(self._recipe.overrides, override)
-        self._progress.at_part(text)
+    def _at_nodes(self, count: int) -> Callable[[Override | None], None]:
+        """Return what is told of each of so many nodes before it is lowered, and of the end."""
+        done = itertools.count()
+
+        def begins(override: Override | None) -> None:
+            self._progress.report("Lowering", min(1.0, next(done) / count))
+            text = "" if override is None else override_text(self._recipe.overrides, override)
+            self._progress.at_part(text)
+
+        return begins
 
     @cached_property
     def traced(self) -> TracedModel | None:
@@ -193,7 +201,7 @@ class StagesBeforePasses(Keys):
                     recipe.overrides,
                     rules,
                     self.ranges,
-                    self._at_override,
+                    self._at_nodes(len(traced.graph_module.graph.nodes)),
                 )
             else:
                 made = lower_by_importer(traced, inputs, recipe, self.ranges)

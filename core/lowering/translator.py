@@ -84,7 +84,8 @@ def lower(
     ranges
         Smallest and largest size of each name in the shapes.
     begins
-        Called before each node with the override that it is lowered by, and at the end with none.
+        Called before each node with the override that it is lowered by, and at the end with none;
+        may raise to cancel.
 
     Raises
     ------
@@ -193,7 +194,11 @@ class _Translation:
 
     def _start(self, node: fx.Node) -> None:
         override = self._choices.override_of(node) if node.op.startswith("call") else None
-        self._begins(override)
+        try:
+            self._begins(override)
+        except BaseException:
+            self._builder.abandon()
+            raise
         self._now = Current(self._default if override is None else override.strategy)
         self._builder.te = self._now.strategy == "te"
 

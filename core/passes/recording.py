@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -51,15 +51,24 @@ class Recorder:
 
     The references that it keeps make TVM copy what it would change in place: functions, one by one.
 
+    Parameters
+    ----------
+    check
+        Called before each pass; may raise to cancel.
+
     Attributes
     ----------
     runs
         The passes in the order in which they began.
+    stopped
+        What `check` has raised.
     instrument
         For the ``instruments`` of a ``PassContext``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self._check = check
+        self.stopped: BaseException | None = None
         self.runs: list[PassRun] = []
         # Those that run at the moment: places in the list from 1, or 0 for one that is not listed.
         self._open: list[int] = []
@@ -73,7 +82,13 @@ class Recorder:
         return self._add(name, module, step)
 
     def enter(self, name: str, module: tvm.IRModule) -> None:
-        """Note that a pass begins."""
+        """Note that a pass begins, unless it is not to."""
+        try:
+            self._check()
+        except BaseException as error:
+            # FoldConstant goes on without what could not be compiled, whatever the reason.
+            self.stopped = error
+            raise
         if self._begun:
             self._begun = False
             self._open.append(0)

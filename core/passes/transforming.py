@@ -224,7 +224,7 @@ def transform(
     Parameters
     ----------
     check
-        Called before each step; may raise to cancel.
+        Called before each step, and each pass inside of one; may raise to cancel.
     values
         Tensors of the parameters that are arguments of ``main``, by name.
     passes
@@ -244,7 +244,7 @@ def transform(
     """
     passes = catalogue() if passes is None else passes
     given = {"params": dict(values), "schedule": schedule, "rules": rules, "tuned": tuned}
-    recorder = Recorder()
+    recorder = Recorder(check)
     problem: Problem | None = None
     done = 0
     if start is not None:
@@ -261,6 +261,8 @@ def transform(
         try:
             with target or nullcontext():
                 after = _apply(module, step, number, given, passes, recorder)
+            if recorder.stopped is not None:
+                raise recorder.stopped
         except LowerscopeError as failed:
             recorder.fail(failed.problem.what)
             problem = _of_step(failed.problem, step, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tvm import relax
@@ -47,11 +47,15 @@ class Owners:
             tuple(dict.fromkeys(node_of[each] for each in bindings if each in node_of))
             for bindings in self.bindings_of
         ]
+        self._calls_for = _places((*self.nodes_of, *self.bindings_of), len(self.calls))
+        self._together = {
+            found: tuple(each for each in dict.fromkeys(came) if not self._is_name(each))
+            for found, came in origins.items()
+        }
 
     def calls_for(self, entity: str) -> tuple[int, ...]:
         """Return the indices of the calls that compute a node or a binding."""
-        owners = self.nodes_of if entity.startswith("fx:") else self.bindings_of
-        return tuple(index for index, each in enumerate(owners) if entity in each)
+        return self._calls_for.get(entity, ())
 
     def source_of(self, binding: str) -> tuple[int, int] | str:
         """Return call and tensor that are the value of a binding before the passes, or why not."""
@@ -62,11 +66,7 @@ class Owners:
         found = self._became.get(binding, ())
         if not found:
             return fate.text if fate is not None else "its binding is gone after the passes"
-        together = {
-            each
-            for each, became in self._became.items()
-            if found[-1] in became and not self._is_name(each)
-        }
+        together = self._together[found[-1]]
         if binding in together and len(together) > 1:
             # Of what is computed by one call, it gives what others read.
             given = [each for each in together if self._is_read_outside(each, together)]
@@ -88,7 +88,7 @@ class Owners:
             binding = self._ids[hash(self._values[binding])]
         return binding
 
-    def _is_read_outside(self, binding: str, together: set[str]) -> bool:
+    def _is_read_outside(self, binding: str, together: Collection[str]) -> bool:
         return any(
             self._is_read_outside(each, together)
             if self._is_passed_by(each)
@@ -99,6 +99,15 @@ class Owners:
     def _is_passed_by(self, reader: str) -> bool:
         """Return whether what reads a reader reads what that reads: it is a name, or folded."""
         return bool(reader) and (self._is_name(reader) or not self._became.get(reader))
+
+
+def _places(owners: Sequence[Sequence[str]], calls: int) -> Mapping[str, tuple[int, ...]]:
+    """Return, by what is computed, the calls that compute it: one list of all of them, or more."""
+    found: dict[str, list[int]] = {}
+    for place, each in enumerate(owners):
+        for entity in dict.fromkeys(each):
+            found.setdefault(entity, []).append(place % calls)
+    return {entity: tuple(places) for entity, places in found.items()}
 
 
 def _made_anew(transformed: TransformedModel) -> Mapping[str, str]:
