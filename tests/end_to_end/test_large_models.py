@@ -1,0 +1,61 @@
+"""Models that are large in one way each, reduced: whole in ``tests/soak/test_large_models.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from lowerscope.core.recipe import Recipe, Source
+from tests.end_to_end.driving import OpenWindow, wait_until
+from tests.large_models import write_deep_mlp, write_heavy
+from tests.large_walk import Walk, walk_through
+
+
+@pytest.mark.parametrize("name", ["deep", "heavy"])
+def test_a_large_model_is_opened_changed_stepped_scheduled_and_run(
+    name: str, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    file = write_deep_mlp(tmp_path, 60) if name == "deep" else write_heavy(tmp_path, 4, 1800)
+    window = open_window()
+    with Walk(window).watched() as walk:
+        walk_through(walk, Recipe(source=Source(spec=str(file))), steps=3)
+    record = window.workspace.run_record
+    assert record is not None
+    assert record.verdict == "match"
+    if name == "heavy":
+        # Of the 52 MB of its weights, next to nothing; of names, types and texts, what there is.
+        assert sum(each.received + each.sent for each in walk.phases) < 1e6
+
+
+def test_a_cancelled_model_leaves_what_was_open_and_the_engine(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window = open_window("sample:matmul_relu")
+    workspace = window.workspace
+    shown, pid = (workspace.recipe, workspace.snapshot), workspace.engine.pid
+    said: list[tuple[str, float | None]] = []
+
+    def stop_in_the_middle() -> None:
+        activity = workspace.activity
+        said.append((activity.text, activity.fraction))
+        if activity.text == "Lowering" and (activity.fraction or 0) > 0:
+            window.status.cancel.click()
+
+    workspace.activity_changed.connect(stop_in_the_middle)
+    source = Source(spec=str(write_deep_mlp(tmp_path, 300)))
+    workspace.open(Recipe(source=source, lowering="te"))
+    assert wait_until(lambda: not workspace.changing)
+    workspace.activity_changed.disconnect(stop_in_the_middle)
+    assert wait_until(lambda: workspace.engine.state == "ready")
+    assert (workspace.recipe, workspace.snapshot) == shown
+    assert not workspace.problems
+    assert not workspace.activity.text
+    assert workspace.engine.pid == pid, "it stops between two nodes, and keeps what it has"
+    assert [text for text, _ in said if text in ("Tracing", "Lowering")]
+    # What was stopped can be asked for again.
+    workspace.open(Recipe(source=Source(spec=str(write_deep_mlp(tmp_path, 5))), lowering="te"))
+    assert wait_until(lambda: not workspace.changing)
+    assert workspace.snapshot is not None
+    assert workspace.snapshot.model.title == "DeepMLP" or workspace.problems == ()
