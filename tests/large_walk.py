@@ -31,10 +31,12 @@ _SAMPLE = 0.02
 
 @dataclass
 class Phase:
-    """What a phase has cost: seconds, milliseconds of the longest stall, bytes, bytes."""
+    """What a phase has cost: seconds until it is shown, and until nothing follows any more;
+    milliseconds of the longest stall; bytes."""
 
     name: str
     seconds: float = 0.0
+    settled: float = 0.0
     stall: float = 0.0
     received: int = 0
     sent: int = 0
@@ -43,8 +45,8 @@ class Phase:
     def __str__(self) -> str:
         memory = ", ".join(f"{role} {held / 1e6:.0f} MB" for role, held in self.memory.items())
         return (
-            f"{self.name:<22} {self.seconds:7.2f} s, stall {self.stall:5.0f} ms,"
-            f" {(self.received + self.sent) / 1e6:6.2f} MB, {memory}"
+            f"{self.name:<22} {self.seconds:7.2f} s ({self.settled:.2f}),"
+            f" stall {self.stall:5.0f} ms, {(self.received + self.sent) / 1e6:6.2f} MB, {memory}"
         )
 
 
@@ -100,6 +102,7 @@ class Walk:
         self.wait(done)
         phase.seconds = time.perf_counter() - start
         self.wait_idle()
+        phase.settled = time.perf_counter() - start
         print(phase)
         return phase
 
@@ -142,11 +145,13 @@ class Walk:
                 memory[client.role] = max(memory.get(client.role, 0), held)
 
 
-def walk_through(walk: Walk, recipe: Recipe, *, steps: int) -> None:
+def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
     """Open, lower in all ways, step, schedule a function, run, and leave the record of the run.
 
     Parameters
     ----------
+    fuse
+        Whether by the pipeline that fuses: it has TVM's FoldConstant, which compiles what it folds.
     steps
         Steps of the passes, and of the translation, that are looked at: from the first to the last.
     """
@@ -160,8 +165,9 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int) -> None:
     for lowering in ("te", "library", "high-level"):
         recipe = msgspec.structs.replace(recipe, lowering=lowering)
         walk.go(f"lower: {lowering}", lambda to=recipe: workspace.change(to), shown(recipe))
-    recipe = msgspec.structs.replace(recipe, steps=find_pipeline("fuse").steps)
-    walk.go("passes: fuse", lambda: workspace.change(recipe), shown(recipe))
+    if fuse:
+        recipe = msgspec.structs.replace(recipe, steps=find_pipeline("fuse").steps)
+        walk.go("passes: fuse", lambda: workspace.change(recipe), shown(recipe))
     page = window.panes.relax.script.stepped
     for clock in ("passes", "translate"):
         count = len(workspace.stepping.lines(clock))
