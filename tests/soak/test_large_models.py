@@ -71,12 +71,12 @@ def test_it_is_opened_changed_stepped_scheduled_and_run(
     )
     if name == "heavy":
         assert total < 2e6
-        # Once the weights; with what is folded, twice; what else a run takes is small.
+        # Once the weights; twice with what is folded, or with values of a run that are kept.
         idle, weights = 450e6, WEIGHTS[name]
         for each in walk.phases:
             folded = each.name.startswith(("passes", "translate", "workbench", "schedule", "run"))
             for role, held in each.memory.items():
-                assert held < idle + (2.3 if folded else 1.15) * weights, (each.name, role)
+                assert held < idle + (2.6 if folded else 1.15) * weights, (each.name, role)
 
 
 PHASES = ("Tracing", "Lowering", "Applying passes", "Drawing")
@@ -162,4 +162,4 @@ def test_the_command_line_runs_and_exports_it(
         print(f"{name}, {command[0]}: {time.monotonic() - began:.1f} s, {peak / 1e6:.0f} MB")
         assert child.returncode == 0, out + err
         if name == "heavy":
-            assert peak < 450e6 + 2.3 * WEIGHTS[name]
+            assert peak < 450e6 + 2.6 * WEIGHTS[name]
