@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -55,6 +56,14 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(part if part.endswith((".", "?", "!")) else part + "." for part in parts)
 
 
+_LONG_WORD = re.compile(r"(\S{120})\S{80,}")
+"""What a file has put into a message, and nobody reads to its end."""
+
+
+def _readable(text: str) -> str:
+    return _LONG_WORD.sub(r"\1…", text)
+
+
 class LowerscopeError(Exception):
     """An error that is the user's to mend, carried as a `Problem`."""
 
@@ -70,9 +79,9 @@ class LowerscopeError(Exception):
         calls: tuple[str, ...] = (),
     ) -> None:
         self.problem = Problem(
-            what=what,
+            what=_readable(what),
             where=where,
-            todo=todo[:1].upper() + todo[1:],
+            todo=_readable(todo[:1].upper() + todo[1:]),
             code=code,
             choices=choices,
             details=details,

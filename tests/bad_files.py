@@ -41,8 +41,8 @@ from lowerscope.core.schedules import At, Made, Primitive, Schedule
 from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
 from tests.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
 
-PATIENCE = 60.0
-"""Seconds that one file may take; more counts as never."""
+PATIENCE = 300.0
+"""Seconds that one file may take, on a machine that does much else; more counts as never."""
 
 MEMORY = 4 << 30
 """Bytes of an engine: a file that asks for more is to be refused."""

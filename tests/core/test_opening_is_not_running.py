@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import shutil
+import socket
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,7 @@ from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Step
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.programs.builder_text import builder_text
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.session_files import Hashes, load_session
@@ -281,6 +283,20 @@ def test_names_that_a_recipe_gives_are_strings(
         with contextlib.suppress(LowerscopeError):  # a Relax function has no tensor expression
             pipeline.derived_text(recipe, "te", str(name), Silent())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_session_calls_no_other_machine(tmp_path: Path, pipeline: Pipeline) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as tracker:
+        tracker.setblocking(False)
+        remote = {"tracker": f"127.0.0.1:{tracker.getsockname()[1]}", "key": "board"}
+        recipe = {"source": {"spec": "sample:matmul_relu"}, "remote": remote}
+        path = tmp_path / "a.lowerscope"
+        path.write_text(json.dumps({"recipe": recipe}))
+        opened = load_session(path, Hashes()).recipe
+        assert opened.remote is not None
+        assert pipeline.snapshot(opened, DEFAULT, Silent()).functions
+        with pytest.raises(BlockingIOError):
+            tracker.accept()
 
 
 BODY = """

@@ -23,7 +23,7 @@ COUNT = int(os.environ.get("LOWERSCOPE_SOAK_FILES", "2000"))
 
 def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
     tally, wrong = open_bad_files(tmp_path, COUNT)
-    print(tally.text())
+    print(tally.text(), *wrong, sep="\n")
     assert not wrong, "\n".join(wrong)
     assert tally.total == len(list(numbers(COUNT)))
 
