@@ -83,6 +83,7 @@ class UnpackDialog(QDialog):
         self.unpack = buttons.addButton(
             self.tr("Unpack and open"), QDialogButtonBox.ButtonRole.ActionRole
         )
+        buttons.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.unpack.setDefault(True)
         self.unpack.clicked.connect(self._begin)
         buttons.rejected.connect(self.reject)
@@ -95,6 +96,9 @@ class UnpackDialog(QDialog):
         self.progress.clear()
         self.banner.show_message(problem.line(), "wrong")
         self._let(True)
+        # It lost the focus when it was switched off; Return has to mean "Unpack" again.
+        self.folder.setFocus()
+        self.folder.selectAll()
 
     def _begin(self) -> None:
         self.banner.dismiss()
