@@ -60,7 +60,7 @@ def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Unscheduled, one call of a large one takes a second.
-    once = ("--repeats", "1", "--warm-up", "0") if sample in LARGE else ()
+    once = ("--repeats", "1", "--warm-up", "1") if sample in LARGE else ()
     assert main(["run", f"sample:{sample}", "--lowering", lowering, "--json", *once]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["verdict"] == "match"

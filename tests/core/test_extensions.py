@@ -10,7 +10,7 @@ import pytest
 import tvm
 import tvm_ffi
 
-from lowerscope.core import stages
+from lowerscope.core import stages_before_passes
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.extensions import LoadedExtension, load_extension
@@ -261,6 +261,6 @@ def test_a_file_is_loaded_before_the_environment_is_held(
         held.append(len(environments._entered))
         return load_extension(extension)
 
-    monkeypatch.setattr(stages, "load_extension", load)
+    monkeypatch.setattr(stages_before_passes, "load_extension", load)
     with Pipeline().stages(recipe_of(module, "relu")).running():
         assert held == [0]
