@@ -25,7 +25,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.scheduling import Bench
 
-PATIENCE = 1800.0
+PATIENCE = 600.0
 _SAMPLE = 0.02
 
 
@@ -197,7 +197,7 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
         window.commands.action("workbench").trigger()
 
     walk.go("workbench", open_bench, opened)
-    loop = next(each.name for each in reversed(bench.record.tree) if each.kind == "loop")
+    loop = next(each.name for each in bench.record.tree if each.kind == "loop")
     bench.select(loop)
     walk.go(
         "schedule: parallel",
