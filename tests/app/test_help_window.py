@@ -33,8 +33,8 @@ class Opened:
         qtbot.addWidget(self.window)
         self.window.show_page(page)
         self.window.show()
-        qtbot.waitExposed(self.window)
-        self.window.activateWindow()
+        with qtbot.waitActive(self.window):
+            self.window.activateWindow()
 
     def link_of(self, text: str) -> QUrl:
         """Return the link on a piece of the page."""

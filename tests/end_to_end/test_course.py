@@ -17,9 +17,9 @@ pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=Tr
 
 def open_step(qtbot: QtBot, window: MainWindow, command: str) -> None:
     """Click a command of the page, and wait until what it is about is shown."""
-    assert window.course is not None
+    assert window.help.shown is not None
     before = window.workspace.recipe
-    window.course.open_command(command)
+    window.help.shown.course.open_command(command)
     qtbot.waitUntil(lambda: window.workspace.recipe != before, timeout=PATIENCE)
     wait_for_records(qtbot, window)
 
@@ -36,9 +36,10 @@ def test_the_steps_of_the_course_in_the_window(
     window = open_window("sample:matmul_relu")
     panes = window.panes
     window.commands.action("course").trigger()
-    assert window.course is not None
-    assert window.course.isVisible()
-    window.course.write_files(tmp_path / "course")
+    assert window.help.shown is not None
+    assert window.help.shown.isVisible()
+    assert window.help.shown.place().name == "course"
+    window.help.shown.course.write_files(tmp_path / "course")
     mlp = "--params course/mlp_params.pkl --input x=course/boot.png"
 
     # The two layers: TVMScript, library functions, and a picture with a prediction.

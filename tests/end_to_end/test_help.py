@@ -29,20 +29,28 @@ def focus_inside(qtbot: QtBot, part: QWidget) -> None:
     assert part.isAncestorOf(focus) or focus is part
 
 
-def page_by_f1(window: MainWindow) -> str:
+def bring_to_front(qtbot: QtBot, window: QWidget) -> None:
+    """Make a window the active one, which a window system does later."""
+    window.activateWindow()
+    qtbot.waitUntil(lambda: QApplication.activeWindow() is window)
+
+
+def page_by_f1(qtbot: QtBot, window: MainWindow) -> str:
     """Press F1 where the focus is, and return the page that is shown."""
-    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_F1)
+    focus = QApplication.focusWidget()
+    assert focus is not None
+    QTest.keyClick(focus, Qt.Key.Key_F1)
     assert window.help.shown is not None
     assert window.help.shown.isVisible()
     page = window.help.shown.place().name
     window.help.shown.hide()
-    window.activateWindow()
+    bring_to_front(qtbot, window)
     return page
 
 
 def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -> None:
     window = open_window("sample:matmul_relu")
-    window.activateWindow()
+    bring_to_front(qtbot, window)
     panes = window.panes
     for name, dock in panes.docks.items():
         if name == "schedule":
@@ -56,12 +64,12 @@ def test_f1_opens_the_page_of_each_pane(open_window: OpenWindow, qtbot: QtBot) -
             focus = pane.page(key)
             if any(takes_focus(each) for each in focus.findChildren(QWidget)):
                 focus_inside(qtbot, focus)
-                assert page_by_f1(window) == wanted, (name, key)
+                assert page_by_f1(qtbot, window) == wanted, (name, key)
             # A tab in the header of the pane has the focus.
             tab = pane.header.tabs.tab(key)
             if tab.isVisible():
                 tab.setFocus(Qt.FocusReason.TabFocusReason)
-                assert page_by_f1(window) == wanted, (name, key)
+                assert page_by_f1(qtbot, window) == wanted, (name, key)
             assert help_pages.is_page(wanted)
 
 
@@ -69,21 +77,21 @@ def test_f1_at_the_workbench_on_the_timeline_and_in_the_bars(
     open_window: OpenWindow, qtbot: QtBot
 ) -> None:
     window = open_window("sample:matmul_relu")
-    window.activateWindow()
+    bring_to_front(qtbot, window)
     window.commands.action("workbench").trigger()
     panes = window.panes
     for key, wanted in (("loops", "schedule"), ("numbers", "numbers"), ("python", "schedule")):
         panes.schedule.set_current(key)
         panes.schedule.header.tabs.tab(key).setFocus(Qt.FocusReason.TabFocusReason)
-        assert page_by_f1(window) == wanted
+        assert page_by_f1(qtbot, window) == wanted
     focus_inside(qtbot, panes.timeline)
-    assert page_by_f1(window) == "timeline"
+    assert page_by_f1(qtbot, window) == "timeline"
     focus_inside(qtbot, window.tool_bar)
-    assert page_by_f1(window) == "window"
+    assert page_by_f1(qtbot, window) == "window"
     # At the welcome page, the tour is what helps.
     window.show_welcome()
     focus_inside(qtbot, window.welcome)
-    assert page_by_f1(window) == "tour"
+    assert page_by_f1(qtbot, window) == "tour"
     window.commands.action("help-contents").trigger()
     shown = window.help.shown
     assert shown is not None
@@ -92,8 +100,7 @@ def test_f1_at_the_workbench_on_the_timeline_and_in_the_bars(
     window.commands.action("settings").trigger()
     (dialog,) = window.findChildren(SettingsDialog)
     shown.hide()
-    dialog.activateWindow()
-    qtbot.waitUntil(lambda: QApplication.activeWindow() is dialog)
+    bring_to_front(qtbot, dialog)
     dialog.fields["scheme"].setFocus()
     QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_F1)
     assert shown.place() == Place("window", "settings")

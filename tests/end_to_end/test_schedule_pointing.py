@@ -81,7 +81,7 @@ def test_a_letter_opens_the_moves_where_the_tree_has_the_keyboard(bench: Bench) 
     choices = bench.view.moves.choices
     assert choices.current_key() == bench.scheduling.moves.all[0].name
     keys = bench.window.commands.action("schedule-moves").text()
-    assert keys.endswith(", S")
+    assert keys.endswith("·  S")
 
 
 def test_several_are_selected_by_keyboard_and_in_the_script(bench: Bench) -> None:
