@@ -7,10 +7,12 @@ the traces that were measured: `s_tir.meta_schedule.database.JSONDatabase` opens
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import tvm
@@ -19,6 +21,7 @@ from tvm.s_tir import meta_schedule
 
 from lowerscope.core.cache_limit import TRACES, adding_traces, read_kept, write_kept
 from lowerscope.core.memo import key_of
+from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.structure import structure_of
 from lowerscope.core.user_cache import cache_folder, processor_name, write_whole
@@ -118,7 +121,12 @@ class Database:
         records, workloads = (self.folder / each for each in TRACES)
         for file in (workloads, records):
             _without_torn_line(file)
-        return meta_schedule.database.JSONDatabase(str(workloads), str(records))
+        _without_other_lines(workloads, records)
+        try:
+            return _opened(workloads, records)
+        except RuntimeError:
+            _without_what_cannot_be_replayed(workloads, records)
+            return _opened(workloads, records)
 
     def close(self) -> None:
         """Add no more traces: another process may, and they may be removed."""
@@ -139,6 +147,66 @@ def identity_of(function: tirx.PrimFunc) -> str:
     """
     packs = "-packed" if PACKED in (function.attrs or {}) else ""
     return structure_of(function) + packs
+
+
+def _opened(workloads: Path, records: Path) -> meta_schedule.database.Database:
+    """Open the files in TVM's database.
+
+    Its threads replay the traces, and call Python for the reducers that are told TVM there. So this
+    thread must let go of the interpreter meanwhile, as a call of the function does; the constructor
+    of `JSONDatabase` holds it, and waits for them for ever.
+    """
+    make_known()
+    make = tvm.get_global_func("s_tir.meta_schedule.DatabaseJSONDatabase")
+    return make(str(workloads), str(records), True, "structural")
+
+
+def _without_other_lines(workloads: Path, records: Path) -> None:
+    """Take out lines that are no traces of one of the functions: TVM crashes of some of them."""
+    if not records.exists():
+        return
+    known = len(workloads.read_bytes().splitlines()) if workloads.exists() else 0
+    _keep_lines(records, lambda line: 0 <= _trace(line)[0] < known)
+
+
+def _without_what_cannot_be_replayed(workloads: Path, records: Path) -> None:
+    """Take out the traces that cannot be replayed, or all where a function cannot be read."""
+    try:
+        functions = [_workload(each) for each in workloads.read_bytes().splitlines()]
+    except _DAMAGED:
+        workloads.unlink()
+        records.unlink(missing_ok=True)
+        return
+
+    def is_replayed(line: bytes) -> bool:
+        number, record = _trace(line)
+        meta_schedule.database.TuningRecord.from_json(record, functions[number])
+        return True
+
+    _keep_lines(records, is_replayed)
+
+
+_DAMAGED = (RuntimeError, ValueError, TypeError)
+"""What TVM and JSON say of lines that are none of theirs, such as of another version."""
+
+
+def _workload(line: bytes) -> meta_schedule.database.Workload:
+    return meta_schedule.database.Workload.from_json(json.loads(line))
+
+
+def _trace(line: bytes) -> tuple[int, list[Any]]:
+    return msgspec.convert(json.loads(line), tuple[int, list[Any]])
+
+
+def _keep_lines(file: Path, is_kept: Callable[[bytes], bool]) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    kept = []
+    for line in lines:
+        with suppress(*_DAMAGED):
+            if is_kept(line):
+                kept.append(line)
+    if kept != lines:
+        write_whole(file, b"".join(kept))
 
 
 def _without_torn_line(file: Path) -> None:
