@@ -21,6 +21,7 @@ __all__ = ["_look", "open_window", "temporary_folder"]
 
 KILLS = int(os.environ.get("LOWERSCOPE_SOAK_KILLS", "0"))
 CHANGES = int(os.environ.get("LOWERSCOPE_SOAK_CHANGES", "0"))
+SANDBOX = True
 SEED = int(os.environ.get("LOWERSCOPE_SOAK_SEED", "0"))
 
 ACTIVITIES: tuple[Activity, ...] = (*OF_ENGINE, *OF_ENGINE, *OF_WORKER, *OF_WORKER, "tuning")
