@@ -15,6 +15,7 @@ from lowerscope.core.records.times import (
     SideTimes,
     held_up,
     is_disturbed,
+    is_short_of_processors,
     times_as_fast,
 )
 
@@ -97,6 +98,9 @@ def _how(times: RunTimes) -> Iterator[str]:
     if is_disturbed(times):
         share = f"{times.disturbed:.0%}"
         yield tr("measured while the engine worked ({0} of the time)").format(share)
+    elif is_short_of_processors(times):
+        text = tr("other programs used {0} of the {1} processors meanwhile")
+        yield text.format(f"{times.others:.1f}", times.processors)
     for side in held_up(times):
         fastest = milliseconds_text(side.fastest)
         yield tr("{0} was held up: its fastest call took {1}").format(side.side, fastest)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from lowerscope.core.records.times import FEW, RunTimes, SideTimes, held_up, times_as_fast
+from lowerscope.core.records.times import (
+    FEW,
+    RunTimes,
+    SideTimes,
+    held_up,
+    is_short_of_processors,
+    times_as_fast,
+)
 
 
 def times_text(times: RunTimes) -> str:
@@ -21,6 +28,10 @@ def claims_text(times: RunTimes) -> str:
         f"{each.side} was held up: its fastest call took {each.fastest:.3f} ms"
         for each in held_up(times)
     ]
+    if is_short_of_processors(times):
+        parts.append(
+            f"other programs used {times.others:.1f} of the {times.processors} processors meanwhile"
+        )
     if times.compile_problem:
         parts.append(f"torch.compile does not work: {times.compile_problem}")
     parts.append(method_text(times))

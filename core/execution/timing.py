@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.records.times import RunTimes, side_times
 from lowerscope.core.running.measuring import BUDGET, LEAST, REPEATS, Measuring
 
@@ -82,6 +83,7 @@ def measure(
     seconds: list[list[float]] = [[] for _ in sides]
     collects = gc.isenabled()
     gc.disable()
+    use = ProcessorUse()
     try:
         while (left := repeats - len(seconds[0])) > 0:
             for side, more, found in zip(sides, ahead, seconds, strict=True):
@@ -96,6 +98,8 @@ def measure(
             for side, found in zip(sides, seconds, strict=True)
         ),
         warm_up=measuring.warm_up,
+        processors=use.processors,
+        others=use.by_others(),
     )
 
 

@@ -20,6 +20,10 @@ DISTURBED = 0.05
 """Share of the time of measuring in which the engine may have worked."""
 
 
+OTHERS = 0.2
+"""Processors that other programs may have taken from the threads of a side, on average."""
+
+
 class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The time of one call of ``main``, or of the model, on one side; all in milliseconds.
 
@@ -66,6 +70,10 @@ class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
         Why it did not work, in one line.
     disturbed
         Share of the time in which the engine was at work meanwhile, from 0 to 1.
+    processors
+        How many this process may use; 0 where that is not known.
+    others
+        How many of them other programs used meanwhile, on average.
     """
 
     sides: tuple[SideTimes, ...]
@@ -73,6 +81,8 @@ class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
     compile_ms: float | None = None
     compile_problem: str = ""
     disturbed: float = 0.0
+    processors: int = 0
+    others: float = 0.0
 
 
 def side_times(side: str, seconds: Sequence[float], threads: int | None) -> SideTimes:
@@ -124,6 +134,16 @@ def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
 def held_up(times: RunTimes) -> tuple[SideTimes, ...]:
     """Return the sides most of whose calls took far longer than the fastest: something was busy."""
     return tuple(each for each in times.sides if each.milliseconds > HELD_UP * each.fastest)
+
+
+def is_short_of_processors(times: RunTimes) -> bool:
+    """Return whether other programs took processors that the threads of a side were to run on.
+
+    The threads of torch wait for one another after each operator: beside one busy program it may
+    take several times as long, at each call. TVM's calls are held up far less.
+    """
+    wanted = max((side.threads or times.processors for side in times.sides), default=0)
+    return times.others - max(times.processors - wanted, 0) > OTHERS
 
 
 def is_disturbed(times: RunTimes | None) -> bool:

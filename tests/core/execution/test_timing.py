@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
+import time
 from functools import partial
 
 import numpy as np
 import pytest
 
+from lowerscope.core.command_line.time_text import claims_text
 from lowerscope.core.errors import Cancelled
+from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.execution.timing import TURN, Side, measure
-from lowerscope.core.records.times import RunTimes, SideTimes, held_up, side_times, times_as_fast
+from lowerscope.core.records.times import (
+    RunTimes,
+    SideTimes,
+    held_up,
+    is_short_of_processors,
+    side_times,
+    times_as_fast,
+)
 from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring
 
 
@@ -56,6 +68,32 @@ def test_nothing_is_claimed_where_the_fastest_calls_say_otherwise() -> None:
     assert held.milliseconds > 9 * ours.milliseconds
     assert times_as_fast(ours, held) is None
     assert held_up(RunTimes(sides=(ours, held), warm_up=2)) == (held,)
+
+
+def test_what_other_programs_take_from_the_threads_is_said() -> None:
+    sides = (sample(1.0, 0.1), sample(3.0, 0.1))
+    beside = RunTimes(sides=sides, warm_up=2, processors=2, others=0.9)
+    assert is_short_of_processors(beside)
+    assert "other programs used 0.9 of the 2 processors meanwhile" in claims_text(beside)
+    # Of eight processors, six are left over by two threads.
+    enough = RunTimes(sides=sides, warm_up=2, processors=8, others=5.0)
+    assert not is_short_of_processors(enough)
+    assert "other programs" not in claims_text(enough)
+    assert is_short_of_processors(RunTimes(sides=sides, warm_up=2, processors=8, others=6.5))
+
+
+def test_what_another_program_uses_is_counted() -> None:
+    working = "print(flush=True)\nwhile True: pass"
+    busy = subprocess.Popen([sys.executable, "-c", working], stdout=subprocess.PIPE)
+    assert busy.stdout is not None
+    with busy.stdout:
+        busy.stdout.readline()
+        use = ProcessorUse()
+        time.sleep(0.3)
+        beside = use.by_others()
+        busy.kill()
+    busy.wait()
+    assert 0.2 < beside <= use.processors
 
 
 def test_nothing_is_claimed_where_the_sides_had_other_threads() -> None:

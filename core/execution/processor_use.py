@@ -1,0 +1,54 @@
+"""How busy other programs keep the processors while something is measured."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import psutil
+
+_IDLE = ("idle", "iowait")
+_COUNTED_TWICE = ("guest", "guest_nice")
+"""Which the system adds to the time of users as well."""
+
+
+class ProcessorUse:
+    """Counts from its making on.
+
+    Attributes
+    ----------
+    processors
+        How many this process may use.
+    """
+
+    def __init__(self) -> None:
+        self._usable = usable_processors()
+        self.processors = len(self._usable)
+        self._began = time.monotonic()
+        self._busy, self._own = self._times()
+
+    def by_others(self) -> float:
+        """Return how many of the processors other programs have used since, on average."""
+        busy, own = self._times()
+        elapsed = time.monotonic() - self._began
+        others = (busy - self._busy) - (own - self._own)
+        return min(max(others / elapsed, 0.0), float(self.processors)) if elapsed > 0 else 0.0
+
+    def _times(self) -> tuple[float, float]:
+        """Return for how many seconds the processors were busy, and with this process."""
+        spent = psutil.cpu_times(percpu=True)
+        busy = sum(
+            seconds
+            for number, each in enumerate(spent)
+            if number in self._usable
+            for kind, seconds in each._asdict().items()
+            if kind not in (*_IDLE, *_COUNTED_TWICE)
+        )
+        return busy, time.process_time()
+
+
+def usable_processors() -> frozenset[int]:
+    """Return the numbers of the processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
