@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QGridLayout,
     QHBoxLayout,
     QLabel,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.bug_report import details
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def show_about(window: MainWindow) -> None:
     dialog.open()
 
 
-class AboutDialog(QDialog):
+class AboutDialog(Dialog):
     """The program's name, and the details, with a button that copies them."""
 
     def __init__(self, window: MainWindow) -> None:

@@ -105,7 +105,7 @@ class DifferencePage(SidesPage):
 
     def _nothing(self, named: bool) -> tuple[str, str]:
         if named:
-            hint = self.tr("Tick “same too” to see the functions all the same.")
+            hint = self.tr("Tick “Same too” to see the functions all the same.")
             return self.tr("Nothing differs"), hint
         return self.tr("No function has this in its name"), ""
 

@@ -69,7 +69,7 @@ class DifferenceView(QWidget):
         self.filter.setAccessibleName(self.tr("Filter what is shown of both sides"))
         self.filter.setClearButtonEnabled(True)
         self.filter.setMaximumWidth(220)
-        self.same = QCheckBox(self.tr("same too"))
+        self.same = QCheckBox(self.tr("Same too"))
         self.same.setToolTip(self.tr("Show the functions that are the same on both sides as well"))
         self.figure = QLabel()
         self.figure.setProperty("role", "quiet")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QListWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QListWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 
 
-class EntryDialog(QDialog):
+class EntryDialog(Dialog):
     """A list of candidates, one of which can be chosen with Enter or a double click."""
 
     def __init__(self, file: str, choices: Sequence[str], parent: QWidget | None = None) -> None:
@@ -23,6 +24,7 @@ class EntryDialog(QDialog):
         buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
         )
+        buttons.button(QDialogButtonBox.StandardButton.Open).setProperty("primary", True)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         question = QLabel(self.tr("{0} has several models.").format(file))

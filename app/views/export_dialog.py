@@ -10,8 +10,7 @@ from PySide6.QtGui import QDesktopServices, QFont
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QFileDialog,
     QHBoxLayout,
     QLabel,
@@ -25,6 +24,7 @@ from lowerscope.app import theme
 from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -43,7 +43,7 @@ _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
 
 
-class ExportDialog(QDialog):
+class ExportDialog(Dialog):
     """Boxes for what there is, by group; a folder; and the export itself, which can be stopped."""
 
     def __init__(
@@ -62,14 +62,15 @@ class ExportDialog(QDialog):
         self.level = QComboBox()
         self.level.setAccessibleName(self.tr("Modules that are expanded in graphs"))
         for key, words in (
-            ("fit", self.tr("modules that fit a pane")),
-            ("all", self.tr("all modules expanded")),
-            ("none", self.tr("all modules collapsed")),
+            ("fit", self.tr("Modules that fit a pane")),
+            ("all", self.tr("All modules expanded")),
+            ("none", self.tr("All modules collapsed")),
         ):
             self.level.addItem(words, key)
         self.folder = QLineEdit(folder)
         self.folder.setAccessibleName(self.tr("Folder to write to"))
         browse = QPushButton(self.tr("Browse…"))
+        browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
         self.banner = Banner()
         self.progress = ProgressLine()
@@ -84,6 +85,7 @@ class ExportDialog(QDialog):
             self.tr("Export"), QDialogButtonBox.ButtonRole.ActionRole
         )
         self.export.setDefault(True)
+        self.export.setProperty("primary", True)
         self.stop = self.buttons.addButton(self.tr("Stop"), QDialogButtonBox.ButtonRole.ActionRole)
         self.stop.setEnabled(False)
         self.export.clicked.connect(self._begin)

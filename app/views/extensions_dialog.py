@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
+        QHBoxLayout,
     QLabel,
     QPushButton,
     QTreeWidget,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
@@ -28,7 +28,7 @@ from lowerscope.core.records.snapshot import ExtensionRecord, SourceLine
 KINDS = {"rules": "rules", "library": "library", "passes": "passes"}
 
 
-class ExtensionsDialog(QDialog):
+class ExtensionsDialog(Dialog):
     """A list that stands beside the window: what is changed counts at once, and can be undone.
 
     Signals

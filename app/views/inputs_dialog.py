@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import (
     QComboBox,
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QDoubleSpinBox,
     QFileDialog,
     QGridLayout,
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import SEEDS, Dimension, InputSpec
@@ -54,7 +54,7 @@ class InputRow:
         return (*(edit.text().strip() for edit in edits), self.dtype.currentText())
 
 
-class InputsDialog(QDialog):
+class InputsDialog(Dialog):
     """A form with a row for each input.
 
     Parameters
@@ -89,7 +89,7 @@ class InputsDialog(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
-        titles = ("Input", "Shape", "Dtype", "Integers from", "up to", "File")
+        titles = ("input", "shape", "dtype", "integers from", "up to", "file")
         for column, title in enumerate(titles):
             label = QLabel(self.tr(title))
             label.setProperty("role", "quiet")
@@ -118,6 +118,7 @@ class InputsDialog(QDialog):
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
         if known:
             self._add_examples()
         self.buttons.accepted.connect(self._check)
@@ -209,6 +210,7 @@ class InputsDialog(QDialog):
         row.file.setPlaceholderText(self.tr("random values"))
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
         browse = QPushButton(self.tr("Browse…"))
+        browse.setAutoDefault(False)
         browse.setProperty("input", row.name)
         browse.clicked.connect(self._browse)
         layout = QHBoxLayout()
@@ -226,6 +228,7 @@ class InputsDialog(QDialog):
 
     def _add_examples(self) -> None:
         examples = QPushButton(self.tr("Use the file's own"))
+        examples.setAutoDefault(False)
         examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
         examples.clicked.connect(self._use_examples)
         self.buttons.addButton(examples, QDialogButtonBox.ButtonRole.ResetRole)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -16,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.running.measuring import LEAST, MOST, REPEATS, Measuring
@@ -23,7 +23,7 @@ from lowerscope.core.running.measuring import LEAST, MOST, REPEATS, Measuring
 FIELD_WIDTH = 240
 
 
-class MeasuringDialog(QDialog):
+class MeasuringDialog(Dialog):
     """A field for each number of the recipe; where there is a run, it is measured by them."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -71,8 +71,10 @@ class MeasuringDialog(QDialog):
         buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
+        ok = buttons.button(QDialogButtonBox.StandardButton.Ok)
+        ok.setProperty("primary", True)
         if workspace.run_record is not None:
-            buttons.button(QDialogButtonBox.StandardButton.Ok).setText(self.tr("Measure"))
+            ok.setText(self.tr("Measure"))
         self.accepted.connect(self._take)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)

@@ -40,7 +40,7 @@ class NumbersPage(QWidget):
         self._workspace = workspace
         self._measurements = workspace.measurements
         self._scheduling = workspace.scheduling
-        self.automatic = QCheckBox(self.tr("after each step"))
+        self.automatic = QCheckBox(self.tr("After each step"))
         self.automatic.setToolTip(self.tr("Check and measure each step by itself"))
         self.measure = QPushButton(self.tr("Measure"))
         self.measure.setToolTip(self.tr("Check and measure what is shown, once more"))

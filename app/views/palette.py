@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-    QDialog,
-    QHeaderView,
+        QHeaderView,
     QLabel,
     QLineEdit,
     QStackedWidget,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from lowerscope.app.palette_entries import Entry, PaletteEntries
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.passes import PassType
@@ -37,7 +37,7 @@ def open_palette(window: MainWindow) -> None:
     palette.open()
 
 
-class Palette(QDialog):
+class Palette(Dialog):
     """A line to type in, above what fits it."""
 
     def __init__(self, window: MainWindow) -> None:

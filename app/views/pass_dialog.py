@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pass_form import PassForm
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.passes import PassType
@@ -27,7 +27,7 @@ from lowerscope.core.records.passes import PassType
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
-class PassDialog(QDialog):
+class PassDialog(Dialog):
     """A pass with its options; with a catalogue to choose it from, or for a step that there is.
 
     Parameters

@@ -66,7 +66,7 @@ class PipelineView(Pane):
             field.setClearButtonEnabled(True)
             field.setMinimumWidth(48)
             field.textChanged.connect(self._filter)
-        self.hide_unchanged = QCheckBox(self.tr("hide unchanged"))
+        self.hide_unchanged = QCheckBox(self.tr("Hide unchanged"))
         self.hide_unchanged.setToolTip(
             self.tr("Go past the steps that changed nothing, and leave out such passes inside")
         )

@@ -58,7 +58,7 @@ class RelaxScript(QWidget):
             self.tr("The module as text that can be read back, with the values of its constants.")
         )
         self.show_meta.toggled.connect(self._switch)
-        self.types = QCheckBox(self.tr("types"))
+        self.types = QCheckBox(self.tr("Types"))
         self.types.setToolTip(
             self.tr(
                 "The types of variables, before their values. Out of view, they stand in the lines'"

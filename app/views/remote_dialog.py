@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.remote import (
@@ -33,7 +33,7 @@ from lowerscope.core.records.remote import (
 MOST_SECONDS = 24 * 3600
 
 
-class RemoteDialog(QDialog):
+class RemoteDialog(Dialog):
     """Tracker, key and time limit; *Test connection* asks what is there before it is taken."""
 
     def __init__(
@@ -84,6 +84,7 @@ class RemoteDialog(QDialog):
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
         self.accepted.connect(self._take)

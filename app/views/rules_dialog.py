@@ -5,8 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialog,
-    QHBoxLayout,
+        QHBoxLayout,
     QLabel,
     QPushButton,
     QVBoxLayout,
@@ -15,12 +14,13 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.formats import count_text
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.schedule import RuledFunction
 
 
-class RulesDialog(QDialog):
+class RulesDialog(Dialog):
     """A table that stands beside the window, and whether the model is scheduled so."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -28,7 +28,7 @@ class RulesDialog(QDialog):
         self._workspace = workspace
         self._rules = workspace.variants.rules
         self.setWindowTitle(self.tr("The whole model by rules"))
-        self.in_model = QCheckBox(self.tr("apply to the model"))
+        self.in_model = QCheckBox(self.tr("Apply to the model"))
         self.in_model.setToolTip(
             self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it")
         )

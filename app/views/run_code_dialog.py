@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.code.view import CodeView
+from lowerscope.app.widgets.dialog import Dialog
 
 MOST = 1 << 20
 """So many bytes of a file are shown."""
 
 
-class RunCodeDialog(QDialog):
+class RunCodeDialog(Dialog):
     """Files that are code, to be read before they run.
 
     Parameters

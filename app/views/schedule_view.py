@@ -66,7 +66,7 @@ class ScheduleView(Pane):
                 "Unticked: this one has a schedule of its own, and the others keep theirs."
             )
         )
-        self.in_model = QCheckBox(self.tr("apply to the model"))
+        self.in_model = QCheckBox(self.tr("Apply to the model"))
         self.in_model.setToolTip(
             self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
         )
@@ -169,7 +169,7 @@ class ScheduleView(Pane):
     def _run(self) -> None:
         if self._scheduling.primitives and not self._workspace.variants.in_model:
             text = self.tr(
-                "The model runs unscheduled: tick “apply to the model” to change it too."
+                "The model runs unscheduled: tick “Apply to the model” to change it too."
             )
             self._workspace.announced.emit(text, "info")
         self._workspace.run()

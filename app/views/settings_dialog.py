@@ -10,8 +10,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QGridLayout,
     QLabel,
     QLineEdit,
@@ -25,6 +24,7 @@ from lowerscope.app.commands.caches import ask_to_clear
 from lowerscope.app.preferences import Preferences, prefer, preferences_of
 from lowerscope.app.settings import SCALES
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES
 from lowerscope.core.cache_limit import cache_size
 from lowerscope.core.running.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
@@ -45,7 +45,7 @@ def open_settings(window: MainWindow, field: str = "") -> None:
         dialog.fields[field].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(Dialog):
     """Sections of fields, each with a line on what it is about; *OK* puts them into effect.
 
     Attributes

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
-    QDialog,
-    QHeaderView,
+        QHeaderView,
     QLabel,
     QLineEdit,
     QStackedWidget,
@@ -22,6 +21,7 @@ from lowerscope.app import theme
 from lowerscope.app.actions import LEADER, keys_of, plain
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pane_keys import Keys, pane_keys
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def open_shortcuts(window: MainWindow) -> None:
     page.show()
 
 
-class ShortcutsPage(QDialog):
+class ShortcutsPage(Dialog):
     """A line to type in, above what is done by which keys, grouped as the menus are."""
 
     def __init__(self, window: MainWindow) -> None:

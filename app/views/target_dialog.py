@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QLabel,
     QLineEdit,
     QVBoxLayout,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -24,7 +24,7 @@ TYPING_MS = 150
 """So long after the last key it is looked up."""
 
 
-class TargetDialog(QDialog):
+class TargetDialog(Dialog):
     """A table to choose from above a line to type into, with what the target changes."""
 
     def __init__(
@@ -64,6 +64,7 @@ class TargetDialog(QDialog):
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
         self.accepted.connect(self._take)

@@ -9,8 +9,7 @@ from decimal import Decimal
 import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QGridLayout,
     QLabel,
     QLineEdit,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.comparing.tolerances import (
     DTYPES,
@@ -41,7 +41,7 @@ class ToleranceRow:
     means: QLabel
 
 
-class TolerancesDialog(QDialog):
+class TolerancesDialog(Dialog):
     """Two numbers for each dtype, checked while they are typed; one step of undo."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -55,7 +55,7 @@ class TolerancesDialog(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
-        for column, title in enumerate((self.tr("Dtype"), "rtol", "atol", self.tr("So that"))):
+        for column, title in enumerate((self.tr("dtype"), "rtol", "atol", self.tr("so that"))):
             label = QLabel(title)
             label.setProperty("role", "quiet")
             grid.addWidget(label, 0, column)
@@ -79,6 +79,7 @@ class TolerancesDialog(QDialog):
             | QDialogButtonBox.StandardButton.Cancel
             | QDialogButtonBox.StandardButton.RestoreDefaults
         )
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
         self.accepted.connect(self._take)

@@ -6,8 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QHBoxLayout,
     QLabel,
     QRadioButton,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.tune_words import estimated_seconds, span_text
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.tuning import TuneOptions
 
@@ -25,7 +25,7 @@ MOST_TRIALS = 100_000
 SLOWEST = 3
 
 
-class TuneDialog(QDialog):
+class TuneDialog(Dialog):
     """One of three choices, a number of trials, and the time that they take."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:

@@ -64,7 +64,7 @@ class TunePage(QWidget):
         self.more = QPushButton(self.tr("Go on"))
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
-        self.in_model = QCheckBox(self.tr("apply to the model"))
+        self.in_model = QCheckBox(self.tr("Apply to the model"))
         self.in_model.setToolTip(
             self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
         )

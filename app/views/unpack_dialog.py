@@ -6,8 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
+        QDialogButtonBox,
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
+from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
 from lowerscope.core.session_archives import Archive
@@ -30,7 +30,7 @@ from lowerscope.core.units import bytes_text
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
-class UnpackDialog(QDialog):
+class UnpackDialog(Dialog):
     """The files of an archive, and a folder that they are unpacked to.
 
     Signals
@@ -60,7 +60,7 @@ class UnpackDialog(QDialog):
         words.setWordWrap(True)
         self.files = QTreeWidget()
         self.files.setAccessibleName(self.tr("Files in the archive"))
-        self.files.setHeaderLabels([self.tr("File"), self.tr("Size")])
+        self.files.setHeaderLabels([self.tr("file"), self.tr("size")])
         self.files.setRootIsDecorated(False)
         self.files.setUniformRowHeights(True)
         for name, size in archive.sizes.items():
@@ -85,6 +85,7 @@ class UnpackDialog(QDialog):
         )
         buttons.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
         self.unpack.setDefault(True)
+        self.unpack.setProperty("primary", True)
         self.unpack.clicked.connect(self._begin)
         buttons.rejected.connect(self.reject)
         self.folder.textChanged.connect(self._follow)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPainterPath, QPen, QPixmap
 
 from lowerscope.app.theme import current
 
@@ -36,9 +36,15 @@ def _icon(name: str, colour: str, checked: str, disabled: str) -> QIcon:
         (QIcon.Mode.Normal, QIcon.State.On, checked),
         (QIcon.Mode.Disabled, QIcon.State.Off, disabled),
     ):
-        for ratio in (1.0, 2.0):
+        for ratio in _ratios():
             result.addPixmap(_pixmap(_PATHS[name](), shade, ratio), mode, state)
     return result
+
+
+def _ratios() -> set[float]:
+    """Those of the screens that there are: between whole ones, a picture scaled would be blurred."""
+    screens = QGuiApplication.screens()
+    return {1.0, 2.0, *(screen.devicePixelRatio() for screen in screens)}
 
 
 def _pixmap(path: QPainterPath, colour: str, ratio: float) -> QPixmap:

@@ -7,11 +7,11 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
 )
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.whole_words import WholeWords
 
 NOTE = int(Qt.ItemDataRole.UserRole) + 1
 """Role of the note's text."""
@@ -19,8 +19,18 @@ NOTE = int(Qt.ItemDataRole.UserRole) + 1
 GAP, EDGE = 10, 8
 
 
-class NoteDelegate(QStyledItemDelegate):
+class NoteDelegate(WholeWords):
     """Draws each row's own text at the left, elided where the note leaves no room for it."""
+
+    def cut_words(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> str:
+        self.initStyleOption(option, index)
+        text, note = option.text, str(index.data(NOTE) or "")
+        metrics = QFontMetricsF(option.font)
+        room = option.rect.width() - 4 - EDGE
+        room -= round(metrics.horizontalAdvance(note)) + GAP if note else 0
+        return text if metrics.horizontalAdvance(text) > room else ""
 
     def paint(
         self,

@@ -8,7 +8,6 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, 
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import (
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app import theme
 from lowerscope.app.widgets.table_cells import ROW_HEIGHT
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.whole_words import WholeWords
 
 ROW = Qt.ItemDataRole.UserRole
 COLUMNS = ("#", "pass", "changed", "time")
@@ -93,13 +93,25 @@ def paint_ground(painter: QPainter, area: QRectF, item: QTreeWidgetItem, marks: 
     painter.fillRect(line, QColor(colours.line))
 
 
-class StepDelegate(QStyledItemDelegate):
+class StepDelegate(WholeWords):
     """Paints a cell of a row, as tables have theirs."""
 
     def __init__(self, steps: QTreeWidget, marks: Marks) -> None:
         super().__init__(steps)
         self._steps = steps
         self._marks = marks
+
+    def cut_words(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> str:
+        row: StepRow = self._steps.itemFromIndex(index).data(0, ROW)
+        words = (row.number, row.title, row.changed, row.time)[index.column()]
+        note = row.note if index.column() == TITLE else ""
+        wanted = QFontMetricsF(ui_font(weight=QFont.Weight.DemiBold)).horizontalAdvance(words)
+        if note:
+            wanted += 8 + QFontMetricsF(ui_font()).horizontalAdvance(note)
+        room = option.rect.width() - (_PAD + 4 if index.column() == TITLE else 2 * _PAD)
+        return f"{words}  {note}".rstrip() if wanted > room + 0.5 else ""
 
     def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -153,7 +165,7 @@ class StepDelegate(QStyledItemDelegate):
         self, painter: QPainter, area: QRectF, row: StepRow, column: int, *, marked: bool
     ) -> None:
         colours = theme.current()
-        role = {"wrong": colours.wrong, "quiet": colours.faint, "section": colours.quiet}
+        role = {"wrong": colours.wrong, "quiet": colours.quiet, "section": colours.quiet}
         colour = role.get(row.state, colours.text)
         if column == 0:
             colour = colours.accent if marked else colours.quiet

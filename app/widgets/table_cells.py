@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout, QTextOption
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.table_model import Cell, Column, TableModel
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, UI_PIXELS, code_font, ui_font
+from lowerscope.app.widgets.whole_words import WholeWords
 
 ROW_HEIGHT = 26
 LINE_HEIGHT = 17
@@ -42,7 +43,7 @@ def wrapped(text: str, font: QFont, room: float) -> list[str]:
     return lines
 
 
-class CellDelegate(QStyledItemDelegate):
+class CellDelegate(WholeWords):
     """Paints a cell: its ground, its words, and a line below.
 
     Parameters
@@ -71,6 +72,16 @@ class CellDelegate(QStyledItemDelegate):
             font = cell_font(cell, column)
             known = self._fonts[key] = font, QFontMetricsF(font)
         return known
+
+    def cut_words(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> str:
+        cell, column = self._model.cell(index), self._model.columns[index.column()]
+        font, metrics = self._font_of(cell, column)
+        room = option.rect.width() - 2 * PAD
+        if column.wrap and option.rect.height() > ROW_HEIGHT:
+            return cell.text if len(wrapped(cell.text, font, room)) > MOST_LINES else ""
+        return cell.text if metrics.horizontalAdvance(cell.text) > room + 0.5 else ""
 
     def _colour(self, role: str) -> str:
         colours = theme.current()

@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHeaderView,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
@@ -41,6 +40,7 @@ from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.table_cells import ROW_HEIGHT
 from lowerscope.app.widgets.table_model import Cell, Column
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.whole_words import WholeWords
 
 ROW = Qt.ItemDataRole.UserRole
 _PAD = 8.0
@@ -272,12 +272,28 @@ class TreeTable(QTreeWidget):
         painter.fillRect(area, QColor(ground))
 
 
-class _CellDelegate(QStyledItemDelegate):
+class _CellDelegate(WholeWords):
     """Paints a cell of a row."""
 
     def __init__(self, tree: TreeTable) -> None:
         super().__init__(tree)
         self._tree = tree
+
+    def cut_words(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> str:
+        row: TreeRow = self._tree.itemFromIndex(index).data(0, ROW)
+        column = index.column()
+        if column >= len(row.cells):
+            return ""
+        cell, note = row.cells[column], row.note if column == 0 else ""
+        weight = QFont.Weight.DemiBold if cell.bold or row.section else QFont.Weight.Normal
+        font = ui_font(weight=weight, tabular=self._tree.columns[column].numeric)
+        wanted = QFontMetricsF(font).horizontalAdvance(cell.text)
+        if note:
+            wanted += 8 + QFontMetricsF(ui_font()).horizontalAdvance(note)
+        room = option.rect.width() - _PAD - (_LEFT if column == 0 else _PAD)
+        return f"{cell.text}  {note}".rstrip() if wanted > room + 0.5 else ""
 
     # Qt
 

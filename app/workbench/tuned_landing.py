@@ -100,7 +100,7 @@ class TunedLanding(QObject):
             self._workspace.change(after)
         text = self._words(better, worse)
         if better and not applies_schedules(after):
-            text += self.tr(" Tick apply to the model to run it.")
+            text += self.tr(" Tick “Apply to the model” to run it.")
         self.landed.emit(text, "wrong" if self._gone else "info")
 
     def _before(self, recipe: Recipe, schedule: Schedule, found: TunedFunction) -> float | None:

@@ -39,20 +39,20 @@ def test_every_colour_is_one(look: theme.Theme) -> None:
 
 @pytest.mark.parametrize("look", [theme.LIGHT, theme.DARK], ids=lambda look: look.name)
 def test_words_can_be_read(look: theme.Theme) -> None:
-    for ground in (look.panel, look.ground, look.code_ground, look.accent_ground, look.changed):
+    verdicts = (look.changed, look.right_ground, look.wrong_ground)
+    code = (look.keyword, look.string, look.number, look.comment, look.function)
+    strategies = (look.accent, look.te, look.library)
+    for ground in (look.panel, look.ground, look.code_ground, look.accent_ground, look.hover, *verdicts):
         assert contrast(look.text, ground) >= 7
-        assert contrast(look.quiet, ground) >= 3.9
-    for words, ground in (
-        (look.accent, look.panel),
-        (look.on_accent, look.accent),
-        (look.te, look.panel),
-        (look.right, look.right_ground),
-        (look.wrong, look.wrong_ground),
-        (look.string, look.code_ground),
-        (look.keyword, look.code_ground),
-        (look.number, look.code_ground),
-    ):
-        assert contrast(words, ground) >= 3.9, (words, ground)
+        for words in (look.quiet, look.right, look.wrong, *strategies, *code):
+            assert contrast(words, ground) >= 4.5, (words, ground)
+    for words in (look.quiet, *strategies):
+        assert contrast(words, look.node) >= 4.5, words
+    for ground in (look.heat_ground, look.error_ground):
+        assert contrast(look.text, ground) >= 4.5, ground
+    assert contrast(look.on_accent, look.accent) >= 4.5
+    # What is disabled, and the outline of a box to tick.
+    assert contrast(look.faint, look.panel) >= 2.9
 
 
 def test_override_changes_palette_and_says_so(qtbot: QtBot, qapp: QApplication) -> None:

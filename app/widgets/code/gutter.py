@@ -137,7 +137,7 @@ class Gutter(QWidget):
             if self._lines.is_here(number):
                 self._paint_arrow(painter, round(place.center().y()))
             self._paint_chevron(painter, number, round(place.center().y()))
-            painter.setPen(QColor(colours.quiet if number == caret else colours.faint))
+            painter.setPen(QColor(colours.text if number == caret else colours.quiet))
             text = str(number + 1)
             left = self.width() - _RIGHT - metrics.horizontalAdvance(text)
             # Digits are 0.73 em high: in the middle of the row.

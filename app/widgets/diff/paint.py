@@ -214,7 +214,7 @@ class DiffPainter:
         font = code_font(_NUMBER_PIXELS)
         metrics = QFontMetricsF(font)
         painter.setFont(font)
-        painter.setPen(QColor(colours.faint if row.kind == "same" else colours.quiet))
+        painter.setPen(QColor(colours.quiet if row.kind == "same" else colours.text))
         # Digits are 0.73 em high: in the middle of the row.
         base = round(rect.top() + code_line() / 2 + _NUMBER_PIXELS * 0.365)
         width = _PAD + _DIGIT * self._digits
