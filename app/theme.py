@@ -70,6 +70,8 @@ class Theme(NamedTuple):
         A verdict's word and ground; the ground of a changed line.
     hover
         The ground of what is under the mouse.
+    found
+        Behind what a search has found, half transparent.
     stop
         The disc of a node at which a run is stopped.
     node, node_line, edge, neutral
@@ -102,6 +104,7 @@ class Theme(NamedTuple):
     wrong_ground: str
     changed: str
     hover: str
+    found: str
     stop: str
     node: str
     node_line: str
@@ -162,6 +165,7 @@ LIGHT = Theme(
     wrong_ground="#fdeceb",
     changed="#fff6dc",
     hover="#f0f2f5",
+    found="#e5a50a",
     stop="#e5352b",
     node="#eef2f7",
     node_line="#d3dae4",
@@ -202,6 +206,7 @@ DARK = Theme(
     wrong_ground="#43262a",
     changed="#3a3420",
     hover="#272d37",
+    found="#e0ac55",
     stop="#ff5a50",
     node="#262c36",
     node_line="#3b4453",

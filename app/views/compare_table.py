@@ -198,11 +198,10 @@ class CompareTable(QWidget):
         ]
         self.table.set_rows(shown)
         count = len(self._rows)
+        text = self.tr("1 node") if count == 1 else self.tr("{0} nodes").format(count)
         if len(shown) < count:
-            text = self.tr("{0} of {1} nodes").format(len(shown), count)
-        else:
-            text = self.tr("{0} nodes").format(count) if count else ""
-        self.count.setText(text)
+            text = self.tr("{0} of {1}").format(len(shown), text)
+        self.count.setText(text if count else "")
         self._show_selection()
 
     def _show_selection(self) -> None:

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -19,6 +18,7 @@ from lowerscope.app.views.inputs_dialog import FILES
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
 from lowerscope.app.widgets.drawing_pad import DrawingPad
+from lowerscope.app.widgets.fact_lines import FactLines
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -50,9 +50,7 @@ class InputPanel(QWidget):
         self.name = ""
         self.pad = DrawingPad(self.tr("Drawing"))
         self.picture = PictureView(self.tr("Input picture"))
-        self.facts = QLabel()
-        self.facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.facts.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.facts = FactLines()
         self.values = ValuesPanel(workspace, self._show_facts, self._set_busy)
         self.values.save.hide()
         self.bars = ScoreBars(self.tr("The best classes of both sides"))
@@ -174,14 +172,15 @@ class InputPanel(QWidget):
         return button
 
     def _show_figures(self, record: InputRecord | None) -> None:
-        self.facts.setText("" if record is not None else self.tr("The model takes no inputs."))
+        none = self.tr("The model takes no inputs.")
+        self.facts.set_facts(() if record is not None else (("", none),))
         if record is None:
             self.values.show_nothing()
         else:
             self.values.show_tensor(record.name)
 
     def _show_facts(self, facts: Facts) -> None:
-        self.facts.setText("\n".join(f"{label}: {text}" for label, text in facts))
+        self.facts.set_facts(facts)
 
     def _set_busy(self, busy: bool) -> None:
         self.facts.setEnabled(not busy)

@@ -128,11 +128,12 @@ class NodeMap(QWidget):
 
     def _count_text(self, done: int, shown: int) -> str:
         count = len(self._filled)
+        nodes = self.tr("1 node") if count == 1 else self.tr("{0} nodes").format(count)
         if shown != count:
-            return self.tr("{0} of {1} nodes").format(shown, count)
+            return self.tr("{0} of {1}").format(shown, nodes)
         if self._is_stepped():
             return self.tr("{0} of {1} translated").format(done, count)
-        return self.tr("{0} nodes").format(count) if count else ""
+        return nodes if count else ""
 
     def _is_stepped(self) -> bool:
         moment = self._workspace.stepping.moment

@@ -210,7 +210,7 @@ class NumbersPage(QWidget):
             if before is not None:
                 faster = faster_text(before.milliseconds, measured.milliseconds)
         role, word, figure, more = verdict_of(measurements, of)
-        mark = {"right": "✓ ", "wrong": "✗ "}.get(role, "")
+        mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
         # What the others are compared with.
         word = word if of.primitives else "–"
         ink = role if role in ("right", "wrong") else "quiet"
@@ -251,9 +251,8 @@ class NumbersPage(QWidget):
                 continue
             torch = torch or measured
             is_best = best is not None and best[0] == of and bool(of.primitives)
-            role = "best" if is_best else ""
             text = duration_text(measured.milliseconds)
-            bars.append(Bar(name, measured.milliseconds, text, role))
+            bars.append(Bar(name, measured.milliseconds, text, best=is_best))
         if torch is not None and torch.torch_ms is not None:
             name = self.tr("torch, whole node") if torch.torch_does_more else "torch"
             bars.append(Bar(name, torch.torch_ms, duration_text(torch.torch_ms), "other"))

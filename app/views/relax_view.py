@@ -92,4 +92,5 @@ class RelaxView(Pane):
             self.set_context(self.tr("nothing here for {0}").format(name))
         else:
             count = sum("/" in span.entity for span in snapshot.relax.spans)
-            self.set_context(self.tr("{0} bindings").format(count))
+            one = count == 1
+            self.set_context(self.tr("1 binding") if one else self.tr("{0} bindings").format(count))

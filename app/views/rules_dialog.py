@@ -130,7 +130,8 @@ def summary(functions: tuple[RuledFunction, ...]) -> str:
         for name in names
     ]
     several, whole = (sum(1 + len(each.twins) for each in some) for some in (ruled, functions))
-    text = f"A rule fits {count_text(several)} of {count_text(whole)} functions"
+    noun = "function" if whole == 1 else "functions"
+    text = f"A rule fits {count_text(several)} of {count_text(whole)} {noun}"
     return f"{text}: {', '.join(by_rule)}." if by_rule else f"{text}."
 
 

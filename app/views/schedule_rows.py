@@ -110,7 +110,7 @@ def _choice(move: Move, asks: bool) -> Choice:
 SAME: dict[Verdict | None, tuple[str, str, str]] = {
     None: ("", "", ""),
     "same": ("✓", "right", "checked: it computes the same after this step"),
-    "differs": ("✗", "wrong", "checked: it computes something else after this step"),
+    "differs": ("✕", "wrong", "checked: it computes something else after this step"),
     "unknown": ("?", "", "the check found out nothing after this step"),
 }
 """Mark of a step by the verdict on the function after it, its role, and words for it."""

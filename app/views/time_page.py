@@ -122,8 +122,10 @@ class TimePage(QWidget):
 
     def _summary(self, record: RunRecord) -> str:
         whole = sum(each.milliseconds for each in record.calls)
-        return self.tr("{0} calls in {1} watched, {2} unwatched").format(
-            len(record.calls), duration_text(whole), duration_text(record.tvm_ms)
+        count = len(record.calls)
+        calls = self.tr("1 call") if count == 1 else self.tr("{0} calls").format(count)
+        return self.tr("{0} in {1} watched, {2} unwatched").format(
+            calls, duration_text(whole), duration_text(record.tvm_ms)
         )
 
     def _say_empty(self) -> None:

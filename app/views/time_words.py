@@ -26,14 +26,15 @@ def tr(text: str) -> str:
 
 
 def bars_of(times: RunTimes) -> tuple[Bar, ...]:
-    """Return a bar for each side; the one that is faster than all others has a role."""
+    """Return a bar for each side; the one that is faster than all others is the best."""
     return tuple(
         Bar(
             side.side,
             side.milliseconds,
             f"{milliseconds_text(side.milliseconds)}  {spread_text(side)}",
-            "best" if _is_fastest(side, times) else "",
+            "" if side is times.sides[0] else "other",
             (side.low, side.high),
+            _is_fastest(side, times),
         )
         for side in times.sides
     )

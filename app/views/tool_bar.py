@@ -136,7 +136,9 @@ class ToolBar(QWidget):
             and (self._workspace.recipe.source == recipe.source)
         )
         model = snapshot.model if snapshot is not None and same_source else None
-        self.model.set_parts(_model_parts(recipe, model))
+        parts = _model_parts(recipe, model)
+        self.model.set_parts(parts)
+        self.model.setToolTip("\n".join(part.text for part in parts))
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
             hint = STRATEGY_HINTS[strategy]
@@ -148,7 +150,9 @@ class ToolBar(QWidget):
             self.lowering.set_segment_enabled(strategy, enabled, hint)
         self.lowering.set_current(recipe.lowering)
         self._show_overrides(recipe)
-        self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(pipeline_title(recipe))])
+        title = pipeline_title(recipe)
+        self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(title)])
+        self.pipeline.setToolTip(title)
         counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
         threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
         title = TARGETS.get(recipe.target) or short_target(recipe.target)

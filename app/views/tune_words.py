@@ -116,7 +116,8 @@ def summary(tuning: Tuning) -> str:
     state = tuning.state
     if state is None:
         return ""
-    parts = [f"{count_text(state.trials_done)} of {count_text(state.trials_total)} trials"]
+    noun = "trial" if state.trials_total == 1 else "trials"
+    parts = [f"{count_text(state.trials_done)} of {count_text(state.trials_total)} {noun}"]
     if tuning.phase in ("tuning", "pausing", "paused") and state.seconds_left is not None:
         parts.append(f"about {span_text(state.seconds_left)} left")
     parts.append(f"{span_text(state.seconds_spent)} spent")

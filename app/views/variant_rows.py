@@ -100,10 +100,10 @@ def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
     ran = [(each.name, each.record, each in best) for each in variants if each.record is not None]
     bars = []
     for name, record, is_best in ran:
-        text, role = milliseconds_text(record.tvm_ms), "best" if is_best else ""
+        text = milliseconds_text(record.tvm_ms)
         times = our_times(record)
         spread = None if times is None else (times.low, times.high)
-        bars.append(Bar(name, record.tvm_ms, text, role, spread))
+        bars.append(Bar(name, record.tvm_ms, text, "", spread, is_best))
     for each in other_sides(variants):
         text = milliseconds_text(each.milliseconds)
         bars.append(Bar(each.side, each.milliseconds, text, "other", (each.low, each.high)))

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.widgets.link_row import LinkRow
+from lowerscope.app.widgets.link_row import PADDING, LinkRow
 from lowerscope.core.sources.samples import samples
 
 
@@ -74,6 +74,8 @@ class WelcomePage(QScrollArea):
         column.addSpacing(32)
         lists = QGridLayout()
         lists.setHorizontalSpacing(48)
+        # The words of rows stand below those of their title, and their ground is wider.
+        lists.setContentsMargins(-PADDING, 0, 0, 0)
         lists.setColumnStretch(0, 3)
         lists.setColumnStretch(1, 2)
         lists.addLayout(self._samples(), 0, 0)
@@ -89,10 +91,11 @@ class WelcomePage(QScrollArea):
             widget = item.widget()
             if widget is not None:
                 widget.deleteLater()
-        self._recent.addWidget(self._label(self.tr("Recent"), "title"))
+        self._recent.addWidget(self._label(self.tr("Recent"), "title", PADDING))
         self._recent.addSpacing(8)
         if not sources:
-            self._recent.addWidget(self._label(self.tr("What you open is listed here."), "quiet"))
+            hint = self._label(self.tr("What you open is listed here."), "quiet", PADDING)
+            self._recent.addWidget(hint)
         for source in sources:
             row = self._row(source, *_recent_words(source))
             row.clicked.connect(self._choose_again)
@@ -122,7 +125,7 @@ class WelcomePage(QScrollArea):
     def _samples(self) -> QVBoxLayout:
         column = QVBoxLayout()
         column.setSpacing(2)
-        column.addWidget(self._label(self.tr("Samples"), "title"))
+        column.addWidget(self._label(self.tr("Samples"), "title", PADDING))
         column.addSpacing(8)
         for sample in samples():
             row = self._row(f"sample:{sample.name}", sample.name, sample.description)
@@ -136,8 +139,9 @@ class WelcomePage(QScrollArea):
         row.setProperty("source", source)
         return row
 
-    def _label(self, text: str, role: str) -> QLabel:
+    def _label(self, text: str, role: str, indent: int = -1) -> QLabel:
         label = QLabel(text, self._inside)
+        label.setIndent(indent)
         label.setProperty("role", role)
         label.setWordWrap(True)
         return label

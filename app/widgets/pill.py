@@ -10,7 +10,7 @@ from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
 _PAD = 12.0
-_MARKS = {"right": "✓", "wrong": "✗", "neutral": "", "busy": ""}
+_MARKS = {"right": "✓", "wrong": "✕", "neutral": "", "busy": ""}
 _TURN_MS = 80
 
 

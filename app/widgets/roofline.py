@@ -208,8 +208,8 @@ class Roofline(QWidget):
         inks = {
             "here": colours.accent,
             "before": colours.neutral,
-            "best": colours.right,
-            "other": colours.library,
+            "best": colours.accent,
+            "other": colours.neutral,
         }
         taken: list[float] = []
         for mark in sorted(self._marks, key=lambda each: -each.gflops):

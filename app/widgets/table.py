@@ -45,7 +45,7 @@ from lowerscope.app.widgets.typefaces import ui_font
 
 __all__ = ["Cell", "Column", "Row", "Table"]
 
-MOST_WRAPPED = 500
+MOST_WRAPPED = MOST_MEASURED = 500
 
 
 class Table(QTableView):
@@ -107,6 +107,9 @@ class Table(QTableView):
         self.empty = EmptyState("", "", self)
         # Texts are measured for a table that is looked at.
         self._is_fitted = True
+        # By column: what its words would take, and what it was given.
+        self._wanted: dict[int, int] = {}
+        self._given: dict[int, int] = {}
         self.entered.connect(self._hover)
         # Other rows, in answer to it, would take the editor away that is still at it.
         self._model.written.connect(self.row_written, Qt.ConnectionType.QueuedConnection)
@@ -207,9 +210,40 @@ class Table(QTableView):
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Stretch)
             else:
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Interactive)
-                header.resizeSection(i, column.width or self.sizeHintForColumn(i))
+                wanted = self._wanted[i] = self.sizeHintForColumn(i)
+                # A number that is cut is another number.
+                least = max(column.width, wanted) if column.numeric else column.width or wanted
+                self._given[i] = least
+                header.resizeSection(i, least)
+        self._widen()
         self._fit_wide()
         self._fit_rows()
+
+    def _widen(self) -> None:
+        """Give columns whose words are cut half of the room that the one that stretches has."""
+        header, columns = self.horizontalHeader(), self._model.columns
+        if not any(column.stretch for column in columns):
+            return
+        named = [
+            i
+            for i, column in enumerate(columns)
+            if column.width and not (column.numeric or column.stretch)
+        ]
+        least = sum(
+            column.width or NARROWEST
+            if i in named or column.stretch
+            else header.sectionSize(i)
+            for i, column in enumerate(columns)
+            if not header.isSectionHidden(i)
+        )
+        room = max(0, self.viewport().width() - least) // 2
+        for i in named:
+            # One that the user has drawn stays as it is.
+            if header.sectionSize(i) == self._given[i]:
+                more = max(0, min(self._wanted[i] - columns[i].width, room))
+                room -= more
+                self._given[i] = columns[i].width + more
+                header.resizeSection(i, self._given[i])
 
     def _fit_wide(self) -> None:
         """Give a column that stretches, and has a width that it needs, the room that is left."""
@@ -261,10 +295,14 @@ class Table(QTableView):
         title = QFontMetricsF(self.horizontalHeader().font())
         width = title.horizontalAdvance(self._model.columns[column].title)
         # A column as wide as the widest of the first rows: all of a long table would take long.
-        for row in self._model.rows()[:500]:
+        texts: dict[tuple[bool, bool], set[str]] = {}
+        for row in self._model.rows()[:MOST_MEASURED]:
             cell = row.cell(column)
-            metrics = QFontMetricsF(cell_font(cell, self._model.columns[column]))
-            width = max(width, metrics.horizontalAdvance(cell.text))
+            texts.setdefault((cell.code, cell.bold), set()).add(cell.text)
+        for (code, bold), of_one_font in texts.items():
+            font = cell_font(Cell("", code=code, bold=bold), self._model.columns[column])
+            metrics = QFontMetricsF(font)
+            width = max(width, *map(metrics.horizontalAdvance, of_one_font))
         return max(NARROWEST, round(width + 2 * PAD + 1))
 
     def event(self, event: QEvent) -> bool:
@@ -310,6 +348,8 @@ class Table(QTableView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        if self._given:
+            self._widen()
         self._fit_wide()
         self._fit_rows()
         self.empty.setGeometry(self.viewport().geometry())

@@ -24,9 +24,9 @@ _FONT_PIXELS = 12.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar: its name, its length, its figure, and a role: ``""``, ``"best"`` or ``"other"``.
+    """A bar: its name, its length, its figure, and a role: ``""``, or ``"other"`` for torch.
 
-    ``spread`` is a range around the value, drawn across the end of the bar.
+    The words of the ``best`` are bold. ``spread`` is a range around the value, drawn across the end of the bar.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Bar:
     text: str
     role: str = ""
     spread: tuple[float, float] | None = None
+    best: bool = False
 
 
 class TimeBars(QWidget):
@@ -112,13 +113,13 @@ class TimeBars(QWidget):
         colours = theme.current()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        inks = {"": colours.accent, "best": colours.right, "other": colours.library}
+        inks = {"": colours.accent, "other": colours.neutral}
         for index, bar in enumerate(self._bars):
             rect = self.bar_rect(index)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(inks[bar.role]))
             painter.drawRoundedRect(rect, 2, 2)
-            font = self._bold if bar.role == "best" else self._font
+            font = self._bold if bar.best else self._font
             metrics = QFontMetricsF(font)
             base = rect.center().y() + metrics.ascent() / 2 - 1
             painter.setFont(font)
@@ -126,7 +127,7 @@ class TimeBars(QWidget):
             room = rect.left() - _GAP - _PAD
             name = metrics.elidedText(bar.name, Qt.TextElideMode.ElideRight, room)
             painter.drawText(QPointF(_PAD, base), name)
-            painter.setPen(QColor(inks["best"] if bar.role == "best" else colours.quiet))
+            painter.setPen(QColor(colours.text if bar.best else colours.quiet))
             spread = self.spread_rect(index)
             painter.drawText(QPointF(max(rect.right(), spread.right()) + _GAP, base), bar.text)
             if bar.spread is not None:

@@ -49,8 +49,10 @@ class SchedulingByRule(QObject):
             workspace.announced.emit(text, "wrong")
             return
         workspace.variants.add_with(self.tr("by rule"), ruled.primitives)
-        text = self.tr("The rule {0} has written {1} steps; the comments say why.").format(
-            ruled.rule, len(ruled.primitives)
+        count = len(ruled.primitives)
+        steps = self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
+        text = self.tr("The rule {0} has written {1}; the comments say why.").format(
+            ruled.rule, steps
         )
         workspace.announced.emit(text, "info")
 

@@ -313,7 +313,7 @@ def _buffer_lines(buffers: tuple[BufferNode, ...]) -> Iterator[str]:
 
 
 def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
-    marks = {"done": "✓", "failed": "✗", "off": "–"}
+    marks = {"done": "✓", "failed": "✕", "off": "–"}
     off = " (off)" if step.status == "off" else ""
     yield f"{marks[step.status]} {number}  {step.title}{off}"
     if step.error is not None:

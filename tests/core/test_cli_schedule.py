@@ -105,7 +105,7 @@ def test_a_step_that_does_not_fit_is_an_error_and_the_others_are_shown(
     assert main(["schedule", MLP, "--function", "matmul", "--apply", str(path)]) == 2
     out = capsys.readouterr().out
     assert "✓ 3  run i1_0 in parallel" in out
-    assert "✗ 4  split" in out
+    assert "✕ 4  split" in out
     assert "around matmul are 4 loops" in out
     # A model that is run with it fails as well, and says of what.
     for command in (["run", MLP], ["show", MLP, "--stage", "tensorir"], ["compare", MLP]):

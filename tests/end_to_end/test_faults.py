@@ -68,7 +68,7 @@ def test_a_function_that_crashes_is_named_and_the_way_back_offered(
     run_faulty(qtbot, worked, tmp_path, CRASHES)
     line = wait_for_problem(qtbot, worked)
     assert "crashed with SIGSEGV while running, in call 4 of 7, env.faulty (relu)" in line
-    assert worked.tool_bar.verdict.text() == "✗ crashed"
+    assert worked.tool_bar.verdict.text() == "✕ crashed"
     assert "in call 4 of 7" in worked.banner.message()
     # It is run once more by itself, and crashes in the same call.
     problems = worked.workspace.problems
@@ -106,7 +106,7 @@ def test_a_function_that_never_ends_is_stopped_and_named(
     with qtbot.waitSignal(workspace.problems_changed, timeout=1500):
         pass
     assert workspace.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
-    assert worked.tool_bar.verdict.text() == "✗ stopped"
+    assert worked.tool_bar.verdict.text() == "✕ stopped"
     qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
     assert workspace.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)

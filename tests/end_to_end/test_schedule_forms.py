@@ -211,9 +211,9 @@ def test_a_failed_step_is_applied_anyway_and_checked_at_once(bench: Bench) -> No
     bench.steps(1)
     assert bench.scheduling.primitives[0].forced
     steps = bench.view.history.list
-    bench.wait(lambda: steps.rows()[1].time == "✗")
+    bench.wait(lambda: steps.rows()[1].time == "✕")
     assert "it computes something else" in steps.rows()[1].said
-    assert bench.view.verdict.text().startswith("✗ differs")
+    assert bench.view.verdict.text().startswith("✕ differs")
 
 
 DOTS = """

@@ -141,11 +141,11 @@ def test_a_step_that_changes_the_values_is_marked_and_is_never_the_best(bench: B
     bench.scheduling.editing.force(bench.record.steps[0].id)
     bench.wait(lambda: bench.record.steps[0].status == "done")
     measured(bench)
-    assert bench.view.verdict.text().startswith("✗ differs · by ")
+    assert bench.view.verdict.text().startswith("✕ differs · by ")
     best = measurements(bench).best
     assert best is not None
     assert "loop_partition" not in [each.name for each in best[0].primitives]
-    assert variants(page)["variant:"][3] == "✗ differs"
+    assert variants(page)["variant:"][3] == "✕ differs"
 
 
 def test_a_measurement_is_stopped_and_begun_again(bench: Bench) -> None:
@@ -207,7 +207,7 @@ def test_what_is_unsafe_is_checked_at_once_even_where_nothing_is_measured(bench:
             forced=True,
         )
     )
-    bench.wait(lambda: bench.view.verdict.text().startswith("✗ differs"))
+    bench.wait(lambda: bench.view.verdict.text().startswith("✕ differs"))
     assert found.here is not None
     assert found.measured(found.here) is None
 

@@ -19,7 +19,7 @@ def paint_matches(
     found = marks.matches(line)
     if not found or block.layout().lineCount() == 0:
         return
-    ground, outline = QColor(colours.library), QColor(colours.library)
+    ground, outline = QColor(colours.found), QColor(colours.found)
     for match in found:
         ground.setAlphaF(0.5 if match == marks.current_match else 0.22)
         area = _area(match, block, row)

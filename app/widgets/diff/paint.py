@@ -205,9 +205,9 @@ class DiffPainter:
     def _paint_found(self, painter: QPainter, row: Row, side: str, text: str, at: QPointF) -> None:
         found = self.matches.get((row.part, side, row.old if side == "old" else row.new))
         if found:
-            ground = QColor(theme.current().library)
+            ground = QColor(theme.current().found)
             ground.setAlphaF(0.35)
-            self.lines.mark(painter, text, found, at, ground, QColor(theme.current().library))
+            self.lines.mark(painter, text, found, at, ground, QColor(theme.current().found))
 
     def _paint_gutter(self, painter: QPainter, row: Row, rect: QRectF, side: Side) -> None:
         colours = theme.current()

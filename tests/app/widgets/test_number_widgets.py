@@ -51,7 +51,7 @@ def test_it_says_what_it_draws(qtbot: QtBot) -> None:
 def test_marks_have_a_form_and_a_colour_each(qtbot: QtBot, scheme: str) -> None:
     theme.set_scheme(scheme)
     plot = roofline(qtbot)
-    roles = {"before": "neutral", "here": "accent", "best": "right", "other": "library"}
+    roles = {"before": "neutral", "here": "accent", "best": "accent", "other": "neutral"}
     for role, colour in roles.items():
         mark = Mark("m", 2.0, 30.0, role)
         plot.set_plot(ROOFS, (mark,))
@@ -70,14 +70,14 @@ def test_bars_are_as_long_as_their_times(qtbot: QtBot) -> None:
     bars = TimeBars("Times")
     qtbot.addWidget(bars)
     bars.resize(400, 100)
-    bars.set_bars((Bar("unscheduled", 8.0, "8 ms"), Bar("tiled", 2.0, "2 ms", "best")))
+    bars.set_bars((Bar("unscheduled", 8.0, "8 ms"), Bar("torch", 2.0, "2 ms", "other")))
     bars.show()
     first, second = bars.bar_rect(0), bars.bar_rect(1)
     assert math.isclose(first.width() / second.width(), 4.0)
-    assert bars.accessibleDescription() == "unscheduled: 8 ms; tiled: 2 ms"
-    green = theme.current().right
+    assert bars.accessibleDescription() == "unscheduled: 8 ms; torch: 2 ms"
+    grey = theme.current().neutral
     picture = bars.grab().toImage()
-    assert picture.pixelColor(second.center().toPoint()).name() == green
+    assert picture.pixelColor(second.center().toPoint()).name() == grey
 
 
 def test_a_spread_stands_across_the_end_of_its_bar(qtbot: QtBot) -> None:

@@ -82,7 +82,7 @@ def test_pill_is_a_mark_a_word_and_a_figure(qtbot: QtBot) -> None:
     assert pill.toolTip() == "largest difference"
     right = pill.grab().toImage().pixelColor(4, 14).name()
     pill.set_state("wrong", "differs")
-    assert pill.text() == "✗ differs"
+    assert pill.text() == "✕ differs"
     assert pill.grab().toImage().pixelColor(4, 14).name() != right
     pill.set_state("neutral", "not run")
     assert pill.text() == "not run"

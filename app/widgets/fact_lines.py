@@ -1,0 +1,44 @@
+"""Facts below each other: a quiet name and its value, which is shortened where there is no room."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from lowerscope.app.widgets.pane import ElidedLabel
+
+
+class FactLines(QWidget):
+    """A line for each fact.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The widget that it stands in.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lines: list[tuple[QLabel, ElidedLabel]] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(2)
+        self._grid.setColumnStretch(1, 1)
+
+    def set_facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Show these names and values."""
+        while len(self._lines) < len(facts):
+            name, value = QLabel(), ElidedLabel()
+            name.setProperty("role", "quiet")
+            place = len(self._lines)
+            self._grid.addWidget(name, place, 0, Qt.AlignmentFlag.AlignLeft)
+            self._grid.addWidget(value, place, 1)
+            self._lines.append((name, value))
+        for place, (name, value) in enumerate(self._lines):
+            there = place < len(facts)
+            name.setVisible(there)
+            value.setVisible(there)
+            if there:
+                name.setText(facts[place][0])
+                value.set_whole(facts[place][1])
