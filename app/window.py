@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QTimer, Signal
+from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
@@ -124,7 +124,8 @@ class MainWindow(QMainWindow):
         self._column.addWidget(self.pages, 1)
         self.menuBar().setFixedHeight(MENU_HEIGHT)
         self.statusBar().setSizeGripEnabled(False)
-        self.setMinimumSize(*SMALLEST)
+        # Where everything is scaled, a screen may be smaller.
+        self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize()))
         self.resize(*SIZE)
         self.restoreGeometry(self.settings.geometry())
 

@@ -65,7 +65,7 @@ class HelpWindow(QWidget):
         self._commands: list[str] = []
         self.setProperty("ground", "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.resize(*SIZE)
+        self.resize(QSize(*SIZE).boundedTo(self.screen().availableSize()))
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search in all pages"))
         self.search.setAccessibleName(self.tr("Search in all pages"))
