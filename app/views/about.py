@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
-        QDialogButtonBox,
+    QDialogButtonBox,
     QGridLayout,
     QHBoxLayout,
     QLabel,

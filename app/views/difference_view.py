@@ -169,7 +169,9 @@ class DifferenceView(QWidget):
     def _show_figure(self) -> None:
         place, count = (0, self.graph.changes()) if self._shows_graph else self.page.diff.change()
         changes = self.tr("1 change") if count == 1 else self.tr("{0} changes").format(f"{count:,}")
-        self.figure.setText(self.tr("{0} of {1}").format(f"{place:,}", changes) if place else changes)
+        self.figure.setText(
+            self.tr("{0} of {1}").format(f"{place:,}", changes) if place else changes
+        )
         for button in (self.previous, self.following):
             button.setEnabled(count > 0)
 

@@ -10,7 +10,7 @@ from PySide6.QtGui import QDesktopServices, QFont
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-        QDialogButtonBox,
+    QDialogButtonBox,
     QFileDialog,
     QHBoxLayout,
     QLabel,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
-        QHBoxLayout,
+    QHBoxLayout,
     QLabel,
     QPushButton,
     QTreeWidget,

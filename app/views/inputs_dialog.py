@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtWidgets import (
     QComboBox,
-        QDialogButtonBox,
+    QDialogButtonBox,
     QDoubleSpinBox,
     QFileDialog,
     QGridLayout,

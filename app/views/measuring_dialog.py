@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
-        QDialogButtonBox,
+    QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-        QHeaderView,
+    QHeaderView,
     QLabel,
     QLineEdit,
     QStackedWidget,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
-        QDialogButtonBox,
+    QDialogButtonBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtWidgets import (
     QCheckBox,
-        QDialogButtonBox,
+    QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,

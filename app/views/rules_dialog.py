@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-        QHBoxLayout,
+    QHBoxLayout,
     QLabel,
     QPushButton,
     QVBoxLayout,

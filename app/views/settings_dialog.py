@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-        QDialogButtonBox,
+    QDialogButtonBox,
     QGridLayout,
     QLabel,
     QLineEdit,

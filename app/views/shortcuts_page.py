@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
-        QHeaderView,
+    QHeaderView,
     QLabel,
     QLineEdit,
     QStackedWidget,

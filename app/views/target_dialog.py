@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
-        QDialogButtonBox,
+    QDialogButtonBox,
     QLabel,
     QLineEdit,
     QVBoxLayout,

@@ -9,7 +9,7 @@ from decimal import Decimal
 import msgspec
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-        QDialogButtonBox,
+    QDialogButtonBox,
     QGridLayout,
     QLabel,
     QLineEdit,

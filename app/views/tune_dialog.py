@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-        QDialogButtonBox,
+    QDialogButtonBox,
     QHBoxLayout,
     QLabel,
     QRadioButton,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-        QDialogButtonBox,
+    QDialogButtonBox,
     QFileDialog,
     QHBoxLayout,
     QHeaderView,

@@ -230,9 +230,7 @@ class Table(QTableView):
             if column.width and not (column.numeric or column.stretch)
         ]
         least = sum(
-            column.width or NARROWEST
-            if i in named or column.stretch
-            else header.sectionSize(i)
+            column.width or NARROWEST if i in named or column.stretch else header.sectionSize(i)
             for i, column in enumerate(columns)
             if not header.isSectionHidden(i)
         )

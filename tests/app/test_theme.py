@@ -42,7 +42,14 @@ def test_words_can_be_read(look: theme.Theme) -> None:
     verdicts = (look.changed, look.right_ground, look.wrong_ground)
     code = (look.keyword, look.string, look.number, look.comment, look.function)
     strategies = (look.accent, look.te, look.library)
-    for ground in (look.panel, look.ground, look.code_ground, look.accent_ground, look.hover, *verdicts):
+    for ground in (
+        look.panel,
+        look.ground,
+        look.code_ground,
+        look.accent_ground,
+        look.hover,
+        *verdicts,
+    ):
         assert contrast(look.text, ground) >= 7
         for words in (look.quiet, look.right, look.wrong, *strategies, *code):
             assert contrast(words, ground) >= 4.5, (words, ground)
