@@ -42,7 +42,7 @@ def _icon(name: str, colour: str, checked: str, disabled: str) -> QIcon:
 
 
 def _ratios() -> set[float]:
-    """Those of the screens that there are: between whole ones, a picture scaled would be blurred."""
+    """Those of the screens that there are, for which a picture need not be scaled and blurred."""
     screens = QGuiApplication.screens()
     return {1.0, 2.0, *(screen.devicePixelRatio() for screen in screens)}
 

@@ -26,7 +26,8 @@ _FONT_PIXELS = 12.0
 class Bar:
     """A bar: its name, its length, its figure, and a role: ``""``, or ``"other"`` for torch.
 
-    The words of the ``best`` are bold. ``spread`` is a range around the value, drawn across the end of the bar.
+    ``spread`` is a range around the value, drawn across the end of the bar; the words of the
+    ``best`` are bold.
     """
 
     name: str
