@@ -33,6 +33,7 @@ class Dialog(QDialog):
         while column.count() > 1:
             stretch = column.stretch(0)
             item = column.takeAt(0)
+            assert item is not None
             widget, layout = item.widget(), item.layout()
             if widget is not None:
                 hidden = widget.isHidden()
