@@ -59,6 +59,7 @@ class AboutDialog(Dialog):
         self.text.setTabChangesFocus(True)
         self.text.setFont(theme.code_font())
         self.text.setAccessibleName(self.tr("Details for a report"))
+        self.text.document().setDocumentMargin(8)
         self.said = QLabel(self.tr("Paths are left out. Look it through before you send it."))
         self.said.setProperty("role", "quiet")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)

@@ -108,6 +108,8 @@ class Palette(Dialog):
         for item, entry in zip(items, self._shown, strict=True):
             item.setDisabled(not entry.enabled)
             item.setToolTip(0, entry.title)
+            for column in (1, 2):
+                item.setForeground(column, self.palette().placeholderText())
         self.list.addTopLevelItems(items)
         first = next((item for item in items if not item.isDisabled()), None)
         if first is not None:

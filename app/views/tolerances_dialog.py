@@ -84,6 +84,7 @@ class TolerancesDialog(Dialog):
         self.buttons.rejected.connect(self.reject)
         self.accepted.connect(self._take)
         defaults = self.buttons.button(QDialogButtonBox.StandardButton.RestoreDefaults)
+        defaults.setText(self.tr("Restore defaults"))
         defaults.clicked.connect(self._show_defaults)
         column_ = QVBoxLayout(self)
         column_.setContentsMargins(16, 16, 16, 12)

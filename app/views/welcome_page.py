@@ -58,7 +58,7 @@ class WelcomePage(QScrollArea):
         column.setSpacing(0)
         outer.addLayout(column, 8)
         outer.addStretch(1)
-        column.addWidget(self._label(self.tr("Lowerscope"), "heading"))
+        column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
         column.addSpacing(4)
         column.addWidget(
             self._label(
@@ -67,6 +67,7 @@ class WelcomePage(QScrollArea):
                     " and TensorIR side by side, run and judged against torch."
                 ),
                 "quiet",
+                PADDING,
             )
         )
         column.addSpacing(24)
@@ -74,8 +75,6 @@ class WelcomePage(QScrollArea):
         column.addSpacing(32)
         lists = QGridLayout()
         lists.setHorizontalSpacing(48)
-        # The words of rows stand below those of their title, and their ground is wider.
-        lists.setContentsMargins(-PADDING, 0, 0, 0)
         lists.setColumnStretch(0, 3)
         lists.setColumnStretch(1, 2)
         lists.addLayout(self._samples(), 0, 0)
@@ -109,6 +108,8 @@ class WelcomePage(QScrollArea):
 
     def _open_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
+        # All words begin where those of the rows below do, whose ground is wider.
+        row.setContentsMargins(PADDING, 0, 0, 0)
         row.setSpacing(12)
         button = QPushButton(self.tr("Open a file…"), self._inside)
         button.setProperty("primary", True)

@@ -105,7 +105,7 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
     border-color: {accent};
 }}
-QComboBox > QLineEdit {{
+QComboBox > QLineEdit, QSpinBox > QLineEdit, QDoubleSpinBox > QLineEdit {{
     border: none; padding: 0px; min-height: 0px;
 }}
 QLineEdit[wrong="true"] {{ border-color: {wrong}; }}
@@ -158,9 +158,7 @@ QRadioButton::indicator:checked {{ border: 5px solid {accent}; width: 6px; heigh
 QCheckBox:focus, QRadioButton:focus {{ color: {accent}; }}
 QCheckBox::indicator:focus {{ border: 2px solid {accent}; width: 12px; height: 12px; }}
 QRadioButton::indicator:focus {{ border-color: {accent}; }}
-QCheckBox::indicator:checked:focus, QRadioButton::indicator:checked:focus {{
-    border-color: {text};
-}}
+QCheckBox::indicator:checked:focus {{ border-color: {text}; }}
 QCheckBox:disabled, QRadioButton:disabled {{ color: {faint}; }}
 QProgressBar {{
     background: {line}; border: none; border-radius: 3px; max-height: 6px; color: transparent;
