@@ -102,6 +102,8 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
     padding: 0px 7px; min-height: 24px; selection-background-color: {accent};
     selection-color: {on_accent};
 }}
+QLineEdit {{ placeholder-text-color: {quiet}; }}
+QSpinBox, QDoubleSpinBox {{ max-height: 24px; }}
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
     border-color: {accent};
 }}
