@@ -9,6 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from lowerscope.core.execution.environment import prepare
+
+# Before torch and TVM are imported, whose threads wait by this, as they do for users.
+prepare()
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
     # Of two files at a time each has a display, and its keyboard, for itself.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 from lowerscope.core.cli import main
+from tests.core.large_samples import LARGE
 
 SAMPLES = (
     "matmul_relu",
@@ -24,7 +26,13 @@ SAMPLES = (
     "mlp_tvmscript",
 )
 
-LARGE = ("resnet18", "depthwise_net")
+LOWERINGS = ("high-level", "te", "library")
+
+ELSEWHERE = {("resnet18", "high-level"), ("depthwise_net", "high-level")}
+"""Of the large ones, what is run in the window: ``tests/end_to_end/test_sample_verdicts.py``."""
+
+AT_LENGTH = {("depthwise_net", "library")}
+"""What is run at length alone, where all of them are: ``tests/soak/test_samples_at_length.py``."""
 
 NET = """
 import torch
@@ -54,11 +62,18 @@ def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str])
     assert all(len(line.split()) > 4 for line in lines)
 
 
-@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize(
+    ("sample", "lowering"),
+    [each for each in product(SAMPLES, LOWERINGS) if each not in ELSEWHERE | AT_LENGTH],
+)
 def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    check_run(sample, lowering, capsys)
+
+
+def check_run(sample: str, lowering: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run a sample, and look at what is said of it."""
     # Unscheduled, one call of a large one takes a second.
     once = ("--repeats", "1", "--warm-up", "1") if sample in LARGE else ()
     assert main(["run", f"sample:{sample}", "--lowering", lowering, "--json", *once]) == 0

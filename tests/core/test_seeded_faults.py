@@ -44,9 +44,3 @@ def test_the_command_line_names_it(
     own = {each["fx"]: each["own_status"] for each in found["nodes"]}
     # Each node alone, on torch's inputs: the fault is in this one, and in no other.
     assert [each for each, status in own.items() if status == "differs"] == [f"fx:{node}"]
-
-
-def test_a_batch_norm_that_a_stock_importer_trains_is_named(pipeline: Pipeline) -> None:
-    small = ("--input", "x=1,3,64,64:float32")
-    recipe = recipe_of_command(("run", "sample:resnet18", *small, *FEW, "--importer", "tvm-fx"))
-    assert pipeline.run(recipe, Silent()).first_difference == "fx:bn1"

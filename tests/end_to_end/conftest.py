@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -9,16 +10,17 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import QSettings
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.user_cache import cache_folder
 from tests.end_to_end.children import Children, LastingClient
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.scheduling import Bench
+from tests.sandboxes import reason_without
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,16 +28,52 @@ def _look(qapp: object) -> None:
     theme.start(qapp, "light")  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
-def children(qapp: object) -> Iterator[Children | None]:
-    """The engine and the worker that the windows of a file open their sources in, one by one."""
+@pytest.fixture(scope="session")
+def lasting(qapp: object) -> Iterator[Children]:
+    """The engine and the worker that all windows open their sources in, one by one."""
     children = Children()
     yield children
     children.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _settled(lasting: Children) -> Iterator[None]:
+    """Let no file find a child that is still at what another one has asked it for."""
+    yield
+    lasting.settle()
+
+
+@pytest.fixture
+def children(lasting: Children) -> Children | None:
+    """The children that a window opens its sources in; ``None`` for ones that end with it."""
+    return lasting
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill at once, and not after seconds, a child that hangs in what nobody wants any more."""
+    for name in ("workspace", "children.requests", "workbench.measurements"):
+        monkeypatch.setattr(f"lowerscope.app.{name}.REPLACED_MS", 100)
+
+
 def children_of(window: MainWindow) -> tuple[EngineClient, EngineClient]:
     return window.workspace.engine, window.workspace.worker
+
+
+def sandboxed(request: pytest.FixtureRequest) -> bool:
+    """Return whether windows run code in a sandbox, as they do for users where there is one.
+
+    Not where the test's module says ``SANDBOX = False``, and why.
+    """
+    return getattr(request.module, "SANDBOX", True) and not reason_without()
+
+
+@pytest.fixture
+def writable() -> Iterator[Path]:
+    """Return a folder that code may write to from a sandbox, as it may below the cache."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -46,11 +84,7 @@ def open_window(
     children: Children | None,
     request: pytest.FixtureRequest,
 ) -> Iterator[OpenWindow]:
-    """Return a function that opens a window on a source and waits until it is shown.
-
-    Code runs in a sandbox where the test's module says ``SANDBOX = True``: files that count in a
-    test how often they run could not do so there.
-    """
+    """Return a function that opens a window on a source and waits until it is shown."""
     if children is not None:
         client = partial(LastingClient, children)
         monkeypatch.setattr("lowerscope.app.workspace.EngineClient", client)
@@ -67,7 +101,7 @@ def open_window(
     ) -> MainWindow:
         window = MainWindow()
         window.settings.set_asks_first(asks_first)
-        window.settings.set_sandbox(getattr(request.module, "SANDBOX", False))
+        window.settings.set_sandbox(sandboxed(request))
         windows.append(window)
         qtbot.addWidget(window)
         window.show()
@@ -88,7 +122,7 @@ def open_window(
 
 @pytest.fixture(scope="module")
 def bench(
-    qapp: QApplication, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    lasting: Children, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Bench]:
     """Return the workbench of a window that the tests of a module share.
 
@@ -96,13 +130,14 @@ def bench(
     """
     settings = str(tmp_path_factory.mktemp("settings"))
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
-    window = MainWindow()
-    window.settings.set_sandbox(getattr(request.module, "SANDBOX", False))
-    window.show()
-    window.begin(request.module.RECIPE)
+    with pytest.MonkeyPatch.context() as patch:
+        client = partial(LastingClient, lasting)
+        patch.setattr("lowerscope.app.workspace.EngineClient", client)
+        window = MainWindow()
+        window.settings.set_sandbox(sandboxed(request))
+        window.show()
+        window.begin(request.module.RECIPE)
     workspace = window.workspace
     assert wait_until(lambda: workspace.recipe is not None), workspace.problems
     yield Bench(window)
-    pids = [client.pid for client in (workspace.engine, workspace.worker)]
     window.close()
-    assert wait_until(lambda: not any(pid and psutil.pid_exists(pid) for pid in pids), 10_000)

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app import sessions
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
@@ -78,26 +79,30 @@ class Opening:
 
 
 def test_a_bad_file_leaves_what_is_open(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_window: OpenWindow, writable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_in_window(qtbot, open_window, tmp_path, monkeypatch, COUNT)
+    open_in_window(qtbot, open_window, writable, monkeypatch, COUNT)
 
 
 def open_in_window(
     qtbot: QtBot,
     open_window: OpenWindow,
-    tmp_path: Path,
+    writable: Path,
     monkeypatch: pytest.MonkeyPatch,
     count: int,
 ) -> str:
-    """Open so many bad files in a window; return what became of them in words."""
-    folder, seeds_folder, marker = tmp_path / "case", tmp_path / "seeds", tmp_path / "it_ran"
+    """Open so many bad files in a window; return what became of them in words.
+
+    They are below a folder where what they execute could leave a trace, in the sandbox as well.
+    """
+    monkeypatch.setattr(sessions, "DELAY_MS", 20)  # each of them is saved before the next
+    folder, seeds_folder, marker = writable / "case", writable / "seeds", writable / "it_ran"
     folder.mkdir()
     seeds_folder.mkdir()
     seeds = write_seeds(seeds_folder, marker)
     window = open_window("sample:fashion_mlp", asks_first=True)
     workspace = window.workspace
-    session = tmp_path / "mine.lowerscope"
+    session = writable / "mine.lowerscope"
     with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
         window.sessions.save_as(str(session))
     with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
@@ -126,7 +131,7 @@ def open_in_window(
             opening.go_back(mine, session)
         assert workspace.recipe == mine, said
         assert workspace.snapshot is not None
-        # What was opened in between is saved a second later, and so is its undoing.
+        # What was opened in between is saved a little later, and so is its undoing.
         qtbot.waitUntil(lambda: load_session(session, hashes).recipe == mine, timeout=60_000)
     assert refused + opened == len(list(numbers(count)))
     assert refused >= len(KINDS)

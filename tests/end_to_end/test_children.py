@@ -26,11 +26,6 @@ from tests.end_to_end.small_nets import EXAMPLES, NET, write
 HANGS = "while True:\n    pass\n"
 
 
-@pytest.fixture
-def children() -> None:
-    """Each window has children of its own, which end with it."""
-
-
 def test_a_file_that_hangs_is_cancelled(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
@@ -117,7 +112,7 @@ def test_stop_ends_a_run_and_the_next_one_works(qtbot: QtBot, open_window: OpenW
 
 
 def test_a_source_that_is_opened_over_a_hanging_one_comes_up(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, impatient: None
 ) -> None:
     window = open_window("sample:matmul_relu")
     engine = window.workspace.engine
@@ -129,7 +124,7 @@ def test_a_source_that_is_opened_over_a_hanging_one_comes_up(
 
 
 def test_a_run_that_is_replaced_does_not_stand_in_the_way_of_the_next(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, impatient: None
 ) -> None:
     # Hangs in the worker alone, where the model is called for comparison.
     text = NET.format(name="Net").replace(
@@ -242,7 +237,7 @@ def test_an_engine_that_hangs_is_said_and_started_anew(
     workspace, recipe = window.workspace, window.workspace.recipe
     qtbot.waitUntil(lambda: workspace.engine.state == "ready", timeout=PATIENCE)
     assert workspace.engine.pid is not None
-    os.killpg(workspace.engine.pid, signal.SIGSTOP)
+    hold(workspace.engine.pid)
     workspace.select(("fx:linear1",))
     qtbot.waitUntil(
         lambda: "The engine has done nothing" in window.banner.message(), timeout=PATIENCE

@@ -141,7 +141,7 @@ def test_a_call_of_the_bytecode_is_its_binding_and_its_function(
 
 
 def test_a_build_that_does_not_end_can_be_cancelled(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, impatient: None
 ) -> None:
     path = tmp_path / "endless.py"
     path.write_text(ENDLESS)

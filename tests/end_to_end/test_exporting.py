@@ -17,8 +17,6 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import OpenWindow, wait_until
 
-SANDBOX = True
-
 CHOSEN = "lowerscope.app.commands.exporting.QFileDialog"
 
 

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.widgets.canvas import panning_area
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import PRESETS
@@ -90,8 +91,10 @@ def fused_around(canvas: GraphCanvas) -> dict[str, str]:
 
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
 def test_boxes_and_lines_of_a_step_are_marked_alike(
-    qtbot: QtBot, open_window: OpenWindow, sample: str
+    qtbot: QtBot, open_window: OpenWindow, sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # There are hundreds of boxes to go to.
+    monkeypatch.setattr(panning_area, "_REVEAL_MS", 1)
     lowering = "te" if sample == "transformer_block" else "high-level"
     window = open_window(f"sample:{sample}", steps=FUSE, lowering=lowering)
     workspace, relax = window.workspace, window.panes.relax

@@ -270,14 +270,13 @@ def linked(window: MainWindow, kind: str) -> tuple[str, ...]:
     return window.workspace.selection.of_kind(kind)
 
 
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
 def test_a_file_of_the_users_own_through_the_export_tracer(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, lowering: str
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     path = tmp_path / "classifier.py"
     path.write_text(LSTM)
     tokens = InputSpec(name="tokens", shape=(1, 7), dtype="int64", low=0, high=50)
-    window = open_window(str(path), tracer="export", lowering=lowering, inputs=(tokens,))
+    window = open_window(str(path), tracer="export", lowering="te", inputs=(tokens,))
     assert window.panes.fx.context().endswith("nodes · export")
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
@@ -287,12 +286,11 @@ def test_a_file_of_the_users_own_through_the_export_tracer(
     assert {node.line.file for node in calls if node.line} == {str(path)}
     assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
     # The LSTM calls more functions than there is room for: some are offered, the rest is counted.
-    if lowering == "te":
-        tensorir = window.panes.tensorir
-        window.workspace.select((max(calls, key=lambda node: len(node.parts)).id,))
-        assert tensorir.others.isVisible()
-        offered = [each.key for each in tensorir.siblings.segments()]
-        assert tensorir.siblings.current() in offered
-        assert f"and {len(linked(window, 'tir')) - len(offered)} more" == tensorir.others.text()
-        tensorir.others.click()
-        assert tensorir.current() == "functions"
+    tensorir = window.panes.tensorir
+    window.workspace.select((max(calls, key=lambda node: len(node.parts)).id,))
+    assert tensorir.others.isVisible()
+    offered = [each.key for each in tensorir.siblings.segments()]
+    assert tensorir.siblings.current() in offered
+    assert f"and {len(linked(window, 'tir')) - len(offered)} more" == tensorir.others.text()
+    tensorir.others.click()
+    assert tensorir.current() == "functions"

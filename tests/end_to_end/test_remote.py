@@ -19,8 +19,6 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_fo
 from tests.remote_servers import KEY, Farm, free_port
 from tests.sandboxes import reason_without
 
-SANDBOX = True
-
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.core.running.measuring import Measuring
+from tests.core.large_samples import LARGE
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 
-# From the command line, all of them are run in every lowering.
+# From the command line, the small ones are run in every lowering, and the large ones in the others.
 @pytest.mark.parametrize(
     ("sample", "lowering"),
     [
@@ -24,7 +26,9 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 def test_samples_open_and_run(
     qtbot: QtBot, open_window: OpenWindow, sample: str, lowering: str
 ) -> None:
-    window = open_window(f"sample:{sample}", lowering=lowering)
+    # Unscheduled, one call of a large one takes a second.
+    once = Measuring(warm_up=1, repeats=1 if sample in LARGE else 0)
+    window = open_window(f"sample:{sample}", lowering=lowering, measuring=once)
     run_and_wait(qtbot, window)
     record = window.workspace.run_record
     assert record is not None

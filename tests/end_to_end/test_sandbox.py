@@ -13,7 +13,6 @@ from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.sandboxes import needs_sandbox
 
-SANDBOX = True
 pytestmark = needs_sandbox
 
 NET = """

@@ -196,7 +196,7 @@ def test_a_verdict_goes_with_the_code_that_it_was_about(
 
 
 def test_a_model_that_writes_a_file_when_it_is_first_opened_has_a_verdict(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
 ) -> None:
     # The engine sees it written, the worker sees it read.
     remembers = """
@@ -206,7 +206,7 @@ if not path.exists():
     path.write_text("seen")
 path.read_text()
 """
-    window = open_window(write(tmp_path / "net.py", NET.format(name="Net") + EXAMPLES + remembers))
+    window = open_window(write(writable / "net.py", NET.format(name="Net") + EXAMPLES + remembers))
     run_and_wait(qtbot, window)
     wait_for_records(qtbot, window)
     assert window.workspace.run_record is not None

@@ -20,6 +20,7 @@ from lowerscope.core.records.passes import Preset
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
+# In the sandbox as well: it stands in a folder that code may write to.
 LEAVES_A_TRACE = """
 from pathlib import Path
 (Path(__file__).parent / "it_ran").touch()
@@ -39,11 +40,11 @@ def asks(window: MainWindow) -> bool:
 
 
 def test_a_file_runs_when_it_was_read_and_allowed(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
 ) -> None:
     text = NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE
-    path = write(tmp_path / "net.py", text)
-    trace = tmp_path / "it_ran"
+    path = write(writable / "net.py", text)
+    trace = writable / "it_ran"
     window = open_window(asks_first=True)
     window.open_source(path)
     dialog = question(window)
@@ -64,19 +65,19 @@ def test_a_file_runs_when_it_was_read_and_allowed(
     assert not asks(window)
     wait_for_records(qtbot, window)
     window.commands.action("watch").trigger()
-    write(tmp_path / "net.py", text.replace("it_ran", "it_ran_again"))
+    write(writable / "net.py", text.replace("it_ran", "it_ran_again"))
     window.open_source(path)
     assert any("has changed" in label.text() for label in question(window).findChildren(QLabel))
     question(window).reject()
-    assert not (tmp_path / "it_ran_again").exists()
+    assert not (writable / "it_ran_again").exists()
 
 
 def test_a_session_and_a_rule_file_ask_the_same(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
 ) -> None:
-    write(tmp_path / "net.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
-    rules = write(tmp_path / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
-    session = tmp_path / "a.lowerscope"
+    write(writable / "net.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
+    rules = write(writable / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
+    session = writable / "a.lowerscope"
     recipe = {
         "source": {"spec": "net.py", "trust": True},
         "extensions": [{"path": "rules.py", "kind": "rules"}],
@@ -103,15 +104,15 @@ def test_a_session_and_a_rule_file_ask_the_same(
     wait_for_records(qtbot, window)
     assert window.workspace.recipe is not None
     assert not window.workspace.recipe.extensions
-    assert not (tmp_path / "it_ran").exists()
+    assert not (writable / "it_ran").exists()
 
 
 def test_what_it_imports_is_asked_about_as_well(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
 ) -> None:
-    layers = write(tmp_path / "layers.py", LEAVES_A_TRACE)
+    layers = write(writable / "layers.py", LEAVES_A_TRACE)
     text = "import layers\n" + NET.format(name="Net") + EXAMPLES
-    path = write(tmp_path / "net.py", text)
+    path = write(writable / "net.py", text)
     window = open_window(asks_first=True)
     window.open_source(path)
     dialog = question(window)
@@ -120,16 +121,16 @@ def test_what_it_imports_is_asked_about_as_well(
         "layers.py",
     ]
     # Written while it is being read: it is shown again, as it is now.
-    write(tmp_path / "layers.py", LEAVES_A_TRACE + "# more\n")
+    write(writable / "layers.py", LEAVES_A_TRACE + "# more\n")
     dialog.run.click()
-    assert not (tmp_path / "it_ran").exists()
+    assert not (writable / "it_ran").exists()
     again = question(window)
     view = again.files.widget(1)
     assert isinstance(view, CodeView)
     assert "# more" in view.text()
     again.run.click()
     wait_for_records(qtbot, window)
-    assert (tmp_path / "it_ran").exists()
+    assert (writable / "it_ran").exists()
     # What it imports is another one now.
     window.commands.action("watch").trigger()
     Path(layers).write_text("evil = True\n")
@@ -139,10 +140,10 @@ def test_what_it_imports_is_asked_about_as_well(
 
 
 def test_each_question_answers_for_itself(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
 ) -> None:
-    shown = write(tmp_path / "<b>shown.py", NET.format(name="Net") + EXAMPLES)
-    other = write(tmp_path / "other.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
+    shown = write(writable / "<b>shown.py", NET.format(name="Net") + EXAMPLES)
+    other = write(writable / "other.py", NET.format(name="Net") + EXAMPLES + LEAVES_A_TRACE)
     window = open_window(asks_first=True)
     window.open_source(shown)
     first = question(window)
@@ -155,21 +156,21 @@ def test_each_question_answers_for_itself(
     wait_for_records(qtbot, window)
     assert window.workspace.recipe is not None
     assert window.workspace.recipe.source.spec == shown
-    assert not (tmp_path / "it_ran").exists()
+    assert not (writable / "it_ran").exists()
     question(window).reject()
 
 
 def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_window: OpenWindow, writable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_window("sample:matmul_relu", asks_first=True)
     # A database of TVM's tuning holds functions and libraries as TVM writes them.
-    folder = tmp_path / "db"
+    folder = writable / "db"
     folder.mkdir()
     for name in ("database_workload.json", "database_tuning_record.json"):
         (folder / name).write_text("[]\n")
     step = Step(name="relax.MetaScheduleApplyDatabase", options={"work_dir": str(folder)})
-    pipeline = save_preset(Preset(name="p", title="p", steps=(step,)), str(tmp_path / "p.json"))
+    pipeline = save_preset(Preset(name="p", title="p", steps=(step,)), str(writable / "p.json"))
 
     def chosen(*_: object, **__: object) -> tuple[str, str]:
         return str(pipeline), ""
@@ -182,7 +183,7 @@ def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(
     assert window.workspace.wanted is not None
     assert step not in window.workspace.wanted.steps
     # A rule that is written for a node, into a file that holds more than it.
-    rules = write(tmp_path / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
+    rules = write(writable / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
     monkeypatch.setattr(
         "PySide6.QtWidgets.QFileDialog.getSaveFileName", lambda *_, **__: (rules, "")
     )
@@ -190,6 +191,6 @@ def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(
     qtbot.waitUntil(lambda: asks(window), timeout=60_000)
     assert question(window).files.tabText(0) == "rules.py"
     question(window).reject()
-    assert not (tmp_path / "it_ran").exists()
+    assert not (writable / "it_ran").exists()
     assert window.workspace.recipe is not None
     assert not window.workspace.recipe.extensions

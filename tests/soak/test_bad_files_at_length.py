@@ -12,11 +12,11 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from tests.bad_files import numbers, open_bad_files
-from tests.end_to_end.conftest import _look, children, open_window
+from tests.end_to_end.conftest import _look, children, lasting, open_window, writable
 from tests.end_to_end.driving import OpenWindow
 from tests.end_to_end.test_bad_files import open_in_window
 
-__all__ = ["_look", "children", "open_window"]
+__all__ = ["_look", "children", "lasting", "open_window", "writable"]
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_FILES", "2000"))
 
@@ -29,6 +29,6 @@ def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
 
 
 def test_a_bad_file_leaves_what_is_open(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, open_window: OpenWindow, writable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    print(open_in_window(qtbot, open_window, tmp_path, monkeypatch, COUNT // 10))
+    print(open_in_window(qtbot, open_window, writable, monkeypatch, COUNT // 10))

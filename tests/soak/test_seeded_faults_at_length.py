@@ -11,11 +11,13 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.core.cli import main, recipe_of_command
-from tests.end_to_end.conftest import _look, children, open_window
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Silent
+from tests.end_to_end.conftest import _look, children, lasting, open_window
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 
-__all__ = ["_look", "children", "open_window"]
+__all__ = ["_look", "children", "lasting", "open_window"]
 
 pytestmark = pytest.mark.skipif("LOWERSCOPE_SOAK" not in os.environ, reason="takes minutes")
 
@@ -56,3 +58,9 @@ def test_the_window_names_the_node_where_a_fault_starts(
     assert f"First difference: {node}" in line.text()
     line.click()
     assert workspace.selection.chosen == (f"fx:{node}",)
+
+
+def test_the_first_batch_norm_of_many_that_a_stock_importer_trains_is_named() -> None:
+    small = ("--input", "x=1,3,64,64:float32")
+    recipe = recipe_of_command(("run", "sample:resnet18", *small, *FEW, "--importer", "tvm-fx"))
+    assert Pipeline().run(recipe, Silent()).first_difference == "fx:bn1"

@@ -8,10 +8,10 @@ import shutil
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.end_to_end.conftest import _look, children, open_window
+from tests.end_to_end.conftest import _look, children, lasting, open_window
 from tests.end_to_end.driving import OpenWindow, wait_until
 
-__all__ = ["_look", "children", "open_window"]
+__all__ = ["_look", "children", "lasting", "open_window"]
 
 pytestmark = [
     pytest.mark.skipif("LOWERSCOPE_SOAK" not in os.environ, reason="takes a minute"),

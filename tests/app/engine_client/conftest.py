@@ -10,6 +10,12 @@ from pytestqt.qtbot import QtBot
 from tests.app.engine_client.practice_window import Window
 
 
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let who dies at once be started anew without a pause."""
+    monkeypatch.setattr("lowerscope.app.engine_client.RESTART_DELAYS_MS", (0, 20, 40))
+
+
 @pytest.fixture
 def window(qtbot: QtBot) -> Iterator[Window]:
     """Return a window whose child has been started."""

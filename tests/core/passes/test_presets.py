@@ -6,32 +6,43 @@ import pytest
 import torch
 
 from lowerscope.core.execution.running import Execution
-from lowerscope.core.passes.presets import PRESETS, with_pipeline
+from lowerscope.core.passes.presets import PRESETS, find_pipeline, with_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
+from lowerscope.core.records.passes import Preset
 from lowerscope.core.sources.samples import samples
+from tests.core.large_samples import LARGE
 
 NAMES = tuple(each.name for each in samples())
 
 
-@pytest.mark.parametrize("name", NAMES)
+def check_preset(pipeline: Pipeline, name: str, preset: Preset) -> None:
+    """Build what a preset makes of a sample, and run it once."""
+    recipe = Recipe(source=Source(spec=f"sample:{name}"), steps=preset.steps)
+    stages = pipeline.stages(recipe)
+    loaded = stages.loaded
+    if loaded.model is None:
+        assert pipeline.run(recipe, Silent()).verdict == "match", preset.name
+        return
+    inputs = tuple(each.value for each in loaded.inputs)
+    with stages.running(), torch.no_grad():
+        execution = Execution(stages.built.executable, "main", stages.arguments(inputs))
+        (actual,) = execution.outputs()
+        expected = loaded.model.eval()(*inputs)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, msg=preset.name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in LARGE])
 def test_every_preset_matches_torch(name: str) -> None:
-    """Each is built and run once: unscheduled, one call of the largest sample takes a second."""
     pipeline = Pipeline()
     for preset in PRESETS:
-        recipe = Recipe(source=Source(spec=f"sample:{name}"), steps=preset.steps)
-        stages = pipeline.stages(recipe)
-        loaded = stages.loaded
-        if loaded.model is None:
-            assert pipeline.run(recipe, Silent()).verdict == "match", preset.name
-            continue
-        inputs = tuple(each.value for each in loaded.inputs)
-        with stages.running(), torch.no_grad():
-            execution = Execution(stages.built.executable, "main", stages.arguments(inputs))
-            (actual,) = execution.outputs()
-            expected = loaded.model.eval()(*inputs)
-        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, msg=preset.name)
+        check_preset(pipeline, name, preset)
+
+
+def test_the_longest_preset_matches_torch_on_a_large_sample() -> None:
+    # On another one: see `test_rules_of_depthwise.py`; each on each: ``tests/soak``.
+    check_preset(Pipeline(), "resnet18", find_pipeline("optimise-cpu"))
 
 
 @pytest.mark.parametrize("lowering", ["te", "library"])
