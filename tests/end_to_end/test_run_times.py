@@ -114,7 +114,8 @@ def test_a_measurement_that_the_engine_disturbs_says_so_and_is_made_again(
     def work() -> None:
         """Give the engine something to do as soon as the run is measured."""
         if workspace.activity.text.startswith(MEASURING) and not asked:
-            other = Recipe(source=Source(spec="sample:resnet18"))
+            # With weights of its own: no window has opened it before.
+            other = Recipe(source=Source(spec="sample:resnet18"), seed=4711)
             params = SnapshotParams(recipe=other, metrics=workspace.metrics)
             asked.append(workspace.engine.request("snapshot", params, drop, drop))
 
