@@ -8,6 +8,7 @@ from lowerscope.app.commands.comparing import enable_comparing
 from lowerscope.app.commands.differing_nodes import enable_finding
 from lowerscope.app.commands.importers import show_translator
 from lowerscope.app.commands.inputs import enable_inputs
+from lowerscope.app.commands.parameters import enable_parameters
 from lowerscope.app.commands.sessions import enable_sessions
 from lowerscope.app.commands.variants import enable_variants
 
@@ -52,6 +53,7 @@ def show_availability(window: MainWindow) -> None:
     enable_finding(commands, workspace)
     enable_variants(commands, workspace)
     enable_inputs(commands, workspace)
+    enable_parameters(commands, workspace)
     enable_sessions(commands, window)
     show_translator(commands, workspace)
     window.graphs.enable_figures()

@@ -17,6 +17,7 @@ from lowerscope.app.commands.faults import FaultCommands
 from lowerscope.app.commands.importers import importing
 from lowerscope.app.commands.inputs import changing_inputs
 from lowerscope.app.commands.numbers import NumberCommands
+from lowerscope.app.commands.parameters import loading_parameters
 from lowerscope.app.commands.pipeline import passes
 from lowerscope.app.commands.reporting import reporting
 from lowerscope.app.commands.run_steps import RunStepCommands
@@ -190,12 +191,12 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             group="tracer",
         ),
         *importing(window),
+        *loading_parameters(window),
         Command(
             "params-as-inputs",
             lowering,
             tr("&Parameters as inputs"),
             window.pipeline.keep_params,
-            separated=True,
             checkable=True,
         ),
         Command(

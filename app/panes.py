@@ -127,6 +127,8 @@ class Panes(QMainWindow):
         workspace.run_changed.connect(self._show_result)
         workspace.pins.wanted.connect(self.show_difference)
         workspace.recipe_wanted.connect(self._show_busy)
+        # What was wrong before there was anything to show is said as well.
+        self._show_problems()
 
     def _fill_outcome(self, workspace: Workspace) -> None:
         """Give the pane at the bottom its pages; where there is no room, the last are in a menu."""

@@ -25,13 +25,12 @@ def open_window(arguments: Sequence[str]) -> int:
         recipe = take_model()
         if recipe is None:
             return 2
-    elif len(arguments) == 1 and arguments[0].endswith((".lowerscope", ".zip")):
-        session = arguments[0]
     elif arguments:
         from lowerscope.core.errors import LowerscopeError
 
         try:
-            recipe = _recipe_of(arguments)
+            session = _session_of(arguments)
+            recipe = None if session else _recipe_of(arguments)
         except LowerscopeError as error:
             print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
             return 2
@@ -83,6 +82,18 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     return application, window
 
 
+def _session_of(arguments: Sequence[str]) -> str:
+    """Return the file of a session, or the archive of one, that is to be opened; empty for none."""
+    from pathlib import Path
+
+    from lowerscope.core.sources.spec import check_readable
+
+    if len(arguments) != 1 or not arguments[0].endswith((".lowerscope", ".zip")):
+        return ""
+    check_readable(Path(arguments[0]), "session")
+    return arguments[0]
+
+
 def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     if not arguments:
         return None
@@ -90,8 +101,9 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
 
     from lowerscope.core.cli import COMMANDS
     from lowerscope.core.command_line import recipe_options
-    from lowerscope.core.sources.spec import with_absolute_paths
+    from lowerscope.core.sources.spec import source_kind, source_path, with_absolute_paths
 
+    _check_command(arguments[0], COMMANDS)
     parser = recipe_options.OneLineParser(
         prog="lowerscope",
         description="A debugger for lowering: see and steer how a PyTorch model becomes machine"
@@ -105,4 +117,20 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     if options.source is None:
         return None
     # The window remembers it, and is started from another folder the next time.
-    return with_absolute_paths(recipe_options.recipe_from(options))
+    recipe = with_absolute_paths(recipe_options.recipe_from(options))
+    # A name that was mistyped is said where it was typed.
+    source_kind(source_path(recipe.source.spec))
+    return recipe
+
+
+def _check_command(word: str, commands: Sequence[str]) -> None:
+    """Raise a `LowerscopeError` if a word is meant for a command and is none."""
+    from difflib import get_close_matches
+
+    from lowerscope.core.errors import LowerscopeError
+
+    close = get_close_matches(word, commands, 1)
+    if close and word.isalpha() and not os.path.exists(word):
+        raise LowerscopeError(
+            f"there is no command {word!r}", todo=f"Did you mean lowerscope {close[0]}?"
+        )

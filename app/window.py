@@ -284,6 +284,8 @@ class MainWindow(QMainWindow):
             return
         if self.archives.is_file(spec):
             self.archives.open(spec)
+            if self.workspace.problems:
+                self.show_panes()
             return
         self.opening.open_source(spec)
         self.show_panes()
@@ -292,7 +294,8 @@ class MainWindow(QMainWindow):
         """Open what was saved, laid out as it was."""
         if self.sessions.open(path):
             self.settings.add_recent(path, "")
-            self.show_panes()
+        # They say as well why it cannot be opened.
+        self.show_panes()
 
     def open_recent(self, spec: str) -> None:
         """Open a source once more, with all that it was opened with."""

@@ -43,7 +43,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.sources.samples import samples
-from lowerscope.core.sources.spec import check_readable, source_path
+from lowerscope.core.sources.spec import source_kind, source_path
 
 if TYPE_CHECKING:
     from lowerscope.core.export.pictures import Painter
@@ -179,7 +179,7 @@ def _recipe(options: argparse.Namespace) -> Recipe:
         )
     recipe = _recipe_from(options)
     # Before torch and TVM are imported, which takes seconds.
-    check_readable(source_path(recipe.source.spec), "source")
+    source_kind(source_path(recipe.source.spec))
     return recipe
 
 

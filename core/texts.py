@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import msgspec
 import tvm
@@ -15,11 +16,13 @@ from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.records.snapshot import Span, TextRecord, View
 from lowerscope.core.records.steps import Moment
+from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_code import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.programs.builder_constants import elements_of
 from lowerscope.core.rendering.programs.builder_text import BuilderText, builder_text
+from lowerscope.core.rendering.programs.numpy_graph import numpy_graph_text
 from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text, relax_text
@@ -45,7 +48,8 @@ def needs_build(view: View, moment: Moment | None) -> bool:
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
     """Write function `name` after the passes; for the views ``"builder"`` and ``"metadata"``, the
     module before them; for ``"code"``, the FX graph; for ``"source"``, the file `name`; for
-    ``"bytecode"``, ``"llvm"`` and ``"asm"``, what was compiled.
+    ``"bytecode"``, ``"llvm"`` and ``"asm"``, what was compiled. Relax functions have the views
+    ``"script"`` and ``"numpy"``.
 
     Parameters
     ----------
@@ -80,8 +84,7 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     module = stages.transformed.module if moment is None else stages.module_at(moment)
     if view == "script":
         if moment is None:
-            origins = inverse(stages.transformed.bindings)
-            return _as_lowered(function_text(module, name), origins)
+            return _as_lowered(function_text(module, name), _origins(stages, None))
         if moment.clock == "build" and name:
             return function_text(module, name, loops_at(stages, name, moment.index))
         origins = stages.origins_at(moment)
@@ -89,6 +92,9 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             return _as_lowered(function_text(module, name), origins)
         bounds = stages.transformed.walked.of(module) if moment.clock == "passes" else None
         return _as_lowered(relax_text(module, bounds), origins)
+    if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
+        record = numpy_graph_text(module, name, _names_of_constants(stages))
+        return _as_lowered(record, _origins(stages, moment))
     functions = prim_funcs_of(module)
     if name not in functions:
         raise LowerscopeError(
@@ -97,6 +103,10 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             todo=f"The module has {', '.join(functions)}",
         )
     return _WRITERS[view](functions[name], name)
+
+
+def _origins(stages: Stages, moment: Moment | None) -> Matches:
+    return inverse(stages.transformed.bindings) if moment is None else stages.origins_at(moment)
 
 
 def _as_lowered(record: TextRecord, origins: Matches) -> TextRecord:
@@ -134,11 +144,13 @@ def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] =
     LowerscopeError
         If the module has something that a builder program cannot make; it is named.
     """
+    return builder_text(module, _names_of_constants(stages), reserved)
+
+
+def _names_of_constants(stages: Stages) -> Callable[[Any], str]:
     # Passes wrap constants anew, around the same elements.
     names = {elements_of(each): name for name, each in stages.parameters.items()}
     for each in constants_by_name(stages):
         if each.from_model:
             names[elements_of(each.data)] = identifier(each.name, ())
-    return builder_text(
-        module, lambda constant: names.get(elements_of(constant.value), ""), reserved
-    )
+    return lambda constant: names.get(elements_of(constant.value), "")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, QObject
 
 from lowerscope.app.actions import Command, Commands
+from lowerscope.app.commands.parameters import take_parameters
+from lowerscope.core.sources.no_sources import WEIGHTS
 
 if TYPE_CHECKING:
     from lowerscope.app.views.inputs_page import InputsPage
@@ -59,27 +62,33 @@ def enable_inputs(commands: Commands, workspace: Workspace) -> None:
 
 
 class Dropping(QObject):
-    """Takes files that are dropped on the window: a model is opened, anything else is an input."""
+    """Takes files that are dropped on the window: a model, an input, a set, or parameters.
+
+    What is none of these is opened as a model all the same, which says what it is.
+    """
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
 
     def takes(self, data: QMimeData) -> bool:
-        """Return whether there is something to be done with what is being dropped."""
-        window = self._window
-        model = window.opening.dropped_file(data)
-        return bool(model or window.workspace.inputs.droppable(data))
+        """Return whether a file is being dropped."""
+        return bool(_local_file(data))
 
     def take(self, data: QMimeData) -> bool:
-        """Open a model, or take a file as an input or a folder as a set; return whether it did."""
-        window = self._window
-        path = window.opening.dropped_file(data)
-        if path:
-            window.open_source(path)
-            return True
-        path = window.workspace.inputs.droppable(data)
-        if path:
+        """Do what there is to be done with a file that is dropped; return whether it is one."""
+        window, path = self._window, _local_file(data)
+        model, value = window.opening.dropped_file(data), window.workspace.inputs.droppable(data)
+        has_parameters = window.commands.action("load-parameters").isEnabled()
+        if value and not model:
             window.show_page("inputs")
-            window.panes.inputs.drop(path)
+            window.panes.inputs.drop(value)
+        elif has_parameters and not model and Path(path).suffix.lower() in WEIGHTS:
+            take_parameters(window, path)
+        elif path:
+            window.open_source(model or path)
         return bool(path)
+
+
+def _local_file(data: QMimeData) -> str:
+    return next((url.toLocalFile() for url in data.urls() if url.isLocalFile()), "")

@@ -25,6 +25,8 @@ class FetchedPage(QWidget):
         Accessible name of the code view.
     set_busy
         Called with whether a text is on its way.
+    kind
+        Of the functions: ``"tir"`` or ``"relax"``.
     """
 
     def __init__(
@@ -34,11 +36,13 @@ class FetchedPage(QWidget):
         name: str,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
+        *,
+        kind: str = "tir",
     ) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._view: View = view
-        self._kind = "relax" if view == "bytecode" else "tir"
+        self._kind = "relax" if view == "bytecode" else kind
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self.script = ScriptPage(workspace, name)
         self.column = QVBoxLayout(self)

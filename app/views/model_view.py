@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication
@@ -65,8 +66,10 @@ class ModelView(Pane):
                 self.tr("Functions"),
                 [(each.id, each.name, _calls(each)) for each in snapshot.functions],
             )
+            recipe = self._workspace.recipe
+            file = "" if recipe is None else PurePath(recipe.source.params).name
             self._add_section(
-                self.tr("Parameters"),
+                self.tr("Parameters of {0}").format(file) if file else self.tr("Parameters"),
                 [
                     (each.id, each.name, shape_text(each.shape))
                     for each in snapshot.model.parameters

@@ -13,6 +13,8 @@ from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
 
+MAIN = "relax:main"
+
 
 class RelaxView(Pane):
     """The pane with the Relax functions."""
@@ -26,6 +28,10 @@ class RelaxView(Pane):
         self.builder = FetchedPage(workspace, "builder", self.tr("Builder program"), self.set_busy)
         self.add_page("script", self.tr("Script"), self.script)
         self.add_page("builder", self.tr("Builder"), self.builder)
+        self.numpy = FetchedPage(
+            workspace, "numpy", self.tr("NumPy of main"), self.set_busy, kind="relax"
+        )
+        self.add_page("numpy", self.tr("NumPy"), self.numpy)
         self.bytecode = CompiledPage(workspace, "bytecode", self.tr("Bytecode"), self.set_busy)
         self.add_page("bytecode", self.tr("Bytecode"), self.bytecode)
         self.set_current("script")
@@ -39,6 +45,7 @@ class RelaxView(Pane):
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
         self.builder.show_nothing()
+        self.numpy.show_nothing()
         self.bytecode.show_nothing()
         if snapshot is None:
             self.graph.show_nothing()
@@ -48,7 +55,8 @@ class RelaxView(Pane):
         self.graph.show_source(snapshot.model.title, moment=self._workspace.stepping.moment)
         self.script.show_text(snapshot.relax)
         self.builder.show_text_of("", self._workspace.stepping.moment)
-        if any(each.id == "relax:main" for each in snapshot.functions):
+        if any(each.id == MAIN for each in snapshot.functions):
+            self.numpy.show_text_of("main", self._workspace.stepping.moment)
             self.bytecode.show_text_of("main")
         self._show_context()
 
@@ -59,6 +67,8 @@ class RelaxView(Pane):
             self.graph.show_source(snapshot.model.title, moment=moment)
             self.script.show_moment()
             self.builder.show_text_of("", moment)
+            if any(each.id == MAIN for each in snapshot.functions):
+                self.numpy.show_text_of("main", moment)
             self._show_context()
 
     def _show_call(self) -> None:
@@ -70,6 +80,7 @@ class RelaxView(Pane):
         self.graph.show_selection()
         self.script.show_selection()
         self.builder.script.show_selection()
+        self.numpy.script.show_selection()
         self.bytecode.script.show_selection()
 
     def _show_context(self) -> None:

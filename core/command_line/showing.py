@@ -17,6 +17,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.records.snapshot import FxNode, View
+from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
@@ -140,7 +141,7 @@ def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool
 def show_loops(
     pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
 ) -> str:
-    """Return TensorIR functions after the passes as NumPy or as tensor expressions.
+    """Return functions after the passes as NumPy, or those of TensorIR as tensor expressions.
 
     Of all functions, the ones that have no such form have a line that says why.
 
@@ -155,8 +156,10 @@ def show_loops(
         names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
         records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
         return to_json(records) if as_json else records[0].text.rstrip("\n")
-    texts = []
-    for name in _prim_funcs(pipeline, recipe):
+    texts, shown = [], list(_prim_funcs(pipeline, recipe))
+    if view == "numpy" and shown:
+        shown += [name for name, _ in relax_functions(pipeline.stages(recipe).completed)]
+    for name in shown:
         try:
             texts.append(pipeline.derived_text(recipe, view, name, Silent()).text.rstrip("\n"))
         except LowerscopeError as error:

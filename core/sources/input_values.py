@@ -186,7 +186,9 @@ def _read_pt(path: Path, name: str) -> torch.Tensor:
         raise LowerscopeError(
             f"it holds a {type(value).__name__}, not a tensor",
             where=str(path),
-            todo="Save the tensor itself: torch.save(x, file)",
+            todo="Weights are loaded by --params, or by Lowering → Load parameters"
+            if isinstance(value, dict)
+            else "Save the tensor itself: torch.save(x, file)",
         )
     if str(value.dtype).removeprefix("torch.") not in DTYPES or value.layout != torch.strided:
         raise LowerscopeError(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.sources.array_files import UnreadableArrays, is_archive, read_npz
 from lowerscope.core.sources.pickles import ForbiddenImport, load_arrays
+from lowerscope.core.sources.safetensors import SUFFIX, read_safetensors
 from lowerscope.core.sources.spec import check_readable
 from lowerscope.core.sources.weights import check_tensor, is_torch_file, load_weights
 
@@ -21,7 +22,7 @@ _NUMBERED = re.compile(r"([wb])(\d+)")
 
 
 def read_arrays(path: Path) -> Arrays:
-    """Read named arrays from an ``.npz``, a pickle of a dictionary of them, or a file of torch's.
+    """Read named arrays from an ``.npz``, a pickle of a dictionary, safetensors, or torch's file.
 
     A pickle is read by an unpickler that allows NumPy arrays and nothing else, and what torch has
     saved as weights only.
@@ -32,7 +33,11 @@ def read_arrays(path: Path) -> Arrays:
         If the file cannot be read, would run code, or holds anything but named arrays.
     """
     check_readable(path, "parameters")
-    value = _read_torch(path) if is_torch_file(path) else _read_numpy(path)
+    value: object
+    if path.suffix.lower() == SUFFIX:
+        value = read_safetensors(path)
+    else:
+        value = _read_torch(path) if is_torch_file(path) else _read_numpy(path)
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise LowerscopeError(
             f"it holds a {type(value).__name__}, not a dictionary of names and arrays",
@@ -142,15 +147,15 @@ def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, s
     unknown = [key for key in arrays if names[key] not in state]
     if unknown:
         raise LowerscopeError(
-            f"the model has no parameter called {', '.join(unknown)}",
+            f"the model has no parameter called {listed(unknown)}",
             where=where,
-            todo=f"It has {', '.join(state)}; or number them w0, b0, w1, b1, …",
+            todo=f"It has {listed(tuple(state))}; or number them w0, b0, w1, b1, …",
         )
     given = {names[key] for key in arrays}
     missing = [name for name, _ in model.named_parameters() if name not in given]
     if missing:
         raise LowerscopeError(
-            f"there is nothing for {', '.join(missing)}",
+            f"there is nothing for {listed(missing)}",
             where=where,
             todo="Give every parameter of the model",
         )

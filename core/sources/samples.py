@@ -41,14 +41,9 @@ def sample_path(name: str) -> Path:
         If there is no such sample; the error lists the names.
     """
     if name not in SAMPLES:
-        from lowerscope.core.errors import LowerscopeError
+        from lowerscope.core.sources.no_sources import no_sample
 
-        raise LowerscopeError(
-            f"there is no sample called {name!r}" if name else "the name of the sample is missing",
-            where=PREFIX + name,
-            todo=f"The samples are {', '.join(SAMPLES)}",
-            choices=tuple(PREFIX + sample for sample in SAMPLES),
-        )
+        raise no_sample(name)
     return FOLDER / f"{name}.py"
 
 

@@ -18,6 +18,7 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.databases import with_database
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.sources import no_sources
 from lowerscope.core.sources.samples import PREFIX, sample_path
 
 Kind = Literal["python", "exported"]
@@ -129,18 +130,19 @@ def source_kind(path: Path) -> Kind:
     LowerscopeError
         If there is no such file, it cannot be opened, or it is neither Python nor exported.
     """
+    failure = _failure(path)
+    if isinstance(failure, FileNotFoundError):
+        raise no_sources.missing(path)
+    if isinstance(failure, IsADirectoryError):
+        raise no_sources.folder(path)
     check_readable(path, "source")
     match path.suffix.lower():
         case ".py":
             return "python"
         case ".pt2":
             return "exported"
-        case suffix:
-            raise LowerscopeError(
-                f"{suffix or 'a file without an ending'} is neither .py nor .pt2",
-                where=str(path),
-                todo="Open a Python file with a model, or a program saved by torch.export.save",
-            )
+        case _:
+            raise no_sources.of_another_kind(path)
 
 
 def check_readable(path: Path, what: str) -> None:
@@ -153,18 +155,27 @@ def check_readable(path: Path, what: str) -> None:
     what
         What the user gave it as: ``"source"``, ``"input"``, …
     """
+    match _failure(path):
+        case None:
+            return
+        case FileNotFoundError():
+            reason, todo = "there is no such file", f"Check the path of the {what}"
+        case IsADirectoryError():
+            reason, todo = "this is a folder, not a file", f"Give the file of the {what}"
+        case PermissionError():
+            reason, todo = "the file may not be read", "Check its permissions"
+        case failure:
+            reason, todo = f"the file cannot be opened ({failure})", f"Check the path of the {what}"
+    raise LowerscopeError(reason, where=str(path), todo=todo)
+
+
+def _failure(path: Path) -> OSError | ValueError | None:
+    """Return why a file cannot be opened for reading; None if it can."""
     try:
         with path.open("rb"):
-            return
-    except FileNotFoundError:
-        reason, todo = "there is no such file", f"Check the path of the {what}"
-    except IsADirectoryError:
-        reason, todo = "this is a folder, not a file", f"Give the file of the {what}"
-    except PermissionError:
-        reason, todo = "the file may not be read", "Check its permissions"
+            return None
     except (OSError, ValueError) as error:
-        reason, todo = f"the file cannot be opened ({error})", f"Check the path of the {what}"
-    raise LowerscopeError(reason, where=str(path), todo=todo)
+        return error
 
 
 def with_absolute_paths(recipe: Recipe) -> Recipe:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pytestqt.qtbot import QtBot
 
 from lowerscope.app import start, system_libraries
 from lowerscope.app.__main__ import COMMANDS
+from lowerscope.app.window import MainWindow
 from lowerscope.core import cli
 
 LOWERSCOPE = [sys.executable, "-m", "lowerscope.app"]
@@ -107,3 +109,38 @@ def test_a_signal_closes_the_window_and_its_children(tmp_path: Path, number: int
 
 def test_the_commands_are_those_of_the_command_line() -> None:
     assert frozenset(cli.COMMANDS) == COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("gone.py", ["gone.py", "there is no such file"]),
+        ("fashion_mlp", ["Did you mean sample:fashion_mlp?"]),
+        ("sample:fashion_mpl", ["Did you mean sample:fashion_mlp?"]),
+        ("gone.lowerscope", ["there is no such file", "session"]),
+        ("gone.zip", ["there is no such file", "session"]),
+        (".", ["this is a folder"]),
+        ("sampels", ["there is no command 'sampels'", "lowerscope samples?"]),
+    ],
+)
+def test_what_cannot_be_opened_is_said_in_the_terminal(
+    source: str, parts: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start.open_window([source]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(part in line for part in parts), line
+
+
+def test_a_session_that_cannot_be_opened_is_said_in_the_window(
+    qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = MainWindow(welcome=False)
+    qtbot.addWidget(window)
+    window.show()
+    window._complete()
+    for name in ("half.lowerscope", "half.zip"):
+        (tmp_path / name).write_text("{")
+        window.open_source(str(tmp_path / name))
+        assert window.panes.isVisible()
+        assert window.panes.outcome.current() == "problems"
+        assert name in window.workspace.problems[0].line()

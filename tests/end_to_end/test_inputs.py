@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QKeyEvent
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -23,7 +23,13 @@ from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.times import times_as_fast
 from lowerscope.core.sources.loading import load
 from lowerscope.resources import SAMPLES
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.driving import (
+    PATIENCE,
+    OpenWindow,
+    drop,
+    run_and_wait,
+    wait_for_records,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +43,6 @@ def model() -> torch.nn.Module:
 def pictures() -> np.ndarray:
     with np.load(SAMPLES / "fashion_mlp.npz") as trained:
         return trained["pictures"].reshape(-1, 28, 28)
-
-
-def drop(window: MainWindow, path: Path) -> None:
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path))])
-    assert window.dropping.takes(data)
-    event = QDropEvent(
-        QPointF(200, 200),
-        Qt.DropAction.CopyAction,
-        data,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    window.dropEvent(event)
 
 
 def stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:

@@ -22,10 +22,12 @@ from lowerscope.core.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
+from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
+from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
-from lowerscope.core.texts import builder_of
+from lowerscope.core.texts import builder_of, write_text
 from lowerscope.resources import HELP, SAMPLES
 from tests.core.programs import module_of
 from tests.core.rendering.test_numpy_text import check, compiled
@@ -209,3 +211,26 @@ def test_builder_programs_make_modules_without_torch(
     pipeline: Pipeline, folder: Path, tmp_path: Path, name: str
 ) -> None:
     assert_built(pipeline, sample(folder, name), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["matmul_relu", "fashion_mlp", "conv_net", "transformer_block"])
+def test_a_whole_model_in_numpy_computes_what_torch_does(
+    pipeline: Pipeline, folder: Path, name: str
+) -> None:
+    stages = pipeline.stages(sample(folder, name, lowering="te"))
+    model, inputs = stages.loaded.model, [each.value for each in stages.loaded.inputs]
+    assert model is not None
+    names: dict[str, Any] = {
+        key.replace(".", "_"): value.numpy() for key, value in model.state_dict().items()
+    }
+    for title, function in prim_funcs_of(stages.completed).items():
+        exec(numpy_text(function, title).text, names)
+    record = write_text(stages, "numpy", "main")
+    exec(record.text, names)
+    actual = names["lnumpy_main"](*(each.numpy() for each in inputs))
+    expected = model(*inputs).detach().numpy()
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+    # What is selected in the script is marked in it.
+    assert {each.entity for each in record.spans} >= {
+        each.id for each in binding_ids(stages.module)
+    }

@@ -1,0 +1,71 @@
+"""What the pages call by name is there: commands of menus, pages of panes, keys."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QKeySequence
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.actions import plain
+from lowerscope.app.views.pane_keys import pane_keys
+from lowerscope.app.window import MainWindow
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "resources" / "help").glob("*.md")))
+TEXT = {f"{page.parent.name}/{page.name}": page.read_text("utf-8") for page in PAGES}
+
+_PATH = re.compile(r"\*([A-Z]\w*) [→▸] ([^*]+?)\*")
+_KEY = re.compile(
+    r"\b((?:(?:Ctrl|Alt|Shift)\+)+(?!(?:Ctrl|Alt|Shift)\b)(?:[A-Z]\b|[A-Z]\w+|\d|[.,])|F[1-9]\b)"
+)
+
+OF_WIDGETS = {"Ctrl+C", "Shift+Enter", "Shift+Tab", "Ctrl+J"}
+"""Keys that belong to no command and no pane: of fields, of the terminal, before two letters."""
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> MainWindow:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window._complete()
+    window.show_panes()
+    return window
+
+
+def test_every_command_and_pane_that_a_page_names_is_there(window: MainWindow) -> None:
+    named: dict[str, set[str]] = {}
+    for command, _ in window.commands:
+        named.setdefault(plain(command.menu), set()).add(plain(command.text))
+    for name, dock in window.panes.docks.items():
+        pane = dock.widget()
+        tabs = {pane.header.tabs.tab(key).text() for key in pane.pages()}  # type: ignore[attr-defined]
+        named.setdefault(plain(window.commands.action(f"pane-{name}").text()), set()).update(tabs)
+    for field, menu in (("Target", window.tool_bar.target._menu),):
+        named[field] = {plain(each.text()).partition(" – ")[0] for each in menu.actions()}
+    named["Keep"] = {plain(each.text()) for each in window.panes.schedule.keep.menu().actions()}
+    found = 0
+    for page, text in TEXT.items():
+        for menu, words in _PATH.findall(text):
+            words = " ".join(words.split())
+            wanted = plain(words.partition(" → ")[0])
+            assert menu in named, f"{page}: {menu} → {words}"
+            there = any(each.lower().startswith(wanted.lower()) for each in named[menu])
+            assert there, f"{page}: {menu} → {words}: there is {sorted(named[menu])}"
+            found += 1
+    assert found > 50
+
+
+def test_every_key_that_a_page_names_does_something(window: MainWindow) -> None:
+    said = {each for _, rows in pane_keys() for _, keys in rows for each in keys.split("  ·  ")}
+    known = said | OF_WIDGETS
+    for command, _ in window.commands:
+        known |= {QKeySequence(command.shortcut).toString(), command.key_there}
+    found = 0
+    for page, text in TEXT.items():
+        for key in _KEY.findall(text):
+            assert key in known, f"{page}: {key}"
+            found += 1
+    assert found > 80

@@ -1,0 +1,130 @@
+"""The commands of the README and of the help run as they stand there, and name options that exist.
+
+Those of the course, and of the pages that say how to add something, have tests of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lowerscope.core.cli import COMMANDS, _parser, main
+from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
+from lowerscope.resources import HELP
+
+ROOT = Path(__file__).parents[2]
+TEXT = {page.name: page.read_text("utf-8") for page in sorted(HELP.glob("*.md"))}
+TEXT["../README.md"] = (ROOT / "README.md").read_text("utf-8")
+
+_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
+
+FOLLOWED = ("course.md", "add-")
+"""Begin the names of pages that other tests follow."""
+
+ELSEWHERE = {
+    *("--output", "--soak", "--models", "--tuned", "--port", "--tracker", "--key"),
+    *("--json", "--version"),
+}
+"""Options of other programs that the pages name: benchmarks, and TVM's tracker and servers."""
+
+TESTED = ("tune", "compare")
+"""Commands that take long, and have tests of their own, as have dynamic shapes."""
+
+SMALL = {"sample:resnet18": "sample:matmul_relu", "sample:conv_net": "sample:matmul_relu"}
+"""What is opened in place of models that take long; they have tests of their own."""
+
+MODEL = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+example_inputs = torch.randn(1, 16)
+"""
+
+
+def commands(*pages: str) -> Iterator[str]:
+    """Yield the commands of pages, each once, without comments and what follows ``&&``."""
+    lines = (
+        line.partition(" #")[0].partition(" && ")[0].strip()
+        for page in pages
+        for block in _BLOCK.findall(TEXT[page])
+        for line in block.splitlines()
+    )
+    yield from dict.fromkeys(line for line in lines if line.startswith("lowerscope "))
+
+
+def options_of(parser: argparse.ArgumentParser) -> set[str]:
+    shown = (each for each in parser._actions if each.help != argparse.SUPPRESS)
+    return {option for each in shown for option in each.option_strings}
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    window = OneLineParser(prog="lowerscope")
+    add_recipe_options(window)
+    (below,) = (each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
+    return {"": window, **below.choices}
+
+
+def test_every_command_can_be_read() -> None:
+    found, parser = 0, _parser()
+    for command in commands(*TEXT):
+        name, *arguments = shlex.split(command)[1:]
+        if name in COMMANDS:
+            parser.parse_args([name, *arguments])
+            found += 1
+    assert found > 60
+
+
+def test_every_option_is_on_a_page_and_every_option_of_a_page_is_there() -> None:
+    known = {name: options_of(parser) for name, parser in parsers().items()}
+    said = {option for text in TEXT.values() for option in _OPTION.findall(text)}
+    for name, options in known.items():
+        assert options - said - {"-h", "--help"} == set(), name
+    there = set().union(*known.values()) | ELSEWHERE
+    assert said - there == set()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with the files that the commands name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "mine.py").write_text("")
+    random = np.random.default_rng(0)
+    np.savez("clothes.npz", x=random.random((5, 784), dtype=np.float32))
+    export = ["export", "sample:fashion_mlp", "--what", "schedule", "--schedule", "rules"]
+    assert main([*export, "--output", "saved"]) == 0
+    (tmp_path / "saved" / "schedules.json").rename("matmul.json")
+    return tmp_path
+
+
+def test_the_commands_run_as_they_stand(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in commands("../README.md", "command-line.md", "export.md"):
+        name, *arguments = (SMALL.get(word, word) for word in shlex.split(command)[1:])
+        if name not in COMMANDS or name in TESTED or "--dim" in arguments:
+            continue
+        if name in ("run", "compare"):
+            # As many calls as a second allows are not needed to see that it runs.
+            arguments += ["--repeats", "2"]
+        if name in ("export", "course"):
+            arguments.append("--force")
+        if any("graph" in each for each in arguments):
+            # The other kinds of pictures are painted by the window's own code.
+            arguments += ["--picture", "dot"]
+        capsys.readouterr()
+        code = main([name, *arguments])
+        out, err = capsys.readouterr()
+        # Nothing has been tuned here, which is said.
+        assert code == (2 if "tuned" in arguments else 0), f"{command}\n{err}"
+        assert out.strip(), command
