@@ -138,11 +138,16 @@ class Walk:
                 if pid is None:
                     continue
                 try:
-                    held = psutil.Process(pid).memory_info().rss
+                    held = _held(psutil.Process(pid))
                 except psutil.Error:
                     continue  # it has ended
                 memory = self._phase.memory
                 memory[client.role] = max(memory.get(client.role, 0), held)
+
+
+def _held(process: psutil.Process) -> int:
+    """Return the bytes that a child holds, with the sandbox that it is in."""
+    return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
 
 
 def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
