@@ -15,17 +15,18 @@ from tvm import tirx
 
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.export.source_program import digest_of, literal
-from lowerscope.core.passes import folding, vector_math
+from lowerscope.core.passes import folding, transposed, vector_math
 from lowerscope.core.passes.catalogue import MODULES, Pass, find
 from lowerscope.core.passes.context_options import split
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.recipe import Recipe, Step
 from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
 from lowerscope.core.stages import Stages
 
-NAMES = ("TARGET", "transform", "scheduled", "sch", "s_tir", "FOLDING", "VECTOR_MATH")
+NAMES = ("TARGET", "transform", "scheduled", "sch", "s_tir", "FOLDING", "TRANSPOSED", "VECTOR_MATH")
 """Names that the program defines."""
 
 _OURS = re.compile(r"^(from (lowerscope\S*) import (.+))$", re.MULTILINE)
@@ -33,6 +34,7 @@ _OURS = re.compile(r"^(from (lowerscope\S*) import (.+))$", re.MULTILINE)
 
 _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     FOLD_BATCH_NORM: (folding, "fold_batch_norm"),
+    SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
 }
 """The steps that are neither TVM's nor the user's: their modules, and what is called."""

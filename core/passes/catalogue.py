@@ -19,6 +19,7 @@ from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.options import NoField, Option, options_of
+from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.recipe import BIND_PARAMS
 from lowerscope.core.records.passes import PassType
@@ -93,6 +94,7 @@ def _passes() -> Iterator[Pass]:
     yield Pass(_RULES, _apply_rules, given="rules")
     yield Pass(_TUNED, _apply_tuned, given="tuned")
     yield Pass(_FOLDING, _fold_batch_norm)
+    yield Pass(_TRANSPOSED, _split_transposed)
     yield Pass(_VECTOR_MATH, _apply_vector_math)
     for dialect, path in MODULES:
         module = importlib.import_module(path)
@@ -156,6 +158,26 @@ def _fold_batch_norm() -> Any:
         return fold_batch_norm(module)
 
     return tvm.transform.module_pass(apply, opt_level=0, name=FOLD_BATCH_NORM)
+
+
+_TRANSPOSED = PassType(
+    name=SPLIT_TRANSPOSED,
+    dialect="relax",
+    summary="Make one plain convolution of each strided transposed one.",
+    doc="Make one plain convolution of each strided transposed one.\n\n"
+    "At a stride of 2, every second element of the output is a convolution of the input with every "
+    "second weight. All of these become channels of one convolution, whose results are woven "
+    "together. TVM puts zeros between the elements of the input instead, and multiplies by them. "
+    "It takes convolutions with constant weights, one group and no dilation.\n\n"
+    "It is a step of Lowerscope's own.",
+)
+
+
+def _split_transposed() -> Any:
+    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+        return split_transposed(module)
+
+    return tvm.transform.module_pass(apply, opt_level=0, name=SPLIT_TRANSPOSED)
 
 
 _VECTOR_MATH = PassType(

@@ -18,7 +18,7 @@ from lowerscope.core.sources.spec import user_path
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
 _DATAFLOW = ("RewriteDataflowReshape", "ToNonDataflow", "RemovePurityChecking", "CallTIRRewrite")
-_FOLD = ("FoldBatchNorm", "DecomposeOpsForInference")
+_FOLD = ("FoldBatchNorm", "SplitTransposedConvolution", "DecomposeOpsForInference")
 _PACK = ("SplitLayoutRewritePreproc", "FoldConstant", "DeadCodeElimination")
 _RUNTIME = (
     "LowerAllocTensor",

@@ -26,7 +26,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
     simplified,
 )
-from lowerscope.core.lowering.rule_table import Missing, Refused, exact
+from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 
@@ -147,6 +147,51 @@ def embedding(
 @exact(nn.Embedding)
 def embedding_module(b: NodeBuilder, module: nn.Embedding, input: Value) -> Value:
     return embedding(b, input, b.constant(module.weight), max_norm=module.max_norm)
+
+
+_BAGS: dict[str, Any] = {"sum": op.sum, "mean": op.mean, "max": op.max}
+
+
+@rule(F.embedding_bag)
+def embedding_bag(
+    b: NodeBuilder,
+    input: Value,
+    weight: Value,
+    offsets: Value = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Value = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Value:
+    if rank_of(input) != 2 or padding_idx is not None:
+        raise Refused("its bags are of different sizes")
+    rows = embedding(b, input, weight, max_norm=max_norm)
+    if per_sample_weights is not None:
+        rows = mul(b, rows, reshape_to(b, per_sample_weights, [*shape_of(input), 1]))
+    return b.emit(_BAGS[mode](rows, [1]))
+
+
+@rule(nn.EmbeddingBag)
+def embedding_bag_module(
+    b: NodeBuilder,
+    module: nn.EmbeddingBag,
+    input: Value,
+    offsets: Value = None,
+    per_sample_weights: Value = None,
+) -> Value:
+    return embedding_bag(
+        b,
+        input,
+        b.constant(module.weight),
+        max_norm=module.max_norm,
+        mode=module.mode,
+        per_sample_weights=per_sample_weights,
+        padding_idx=module.padding_idx,
+    )
 
 
 @exact(F.one_hot, aten.one_hot.default)

@@ -12,9 +12,17 @@ from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, dtype_of, is_float, rank_of, scalar
+from lowerscope.core.lowering.relax_values import (
+    Value,
+    dtype_of,
+    is_float,
+    rank_of,
+    scalar,
+    shape_of,
+)
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import to_common_dtype
+from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 from lowerscope.core.lowering.te_functions import te_dense, te_matmul
 
 aten = torch.ops.aten
@@ -37,6 +45,29 @@ def linear(b: NodeBuilder, input: Value, weight: Value, bias: Value = None) -> V
 @rule(nn.Linear)
 def linear_module(b: NodeBuilder, module: nn.Linear, input: Value) -> Value:
     return linear(b, input, b.constant(module.weight), b.optional_constant(module.bias))
+
+
+@rule(F.bilinear, torch.bilinear, aten.bilinear.default)
+def bilinear(
+    b: NodeBuilder, input1: Value, input2: Value, weight: Value, bias: Value = None
+) -> Value:
+    results, first, second = shape_of(weight)
+    rows = shape_of(input1)[:-1]
+    one = reshape_to(b, input1, [-1, first])
+    other = reshape_to(b, input2, [-1, 1, second])
+    # A matrix of its own for each result, side by side.
+    sides = reshape_to(b, permute_to(b, weight, [1, 0, 2]), [first, results * second])
+    products = reshape_to(b, matmul(b, one, sides), [-1, results, second])
+    found = b.emit(op.sum(b.emit(op.multiply(products, other)), [2]))
+    if bias is not None:
+        found = b.emit(op.add(found, bias))
+    return reshape_to(b, found, [*rows, results])
+
+
+@rule(nn.Bilinear)
+def bilinear_module(b: NodeBuilder, module: nn.Bilinear, input1: Value, input2: Value) -> Value:
+    weight = b.constant(module.weight)
+    return bilinear(b, input1, input2, weight, b.optional_constant(module.bias))
 
 
 @rule(

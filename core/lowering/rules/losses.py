@@ -200,21 +200,41 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Value:
     _refuse_old(size_average, reduce)
-    if label_smoothing:
-        raise Refused("it smooths its labels")
     axis = 1 if rank_of(input) > 1 else 0
     scores = log_softmax(b, input, axis)
+    classes = shape_of(input)[axis]
     if not is_float(dtype_of(target)):
         options = {"ignore_index": ignore_index, "reduction": reduction}
-        return nll_loss(b, scores, target, weight, **options)
+        loss = nll_loss(b, scores, target, weight, **options)
+        if not label_smoothing:
+            return loss
+        if weight is not None:
+            raise Refused("it smooths its labels, and has weights")
+        even = _even_loss(b, scores, target, axis, ignore_index, reduction)
+        share = label_smoothing / classes
+        return add(b, mul(b, loss, 1 - label_smoothing), mul(b, even, share))
     if weight is not None:
         raise Refused("it has weights for targets that are probabilities")
+    if label_smoothing:
+        target = add(b, mul(b, target, 1 - label_smoothing), label_smoothing / classes)
     loss = b.emit(op.negative(sum(b, mul(b, scores, target), axis)))
     if reduction == "mean":
         count = 1
         for each in shape_of(loss):
             count *= each
         return div(b, sum(b, loss), count)
+    return _reduced(b, loss, reduction)
+
+
+def _even_loss(
+    b: NodeBuilder, scores: Value, target: Value, axis: int, ignore_index: int, reduction: str
+) -> Value:
+    """Return the loss for all classes as targets, added up."""
+    ignored = b.emit(op.equal(target, scalar(ignore_index, dtype_of(target))))
+    counts = cast(b, b.emit(op.logical_not(ignored)), dtype_of(scores))
+    loss = mul(b, b.emit(op.negative(sum(b, scores, axis))), counts)
+    if reduction == "mean":
+        return div(b, sum(b, loss), sum(b, counts))
     return _reduced(b, loss, reduction)
 
 

@@ -1,7 +1,8 @@
-"""Reductions: sums, means, extrema, norms, and orders."""
+"""Reductions: sums, means, extrema and norms."""
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,6 +46,14 @@ def sum(
     b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Value:
     return b.emit(op.sum(_summand(b, input, dtype), axes_of(input, dim), keepdims=keepdim))
+
+
+@rule(torch.trace, "trace", aten.trace.default)
+def trace(b: NodeBuilder, input: Value) -> Value:
+    rows, columns = shape_of(input)
+    places = torch.arange(builtins.min(rows, columns)) * (columns + 1)
+    line = b.emit(op.reshape(input, (-1,)))
+    return sum(b, b.emit(op.take(line, b.constant(places), 0, mode="clip")))
 
 
 @rule(torch.prod, "prod", aten.prod.default, aten.prod.dim_int)
@@ -291,66 +300,6 @@ def cumsum(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Valu
 @rule(torch.cumprod, "cumprod", aten.cumprod.default)
 def cumprod(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
     return b.emit(op.cumprod(_summand(b, input, dtype), axis_of(dim, rank_of(input))))
-
-
-@rule(torch.topk, "topk", aten.topk.default)
-def topk(
-    b: NodeBuilder, input: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> Value:
-    axis = axis_of(dim, rank_of(input))
-    values, order = sort(b, input, axis, largest)
-    first = ([axis], [0], [k])
-    return tuple(b.emit(op.strided_slice(each, *first)) for each in (values, order))
-
-
-@rule(torch.argsort, "argsort", aten.argsort.default)
-def argsort(
-    b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Value:
-    axis = axis_of(dim, rank_of(input))
-    dtype = dtype_of(input)
-    if dtype not in ("float32", "float64", "int32", "int64"):
-        # TVM sorts no other numbers.
-        input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
-    if not is_float(dtype):
-        return b.emit(op.argsort(input, axis, descending, "int64"))
-    # NaN has no order in TVM, and is the largest in torch. So it is sorted as infinity first, and
-    # then, as both sorts keep the order of equals, to beyond the infinities.
-    missing = is_nan(b, input)
-    infinite = scalar(math.inf, dtype_of(input))
-    order = b.emit(
-        op.argsort(b.emit(op.where(missing, infinite, input)), axis, descending, "int64")
-    )
-    flags = b.emit(op.gather_elements(cast(b, missing, "int32"), order, axis))
-    last = b.emit(op.argsort(flags, axis, descending, "int64"))
-    return b.emit(op.gather_elements(order, last, axis))
-
-
-@rule(torch.sort, "sort", aten.sort.default, aten.sort.stable)
-def sort(
-    b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Value:
-    order = argsort(b, input, dim, descending)
-    return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
-
-
-@rule(torch.median, "median", aten.median.default, aten.median.dim)
-def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    value = b.emit(op.reshape(input, (-1,))) if dim is None else input
-    axis = axis_of(0 if dim is None else dim, rank_of(value))
-    middle = (shape_of(value)[axis] - 1) // 2
-    order = argsort(b, value, axis)
-    place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
-    if is_float(dtype_of(value)):
-        # Where there is a NaN, the first one is the median.
-        missing = cast(b, is_nan(b, value), "int32")
-        some = b.emit(op.max(missing, axis, keepdims=True))
-        first = b.emit(op.argmax(missing, axis, keepdims=True))
-        place = b.emit(op.where(truth(b, some), first, place))
-    found = b.emit(op.gather_elements(value, place, axis))
-    if not keepdim:
-        found, place = (b.emit(op.squeeze(each, [axis])) for each in (found, place))
-    return found if dim is None else (found, place)
 
 
 def axes_of(value: Value, dim: Axes) -> list[int]:

@@ -11,7 +11,7 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, shape_of
+from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.pooling import adaptive_avg_pool
 
@@ -89,6 +89,36 @@ def upsample_module(b: NodeBuilder, module: Any, input: Value) -> Value:
         module.align_corners,
         module.recompute_scale_factor,
     )
+
+
+_SAMPLES = ("bilinear", "nearest")
+_OUTSIDE = ("zeros", "border", "reflection")
+"""By ATen's numbers, as those before."""
+
+
+@rule(F.grid_sample)
+def grid_sample(
+    b: NodeBuilder,
+    input: Value,
+    grid: Value,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Value:
+    if rank_of(input) != 4 or mode not in _SAMPLES:
+        raise Refused(f"it samples a volume, or its mode is {mode}")
+    corners = bool(align_corners)
+    return b.emit(op.image.grid_sample(input, grid, mode, "NCHW", padding_mode, corners))
+
+
+@rule(aten.grid_sampler.default, aten.grid_sampler_2d.default, name="grid_sample")
+def aten_grid_sample(
+    b: NodeBuilder, input: Value, grid: Value, mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    if mode >= len(_SAMPLES):
+        raise Refused("its mode is bicubic")
+    named = (_SAMPLES[mode], _OUTSIDE[padding_mode])
+    return grid_sample(b, input, grid, *named, align_corners)
 
 
 def _enter(name: str, mode: str) -> None:

@@ -13,7 +13,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, axis_of, is_tensor, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to
+from lowerscope.core.lowering.rules.shape import broadcast_to, permute_to, reshape_to
 
 aten = torch.ops.aten
 _functions: Any = torch._VF
@@ -73,6 +73,19 @@ def unbind(b: NodeBuilder, input: Value, dim: int = 0) -> Value:
     extent = shape_of(input)[axis]
     parts = split_into(b, input, [1] * extent, axis)
     return tuple(b.emit(op.squeeze(_member(b, parts, index), [axis])) for index in range(extent))
+
+
+@exact("unfold", aten.unfold.default)
+def unfold(b: NodeBuilder, input: Value, dimension: int, size: int, step: int) -> Value:
+    rank = rank_of(input)
+    if not rank:
+        raise Refused("a number has no axis to unfold")
+    axis = axis_of(dimension, rank)
+    count = (shape_of(input)[axis] - size) // step + 1
+    places = torch.arange(count)[:, None] * step + torch.arange(size)
+    windows = b.emit(op.take(input, b.constant(places), axis, mode="clip"))
+    order = [each for each in range(rank + 1) if each != axis + 1]
+    return permute_to(b, windows, [*order, axis + 1])
 
 
 @exact(torch.meshgrid, _functions.meshgrid, aten.meshgrid.indexing)

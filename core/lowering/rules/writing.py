@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,19 @@ from tvm import relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, axis_of, dtype_of, rank_of, shape_of
+from lowerscope.core.lowering.relax_values import (
+    HALF,
+    Value,
+    axis_of,
+    dtype_of,
+    is_float,
+    rank_of,
+    scalar,
+    shape_of,
+    torch_dtype,
+)
 from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.rules.arithmetic import cast, mul
+from lowerscope.core.lowering.rules.arithmetic import cast, div, maximum, mul
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
 from lowerscope.core.lowering.rules.joining import cat
 from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, unsqueeze
@@ -100,13 +111,49 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Value:
-    if reduce not in _REDUCTIONS:
-        raise Refused(f"it reduces by the {reduce}")
-    if not include_self:
-        raise Refused("it leaves out what was there")
     axis = axis_of(dim, rank_of(input))
     updates = as_large_as(b, src, index)
+    if reduce == "mean":
+        return _mean_of_written(b, input, axis, index, updates, include_self=include_self)
+    if not include_self:
+        # What was there makes room for what changes nothing.
+        least = broadcast_to(b, _neutral(reduce, dtype_of(input)), shape_of(index))
+        input = b.emit(op.scatter_elements(input, index, least, axis))
     return b.emit(op.scatter_elements(input, index, updates, axis, reduction=_REDUCTIONS[reduce]))
+
+
+def _neutral(reduce: str, dtype: str) -> Value:
+    """Return what changes nothing by a reduction."""
+    if reduce in ("sum", "prod"):
+        return scalar(int(reduce == "prod"), dtype)
+    if is_float(dtype):
+        return scalar(-math.inf if reduce == "amax" else math.inf, dtype)
+    bounds = torch.iinfo(torch_dtype(dtype))
+    return scalar(bounds.min if reduce == "amax" else bounds.max, dtype)
+
+
+def _mean_of_written(
+    b: NodeBuilder, input: Value, axis: int, index: Value, updates: Value, *, include_self: bool
+) -> Value:
+    dtype = dtype_of(input)
+    if not is_float(dtype) or dtype in HALF:
+        raise Refused("it is a mean of integers or of halves, which torch rounds in between")
+
+    def added(start: Value, values: Value) -> Value:
+        return b.emit(op.scatter_elements(start, index, values, axis, reduction="add"))
+
+    def full(extents: Sequence[int], value: int) -> Value:
+        return broadcast_to(b, scalar(value, dtype), extents)
+
+    ones, own = full(shape_of(index), 1), int(include_self)
+    counts = added(full(shape_of(input), own), ones)
+    start = input if include_self else full(shape_of(input), 0)
+    # Where nothing is written, the count is that of what was there.
+    means = div(b, added(start, updates), maximum(b, counts, 1))
+    if include_self:
+        return means
+    written = b.emit(op.greater(counts, scalar(0, dtype)))
+    return b.emit(op.where(written, means, input))
 
 
 @exact(torch.index_add, "index_add", "index_add_", aten.index_add.default)
@@ -116,6 +163,22 @@ def index_add(
     axis = axis_of(dim, rank_of(input))
     updates = source if alpha == 1 else mul(b, source, alpha)
     return scatter_reduce(b, input, axis, _along(b, index, axis, source), updates, "sum")
+
+
+@exact(torch.index_reduce, "index_reduce", "index_reduce_", aten.index_reduce.default)
+def index_reduce(
+    b: NodeBuilder,
+    input: Value,
+    dim: int,
+    index: Value,
+    source: Value,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    places = _along(b, index, axis, source)
+    return scatter_reduce(b, input, axis, places, source, reduce, include_self=include_self)
 
 
 @exact(torch.index_copy, "index_copy", "index_copy_", aten.index_copy.default)
@@ -184,6 +247,18 @@ def _rows_put(
     return scatter(b, input, 0, index, rows)
 
 
+def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Value) -> Value:
+    """Put the same where a mask of some axes is true: a number, or what lies at a place of it."""
+    rest = rank_of(input) - axis - rank_of(mask)
+    if rank_of(values) > rest and any(each != 1 for each in shape_of(values)):
+        raise Refused("how many values its mask takes depends on the data")
+    if rank_of(values) > rest:
+        values = reshape_to(b, values, [])
+    shown = reshape_to(b, mask, [*shape_of(mask), *[1] * rest])
+    update = broadcast_to(b, cast(b, values, dtype_of(input)), shape_of(input))
+    return b.emit(op.where(shown, update, input))
+
+
 @exact(torch.index_put, "index_put", "index_put_", aten.index_put.default)
 def index_put(
     b: NodeBuilder,
@@ -192,6 +267,9 @@ def index_put(
     values: Value,
     accumulate: bool = False,
 ) -> Value:
+    masks = [place for place, each in enumerate(indices) if each is not None]
+    if len(masks) == 1 and dtype_of(indices[masks[0]]) == "bool" and not accumulate:
+        return _put_where(b, input, masks[0], indices[masks[0]], values)
     *leading, last = indices
     if last is not None and all(each is None for each in leading) and rank_of(last) == 1:
         return _put_along(b, input, len(leading), last, values, accumulate)

@@ -155,3 +155,46 @@ def test_a_norm_whose_convolution_is_read_elsewhere_stays(tmp_path: Path) -> Non
     recipe = Recipe(source=Source(spec=str(path)), steps=steps)
     assert called(Pipeline().stages(recipe), "FoldBatchNorm").count("relax.nn.batch_norm") == 1
     assert Pipeline().run(recipe, Silent()).verdict == "match"
+
+
+TRANSPOSED = """
+from torch import nn
+import torch
+
+
+class Up(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.plane = nn.Sequential(
+            nn.ConvTranspose2d(3, 4, 4, 2, 1),
+            nn.ReLU(),
+            nn.ConvTranspose2d(4, 5, (2, 3), (2, 1), bias=False),
+            nn.ConvTranspose2d(5, 2, 5, 3, 1, output_padding=1),
+        )
+        self.line = nn.ConvTranspose1d(6, 2, 2, 3, output_padding=2)
+        self.grouped = nn.ConvTranspose1d(6, 2, 4, 2, groups=2)
+
+    def forward(self, x):
+        rows = x.flatten(2)[:, :, :9].repeat(1, 2, 1)
+        return self.plane(x), self.line(rows), self.grouped(rows)
+
+
+example_inputs = (torch.randn(2, 3, 5, 4),)
+"""
+
+
+def test_transposed_convolutions_become_plain_ones(tmp_path: Path) -> None:
+    (tmp_path / "up.py").write_text(TRANSPOSED, encoding="utf-8")
+    source = Source(spec=str(tmp_path / "up.py"))
+    steps = (Step(name="SplitTransposedConvolution"), Step(name="LegalizeOps"))
+    recipe = Recipe(source=source, steps=steps)
+    pipeline = Pipeline()
+    names = called(pipeline.stages(recipe), "SplitTransposedConvolution")
+    # Zeros between the elements are left where there are groups.
+    assert [each for each in names if "transpose" in each] == ["relax.nn.conv1d_transpose"]
+    record = pipeline.run(recipe, Silent())
+    assert record.verdict == "match"
+    # Each is still compared by itself.
+    statuses = {each.id: each.status for each in record.nodes}
+    assert {statuses[f"fx:plane_{number}"] for number in (0, 2, 3)} == {"matches"}
+    assert statuses["fx:line"] == "matches"

@@ -4,6 +4,7 @@ from tests.core.lowering.operator_table.drawing import (
     ALL,
     FLOATS,
     NUMBERS,
+    WIDE_FLOATS,
     Tensors,
     axis,
     indices,
@@ -185,11 +186,14 @@ ENTRIES = (
     Entry(
         "embedding_bag",
         {"w": Tensors(("float32",), (7, 4)), "i": Tensors(("int64",), (2, 3), low=0, high=6)},
-        in_torch={
-            "F.embedding_bag(i, w)": "no relax operator for embedding_bag",
-            "F.embedding_bag(i, w, mode='sum')": "no relax operator",
-            "nn.EmbeddingBag(7, 3)(i)": "no relax operator",
-        },
+        (
+            "F.embedding_bag(i, w)",
+            "F.embedding_bag(i, w, mode='sum', per_sample_weights=i.float())",
+            "nn.EmbeddingBag(7, 3)(i)",
+            "nn.EmbeddingBag(7, 3, mode='max')(i)",
+        ),
+        {"F.embedding_bag(i[0], w, torch.tensor([0, 2]))": "bags are of different sizes"},
+        loose_export=True,
     ),
     Entry(
         "one_hot",
@@ -245,8 +249,12 @@ ENTRIES = (
             "x.scatter_reduce(dim, i, s, reduce='prod')",
             "x.scatter_reduce(dim, i, s, reduce='amax')",
             "x.scatter_reduce(dim, i, s, reduce='amin')",
+            "x.scatter_reduce(dim, i, s, reduce='mean')",
+            "x.scatter_reduce(dim, i, s, reduce='mean', include_self=False)",
+            "x.scatter_reduce(dim, i, s, reduce='amax', include_self=False)",
+            "torch.scatter_reduce(x, dim, i, s, 'prod', include_self=False)",
+            "torch.index_reduce(x, dim, i[0], x.index_select(dim, i[0]), 'mean')",
         ),
-        {"x.scatter_reduce(dim, i, s, reduce='mean')": "mean"},
     ),
     Entry(
         "index_add",
@@ -285,7 +293,11 @@ ENTRIES = (
             "torch.index_put(x, (i,), torch.tensor(1, dtype=x.dtype), accumulate=True)",
             "x.index_put((torch.tensor([0, 2]), j), x[0, :2])",
             "aten.index_put.default(x, [torch.tensor([1, 0])], x[1:])",
+            "x.index_put((x > 1,), torch.tensor(2, dtype=x.dtype))",
+            "x.index_put((x[:, 0] > 1,), x[1])",
+            "aten.index_put.default(x, [None, x[0] > 1], x[0, :1])",
         ),
+        {"x.index_put((x > 9,), x[0, :0])": "depends on the data"},
     ),
     Entry(
         "masked_scatter",
@@ -339,10 +351,12 @@ ENTRIES = (
     ),
     Entry(
         "searchsorted",
-        {"x": Tensors(("float32",), (4,))},
-        in_torch={
-            "torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5]), x)": "no relax operator for searchsorted"
-        },
+        {"x": Tensors(WIDE_FLOATS, (3, 4))},
+        (
+            "torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5], dtype=x.dtype), x)",
+            "torch.searchsorted(x.abs().cumsum(1), x, right=True)",
+            "torch.searchsorted(x[0].abs().cumsum(0), torch.sqrt(x), out_int32=True)",
+        ),
     ),
     Entry(
         "nonzero",

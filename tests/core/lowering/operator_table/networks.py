@@ -343,7 +343,11 @@ ENTRIES = (
     Entry(
         "bilinear",
         {"x": Tensors(F32, (2, 3)), "y": Tensors(F32, (2, 4))},
-        in_torch={"nn.Bilinear(3, 4, 2)(x, y)": _WITHOUT},
+        (
+            "nn.Bilinear(3, 4, 2)(x, y)",
+            "nn.Bilinear(3, 4, 2, bias=False)(x[None], y[None])",
+            "F.bilinear(x, y, torch.ones(2, 3, 4))",
+        ),
     ),
     Entry(
         "matmul",
@@ -600,12 +604,13 @@ ENTRIES = (
             "g": Tensors(F32, (2, 4, 7, 2), low=-1.3, high=1.3),
             "corners": flag(),
         },
-        in_torch={
-            "F.grid_sample(x, g, align_corners=corners)": _WITHOUT,
-            "F.grid_sample(x, g, mode='nearest', align_corners=False)": _WITHOUT,
-            "F.grid_sample(x, g, padding_mode='border', align_corners=corners)": _WITHOUT,
-            "F.grid_sample(x, g, padding_mode='reflection', align_corners=False)": _WITHOUT,
-        },
+        (
+            "F.grid_sample(x, g, align_corners=corners)",
+            "F.grid_sample(x, g, mode='nearest', align_corners=False)",
+            "F.grid_sample(x, g, padding_mode='border', align_corners=corners)",
+            "F.grid_sample(x, g, padding_mode='reflection', align_corners=False)",
+        ),
+        {"F.grid_sample(x, g, mode='bicubic', align_corners=False)": "bicubic"},
     ),
     Entry(
         "affine_grid",
@@ -641,8 +646,10 @@ ENTRIES = (
             "F.cross_entropy(x, t, weight=x[0].abs(), reduction=how)",
             "F.cross_entropy(x.T[None], torch.tensor([[0, 2, 1]])[:, :3])",
             "F.cross_entropy(x, t, ignore_index=1)",
+            "F.cross_entropy(x, t, ignore_index=2, label_smoothing=0.1, reduction=how)",
+            "F.cross_entropy(x, torch.softmax(x, 1), label_smoothing=0.2)",
         ),
-        {"F.cross_entropy(x, t, label_smoothing=0.1)": "smooths its labels"},
+        {"F.cross_entropy(x, t, weight=x[0].abs(), label_smoothing=0.1)": "smooths its labels"},
     ),
     Entry(
         "nll_loss",

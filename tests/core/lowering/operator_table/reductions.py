@@ -368,7 +368,12 @@ ENTRIES = (
     Entry(
         "kthvalue",
         {"x": Tensors(("float32",), rank=(1, 3), low=-90, high=90), "dim": axis()},
-        in_torch={"torch.kthvalue(x, 1, dim)[0]": "no relax operator for kthvalue"},
+        (
+            "torch.kthvalue(x, 1, dim)[0]",
+            "x.kthvalue(1, dim, keepdim=True).values",
+            "aten.kthvalue.default(x, 1, dim)[0]",
+        ),
+        operators_stay=True,
     ),
     Entry(
         "mode",
@@ -377,8 +382,15 @@ ENTRIES = (
     ),
     Entry(
         "quantile",
-        {"x": Tensors(("float32",), rank=(1, 2))},
-        in_torch={"torch.quantile(x, 0.4)": "no relax operator for quantile"},
+        {"x": Tensors(WIDE_FLOATS, rank=(1, 3)), "dim": axis()},
+        (
+            "torch.quantile(x, 0.4)",
+            "x.quantile(0.3, dim)",
+            "torch.quantile(x, 1, -1, keepdim=True)",
+        ),
+        {"torch.quantile(x, torch.tensor([0.4, 0.6], dtype=x.dtype))": "is a tensor"},
+        operators_stay=True,
+        loose_export=True,
     ),
     Entry(
         "histc",

@@ -268,8 +268,8 @@ ENTRIES = (
     ),
     Entry(
         "trace",
-        {"x": Tensors(("float32", "int64"), (4, 4))},
-        in_torch={"torch.trace(x)": "no relax operator for trace"},
+        {"x": Tensors(("float32", "int64"), (3, 4))},
+        ("torch.trace(x)", "x.T.trace()", "aten.trace.default(x)"),
     ),
     Entry(
         "pixel_shuffle",
@@ -298,10 +298,11 @@ ENTRIES = (
     Entry(
         "unfold of a tensor",
         {"x": Tensors(ALL, (2, 7))},
-        in_torch={
-            "x.unfold(1, 3, 2)": "no relax operator for unfold",
-            "x.unfold(dimension=-1, size=4, step=3)": "no relax operator for unfold",
-        },
+        (
+            "x.unfold(1, 3, 2)",
+            "x.unfold(dimension=-1, size=4, step=3)",
+            "aten.unfold.default(x, 0, 1, 1)",
+        ),
     ),
     Entry(
         "split",
