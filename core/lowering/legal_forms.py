@@ -1,9 +1,8 @@
-"""TensorIR of Relax operators of which TVM's own is wrong: most turn NaN into a number.
+"""TensorIR of Relax operators of which TVM's own turns NaN or infinity into a number.
 
 TVM's relu makes 0 of NaN; its largest and smallest forget a NaN that a number follows, and begin at
 the largest finite number. torch keeps NaN, and so do these. They take the place of TVM's wherever
 an operator is legalised, for tensors of floats; the Relax operators themselves stay as they are.
-``grid_sample`` is here since TVM's form reads its coordinates in another order than the operator.
 """
 
 from __future__ import annotations
@@ -163,24 +162,6 @@ def _relu(stock: Legalise) -> Legalise:
     return legalise
 
 
-def _grid_sample(stock: Legalise) -> Legalise:
-    def sample(
-        A: te.Tensor, grid: te.Tensor, method: str, padding: str, corners: bool
-    ) -> te.Tensor:
-        # The operator has the two coordinates of a place side by side, and topi apart.
-        apart = topi.transpose(grid, (0, 3, 1, 2))
-        return topi.image.grid_sample(A, apart, method, "NCHW", padding, corners)
-
-    def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
-        attrs = call.attrs
-        if attrs.layout != "NCHW":
-            return stock(builder, call)
-        options = (str(attrs.method), str(attrs.padding_mode), bool(attrs.align_corners))
-        return builder.call_te(sample, *call.args, *options, primfunc_name_hint="grid_sample")
-
-    return legalise
-
-
 def _is_float(value: Any) -> bool:
     return str(value.ty.dtype).startswith(("float", "bfloat"))
 
@@ -200,7 +181,6 @@ def _enter(name: str, form: Callable[[Legalise], Legalise]) -> None:
 
 
 _enter("relax.nn.relu", _relu)
-_enter("relax.image.grid_sample", _grid_sample)
 _enter("relax.max", partial(_reduction, True))
 _enter("relax.min", partial(_reduction, False))
 _enter("relax.argmax", partial(_search, True))

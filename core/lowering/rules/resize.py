@@ -14,6 +14,7 @@ from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.pooling import adaptive_avg_pool
+from lowerscope.core.lowering.rules.shape import permute_to
 
 aten = torch.ops.aten
 
@@ -107,8 +108,10 @@ def grid_sample(
 ) -> Value:
     if rank_of(input) != 4 or mode not in _SAMPLES:
         raise Refused(f"it samples a volume, or its mode is {mode}")
+    # TVM has the two coordinates apart, whatever its page says.
+    apart = permute_to(b, grid, [0, 3, 1, 2])
     corners = bool(align_corners)
-    return b.emit(op.image.grid_sample(input, grid, mode, "NCHW", padding_mode, corners))
+    return b.emit(op.image.grid_sample(input, apart, mode, "NCHW", padding_mode, corners))
 
 
 @rule(aten.grid_sampler.default, aten.grid_sampler_2d.default, name="grid_sample")

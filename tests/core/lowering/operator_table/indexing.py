@@ -357,6 +357,7 @@ ENTRIES = (
             "torch.searchsorted(x.abs().cumsum(1), x, right=True)",
             "torch.searchsorted(x[0].abs().cumsum(0), torch.sqrt(x), out_int32=True)",
         ),
+        operators_stay=True,
     ),
     Entry(
         "nonzero",
