@@ -162,8 +162,14 @@ def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
     return graph_module
 
 
-def drop_what_is_not_read(graph_module: fx.GraphModule) -> tuple[Note, ...]:
+def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) -> tuple[Note, ...]:
     """Erase parameters that nothing reads, and what is written into the model's state at the end.
+
+    Parameters
+    ----------
+    is_functional
+        Whether no operator reads what another one has written in place: in a graph as it was
+        traced, a copy without a reader may well be read through what it is copied into.
 
     Returns
     -------
@@ -179,12 +185,14 @@ def drop_what_is_not_read(graph_module: fx.GraphModule) -> tuple[Note, ...]:
             graph_module.graph.erase_node(node)
         elif node.op == "get_attr":
             graph_module.graph.erase_node(node)
-        elif node.target is torch.ops.aten.copy_.default and node.args[0].op == "get_attr":
+        elif node.target is not torch.ops.aten.copy_.default or not is_functional:
+            continue
+        elif node.args[0].op == "get_attr":
             text = f"the model changes its buffer {node.args[0].target}, the lowered one does not"
             where = where_of(line_of_stack(node.args[1].meta.get("stack_trace")))
             notes.append(Note(text=text, where=where))
             graph_module.graph.erase_node(node)
-        elif node.target is torch.ops.aten.copy_.default:
+        else:
             graph_module.graph.erase_node(node)
     return tuple(reversed(notes))
 

@@ -184,24 +184,29 @@ def _trace_export(
         placeholders = exporting.whole_graph(program)
         exporting.check_ranges(program, exporting.names_of_symbols(placeholders, named), named)
     if decomposed:
-        return _described(exporting.decomposed_graph(program), inputs, named)
+        return _described(exporting.decomposed_graph(program), inputs, named, is_functional=True)
     try:
-        return _described(exporting.whole_graph(program), inputs, named)
+        return _described(exporting.whole_graph(program), inputs, named, is_functional=False)
     except LowerscopeError as error:
         if error.problem.code != "try-export":
             raise
-        traced = _described(exporting.functional_graph(program), inputs, named)
+        functional = exporting.functional_graph(program)
+        traced = _described(functional, inputs, named, is_functional=True)
         # A change of the model's own state is told better by what became of it.
         notes = traced.notes or (made_functional(error.problem),)
         return replace(traced, notes=notes)
 
 
 def _described(
-    graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], named: NamedInputs | None
+    graph_module: fx.GraphModule,
+    inputs: tuple[torch.Tensor, ...],
+    named: NamedInputs | None,
+    *,
+    is_functional: bool,
 ) -> TracedModel:
     """Return an exported graph with what is known of its nodes."""
     names = {} if named is None else exporting.names_of_symbols(graph_module, named)
-    notes = exporting.drop_what_is_not_read(graph_module)
+    notes = exporting.drop_what_is_not_read(graph_module, is_functional=is_functional)
     lines = exporting.source_lines(graph_module)
     if exporting.is_described(graph_module):
         values = exporting.described_values(graph_module)

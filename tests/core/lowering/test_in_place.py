@@ -162,6 +162,25 @@ def test_neither_inputs_nor_parameters_are_changed_by_tracing(bench: Any) -> Non
     assert set(model.state_dict()) == {"total"}
 
 
+class Cache(nn.Module):
+    """Keeps what it has seen, as a decoder keeps keys and values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(5, 4))
+        self.register_buffer("last", torch.zeros(3, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.seen[1:4] = x
+        self.last.copy_(x * 2)
+        return self.seen[:4] + 1, self.last - 1
+
+
+@pytest.mark.parametrize("tracer", ["auto", "export"])
+def test_what_is_written_into_a_part_of_a_buffer_is_read_from_it(bench: Any, tracer: str) -> None:
+    bench.check(Cache(), (torch.randn(3, 4),), tracer, "high-level")
+
+
 def test_a_parameter_that_is_changed_in_place_is_refused(bench: Any) -> None:
     class Drift(nn.Module):
         def __init__(self) -> None:
