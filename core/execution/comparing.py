@@ -96,7 +96,8 @@ def _finite_difference(
     actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
 ) -> tuple[float, float, int] | None:
     """Return the figures of `elements` in fewer steps; ``None`` where not all is finite."""
-    size = expected.to(torch.float64, copy=True)
+    # A model may return a parameter.
+    size = expected.detach().to(torch.float64, copy=True)
     gap = actual.to(torch.float64, copy=True).sub_(size).abs_()
     largest = float(gap.max())
     if not math.isfinite(largest):
