@@ -191,6 +191,6 @@ def _weights(weight: np.ndarray[Any, Any], axes: Sequence[_Axis]) -> np.ndarray[
     )
     taps = [2 + 2 * axis for axis in range(count)]
     phases = [3 + 2 * axis for axis in range(count)]
-    flipped = [-1 - each for each in range(count)]
+    flipped = tuple(-1 - each for each in range(count))
     ordered = np.flip(split.transpose(1, *phases, 0, *taps), axis=flipped)
     return np.ascontiguousarray(ordered.reshape(-1, weight.shape[0], *(each.taps for each in axes)))
