@@ -23,16 +23,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
-        if given[0] == "run":
-            from lowerscope.core.command_line.supervised import run_supervised
-
-            return run_supervised(given)
         from lowerscope.core import cli
+        from lowerscope.core.command_line.enclosed import enter_sandbox
+        from lowerscope.core.engine.temporary_files import own_folder, sweep
+        from lowerscope.core.errors import LowerscopeError
 
-        return cli.leave(cli.main(given, _painter))
+        sweep()
+        try:
+            enter_sandbox(given, cli.parse)
+        except LowerscopeError as error:
+            print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+            return cli.ERROR
+        with own_folder():
+            return _command(given)
     from lowerscope.app.start import open_window
 
     return open_window(given)
+
+
+def _command(given: Sequence[str]) -> int:
+    if given[0] == "run":
+        from lowerscope.core.command_line.supervised import run_supervised
+
+        return run_supervised(given)
+    from lowerscope.core import cli
+    from lowerscope.core.command_line.interrupts import ended_soon
+
+    with ended_soon("stopped", cli.ERROR):
+        return cli.leave(cli.main(given, _painter))
 
 
 def _painter() -> GraphPictures:

@@ -272,6 +272,14 @@ class EngineClient(QObject):
         self._ask_to_stop(request)
         QTimer.singleShot(grace_ms, self, lambda: self._kill_for(request))
 
+    def under_way(self) -> dict[int, str]:
+        """Return the methods of the requests whose answers are still wanted, by id."""
+        return {
+            each.id: each.method
+            for each in self._outstanding.values()
+            if not (each.cancelled or each.dropped or each.settled)
+        }
+
     def drop(self, request_id: int) -> None:
         """Forget a request: none of its callbacks is called any more.
 
@@ -318,6 +326,11 @@ class EngineClient(QObject):
                 stopped = msgspec.structs.replace(_CANCELLED, where=call.text, calls=call.names)
                 self._fail_soon(each, stopped)
             each.sent = False  # what was not cancelled is sent again, to the next child
+        doing = request.at or self._methods[request.method].doing
+        self.log.emit(
+            f"Cancelled: {doing}. The {self.role} did not stop by itself and was killed. It is"
+            " started anew, and what is open is derived once more.\n"
+        )
         self._start_child()
         self.killed.emit()
 

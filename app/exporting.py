@@ -18,6 +18,7 @@ from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wante
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.session_files import Layout
+from lowerscope.core.unfinished import whole_file
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
@@ -202,7 +203,8 @@ class Exporting(QObject):
         try:
             for path, kind in zip(paths, painted, strict=True):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                pictures.paint(record, path, kind, f"{title}: {GRAPHS[name]}")
+                with whole_file(path) as made:
+                    pictures.paint(record, made, kind, f"{title}: {GRAPHS[name]}")
         except OSError as error:
             self._end_with(cannot_write(error, paths[0]))
             return

@@ -8,6 +8,7 @@ import sys
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.notebook.window import OPTION, SHOWN, TAKEN
 from lowerscope.core.recipe import Recipe
@@ -28,7 +29,7 @@ def take_model() -> Recipe | None:
     except LowerscopeError as error:
         print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
         return None
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         print(f"lowerscope: {OPTION}: {error}", file=sys.stderr)
         return None
     _answer(TAKEN)

@@ -12,29 +12,31 @@ from PySide6.QtCore import QSocketNotifier
 from PySide6.QtWidgets import QApplication
 
 _CLOSED = () if sys.platform == "win32" else (signal.SIGHUP,)
+_ENDING = (signal.SIGINT, signal.SIGTERM, *_CLOSED)
 
 
 def end_on_interrupt(application: QApplication) -> None:
     """Close the windows when the process gets SIGINT or SIGTERM, or its terminal is closed.
 
-    Python runs its signal handlers between two steps of its own, and there are none while Qt
-    waits. So the signal also writes to a socket that Qt watches.
+    Python runs its signal handlers between two steps of its own, in the middle of whatever is
+    under way, and not while Qt waits. So the signal is left to write to a socket that Qt watches.
     """
     reader, writer = socket.socketpair()
     reader.setblocking(False)
     writer.setblocking(False)
     notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read, application)
 
-    def wake() -> None:
-        reader.recv(64)
+    def end() -> None:
+        if set(reader.recv(64)) & set(_ENDING):
+            application.closeAllWindows()
 
-    notifier.activated.connect(wake)
+    notifier.activated.connect(end)
     # Both ends live as long as the notifier.
     notifier.setProperty("sockets", (reader, writer))
     signal.set_wakeup_fd(writer.fileno())
 
-    def end(_number: int, _frame: object) -> None:
-        application.closeAllWindows()
+    def leave_to_qt(_number: int, _frame: object) -> None:
+        """Do nothing: the socket has it."""
 
-    for number in (signal.SIGINT, signal.SIGTERM, *_CLOSED):
-        signal.signal(number, end)
+    for number in _ENDING:
+        signal.signal(number, leave_to_qt)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
 
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
 from lowerscope.core.schedules import named_apart
@@ -58,7 +59,7 @@ class Opening(QObject):
         """Open a source once more, with all that it was opened with; `saved` is that recipe."""
         try:
             recipe = from_json(saved)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             # Saved by another version: the source alone is what is left.
             self.open_source(text)
             return

@@ -6,18 +6,19 @@ among the automatic ones, so that the next start can go on where this one ended,
 
 from __future__ import annotations
 
-import os
+import contextlib
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
 
+from lowerscope.app.session_places import Place, new_place, place_at
 from lowerscope.app.settings import Settings
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
@@ -28,8 +29,8 @@ from lowerscope.core.session_files import (
     Hashes,
     Layout,
     Session,
+    changed_since,
     load_session,
-    remove_halves,
     save_session,
 )
 from lowerscope.core.sources.spec import is_in_memory
@@ -37,30 +38,8 @@ from lowerscope.core.sources.spec import is_in_memory
 DELAY_MS = 1000
 """From a change to its being saved."""
 
-AUTOMATIC = 5
-"""So many files of documents without a name are kept."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A session's file.
-
-    Attributes
-    ----------
-    path
-        Where it is.
-    automatic
-        Whether Lowerscope chose it.
-    lock
-        Held by the window that saves in it; ``None`` where another window has it.
-    written
-        What is in it: see `save_session`.
-    """
-
-    path: Path
-    automatic: bool
-    lock: QLockFile | None
-    written: dict[str, Any] = field(default_factory=dict)
+RETRY_MS = 5000
+"""From a save that failed to the next try: a disk that is full may have room again."""
 
 
 class Sessions(QObject):
@@ -90,6 +69,7 @@ class Sessions(QObject):
     changed = Signal()
     saved = Signal()
     _ended = Signal(object)
+    _looked = Signal(object)
 
     def __init__(
         self,
@@ -105,18 +85,25 @@ class Sessions(QObject):
         self._trusting = trusting
         self._layout, self._lay_out = layout, lay_out
         self._hashes = Hashes()
-        self._place: _Place | None = None
+        self._place: Place | None = None
         self._source: tuple[str, str] | None = None
-        self._coming: tuple[_Place, Session] | None = None
-        self._kept: tuple[Recipe, Layout] | None = None
-        self._trouble = ""
+        self._coming: tuple[Place, Session] | None = None
+        self._kept: tuple[Recipe, Recipe | None, Layout] | None = None
+        self._trouble: Problem | None = None
+        self._is_gone = False
+        self._to_go_on: Recipe | None = None
         self._thread = ThreadPoolExecutor(1, "session")
         self._under_way: Future[dict[str, Any]] | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(DELAY_MS)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._save)
+        self._retry = QTimer(self)
+        self._retry.setInterval(RETRY_MS)
+        self._retry.setSingleShot(True)
+        self._retry.timeout.connect(self._save)
         self._ended.connect(self._take_saved)
+        self._looked.connect(self._say_what_changed)
         workspace.snapshot_changed.connect(self._follow)
         workspace.recipe_wanted.connect(self._follow_wish)
         workspace.selection_changed.connect(self.note)
@@ -129,7 +116,7 @@ class Sessions(QObject):
 
     @property
     def read_only(self) -> bool:
-        """Whether another window has the file, so that nothing is saved in it."""
+        """Whether nothing is saved: another window has the file, or it cannot be written."""
         return self._place is not None and self._place.lock is None
 
     def note(self) -> None:
@@ -148,19 +135,21 @@ class Sessions(QObject):
         """Open a file; return whether it is one. What is open stays until its model is there."""
         path = Path(text).absolute()
         try:
-            session = load_session(path, self._hashes)
+            session = load_session(path)
         except LowerscopeError as error:
             self._workspace.report(error.problem)
             return False
-        if self._place is not None and path == self._place.path:
-            place = _Place(path, self._place.automatic, self._place.lock, session.written)
+        held = self._place
+        if held is not None and path == held.path and held.lock is not None:
+            place = replace(held, written=session.written)
         else:
-            place = _Place(path, path.parent == self._folder(), _locked(path), session.written)
+            automatic = path.parent == self._folder()
+            place = place_at(path, automatic=automatic, written=session.written)
         self._forget_coming()
+        self._save_waiting()
         self._coming = (place, session)
         # Nothing runs before it is asked for, whatever the file says.
-        source = msgspec.structs.replace(session.recipe.source, trust=False)
-        recipe = msgspec.structs.replace(session.recipe, source=source)
+        recipe = _with_trust(session.recipe, trust=False)
         self._trusting.ask(recipe, self._workspace.open)
         return True
 
@@ -170,17 +159,18 @@ class Sessions(QObject):
         path = Path(text)
         if not text or not path.is_file() or (self._place is not None and path == self._place.path):
             return None
-        lock = _locked(path)
-        if lock is None:
-            return None
-        lock.unlock()
-        return path
+        place = place_at(path, automatic=True)
+        if place.lock is not None:
+            place.lock.unlock()
+        return None if place.hindrance == "window" else path
 
     def _follow_wish(self) -> None:
         if self._coming is not None and not self._is_coming(self._workspace.wanted):
             refused = self._workspace.refused
             if not self._is_coming(refused):
                 self._forget_coming()
+        if not _same_source(self._workspace.wanted, self._workspace.recipe):
+            self._save_waiting()
         self.note()
 
     def _is_coming(self, recipe: Recipe | None) -> bool:
@@ -198,36 +188,48 @@ class Sessions(QObject):
             (place, session), self._coming = self._coming, None
             self._take(place)
             self._lay_out(session.layout)
-            self._say_what_changed(session)
+            looked = self._thread.submit(changed_since, session, self._hashes)
+            looked.add_done_callback(self._looked.emit)
+            if session.wanted is not None:
+                self._to_go_on = _with_trust(session.wanted, trust=recipe.source.trust)
+                QTimer.singleShot(0, self._go_on)
         elif self._source is not None and source != self._source:
             # Another model is another document: the file keeps the one that it has.
             self._take(None)
         self._source = source
         self.note()
 
-    def _take(self, place: _Place | None) -> None:
+    def _go_on(self) -> None:
+        """Make the change once more that was on its way when the session was saved."""
+        wanted, self._to_go_on = self._to_go_on, None
+        if wanted is not None and _same_source(wanted, self._workspace.recipe):
+            self._trusting.ask(wanted, self._workspace.change)
+
+    def _take(self, place: Place | None) -> None:
         self._finish_saving()
         before, self._place, self._kept = self._place, place, None
         self._release(before)
         recipe = self._workspace.recipe
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
             self._settings.set_last_session(str(place.path))
-        if place is not None and place.lock is None:
-            text = self.tr("Another window has {0} open: nothing is saved here. {1}")
+        if place is not None and place.hindrance:
+            text = self.tr("{0} is in a folder that cannot be written: nothing is saved here. {1}")
+            if place.hindrance == "window":
+                text = self.tr("Another window has {0} open: nothing is saved here. {1}")
             todo = self.tr("File → Save session as… keeps it in a file of its own.")
             self._workspace.announced.emit(text.format(place.path.name, todo), "wrong")
         self.changed.emit()
 
-    def _release(self, place: _Place | None) -> None:
+    def _release(self, place: Place | None) -> None:
         """Let the file of a place go, unless it is that of the session."""
         held = None if self._place is None else self._place.lock
         if place is not None and place.lock is not None and place.lock is not held:
             place.lock.unlock()
 
-    def _say_what_changed(self, session: Session) -> None:
-        if not session.changed:
+    def _say_what_changed(self, looked: Future[tuple[str, ...]]) -> None:
+        if not looked.result():
             return
-        names = ", ".join(Path(each).name for each in session.changed)
+        names = ", ".join(Path(each).name for each in looked.result())
         count = len(self._workspace.notes)
         text = self.tr("Changed since the session was saved: {0}.").format(names)
         if count:
@@ -248,25 +250,22 @@ class Sessions(QObject):
         if self._workspace.recipe is None:
             return
         if self._place is None or path != self._place.path or self.read_only:
-            lock = _locked(path)
-            if lock is None:
-                self._workspace.report(
-                    Problem(
-                        what=self.tr(
-                            "another window has this session open, or saves nothing there"
-                        ),
-                        where=str(path),
-                        todo=self.tr("Choose another file"),
-                    )
-                )
-                return
             written = {} if self._place is None else self._place.written
-            self._take(_Place(path, False, lock, written))
+            place = place_at(path, automatic=False, written=written)
+            if place.hindrance:
+                what = self.tr("nothing can be written there")
+                if place.hindrance == "window":
+                    what = self.tr("another window has this session open")
+                todo = self.tr("Choose another file")
+                self._workspace.report(Problem(what=what, where=str(path), todo=todo))
+                return
+            self._take(place)
         self._save()
 
     def save_now(self) -> None:
         """Save what has not been saved yet, and wait until it is."""
         self._timer.stop()
+        self._retry.stop()
         if self._workspace.recipe is not None and not self.read_only:
             self._finish_saving()
             self._save()
@@ -276,13 +275,30 @@ class Sessions(QObject):
         """Save what is open: the system is about to end all programs."""
         self.save_now()
 
+    def say_how_to_start(self, manager: QSessionManager) -> None:
+        """Tell the system what opens it again at the next log-in."""
+        recipe, place = self._workspace.recipe, self._place
+        saved = place is not None and recipe is not None and not is_in_memory(recipe)
+        opened = [str(place.path)] if place is not None and saved else []
+        manager.setRestartCommand([sys.executable, "-P", "-m", "lowerscope.app", *opened])
+
     def finish(self) -> None:
         """Save what has not been saved yet, and let the file go: the window is being closed."""
         self.save_now()
+        if self._trouble is not None:
+            # The terminal may have gone before the window.
+            with contextlib.suppress(OSError):
+                print(f"lowerscope: {self._trouble.line()}", file=sys.stderr)
         self._forget_coming()
         self._thread.shutdown()
         if self._place is not None and self._place.lock is not None:
             self._place.lock.unlock()
+
+    def _save_waiting(self) -> None:
+        """Save at once what was to be saved soon: another document is about to come."""
+        if self._timer.isActive():
+            self._timer.stop()
+            self._save()
 
     def _save(self) -> None:
         recipe = self._workspace.recipe
@@ -291,19 +307,29 @@ class Sessions(QObject):
         if self._under_way is not None:
             self._timer.start()
             return
-        layout = self._layout()
-        if (recipe, layout) == self._kept:
+        wanted = self._workspace.wanted
+        if wanted == recipe or not _same_source(wanted, recipe):
+            wanted = None
+        now = recipe, wanted, self._layout()
+        self._is_gone = self._kept is not None and not self._is_there()
+        if now == self._kept and not self._is_gone:
             return
         if self._place is None:
             self._take(self._new_place())
         place = self._place
         if place is None:
             return
-        self._kept = (recipe, layout)
+        self._kept = now
+        if place.automatic:
+            with contextlib.suppress(OSError):  # saving says it
+                place.path.parent.mkdir(parents=True, exist_ok=True)
         self._under_way = self._thread.submit(
-            save_session, place.path, recipe, layout, place.written, self._hashes
+            save_session, place.path, recipe, now[2], place.written, self._hashes, wanted
         )
         self._under_way.add_done_callback(self._ended.emit)
+
+    def _is_there(self) -> bool:
+        return self._place is not None and self._place.path.exists()
 
     def _finish_saving(self) -> None:
         if self._under_way is not None:
@@ -321,53 +347,45 @@ class Sessions(QObject):
             self._kept = None
             self._complain(error.problem)
             return
-        self._trouble = ""
+        trouble, self._trouble = self._trouble, None
+        self._retry.stop()
         if self._place is not None:
-            place = self._place
-            self._place = _Place(place.path, place.automatic, place.lock, written)
+            self._place = replace(self._place, written=written)
+            name = self._place.path.name
+            if trouble is not None:
+                text = self.tr("The session is saved again, in {0}.")
+                self._workspace.announced.emit(text.format(name), "info")
+            elif self._is_gone:
+                text = self.tr("{0} was gone: it has been saved anew.")
+                self._workspace.announced.emit(text.format(name), "info")
         self.saved.emit()
 
     def _complain(self, problem: Problem) -> None:
-        if problem.what != self._trouble:
-            self._trouble = problem.what
+        if problem != self._trouble:
+            self._trouble = problem
             self._workspace.announced.emit(problem.line(), "wrong")
-
-    # Files of documents without a name
+        self._retry.start()
 
     def _folder(self) -> Path:
         return self._settings.folder() / "sessions"
 
-    def _new_place(self) -> _Place | None:
+    def _new_place(self) -> Place | None:
         folder = self._folder()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            return new_place(folder)
         except OSError as error:
             text = self.tr("the session cannot be saved ({0})").format(error.strerror)
             self._complain(Problem(what=text, where=str(folder)))
             return None
-        self._leave_few(folder)
-        name = f"{datetime.now():%Y-%m-%d %H.%M.%S} {os.getpid()}"
-        path, count = folder / f"{name}{SUFFIX}", 1
-        while path.exists():
-            count += 1
-            path = folder / f"{name} {count}{SUFFIX}"
-        return _Place(path, True, _locked(path))
-
-    def _leave_few(self, folder: Path) -> None:
-        old = sorted(folder.glob(f"*{SUFFIX}"))[: -AUTOMATIC + 1]
-        for path in old:
-            lock = _locked(path)
-            if lock is not None:
-                path.unlink(missing_ok=True)
-                lock.unlock()
 
 
-def _locked(path: Path) -> QLockFile | None:
-    """Lock a session's file for this window; ``None`` where another one has it."""
-    lock = QLockFile(f"{path}.lock")
-    # A window that died has left its lock; Qt sees that there is no such process.
-    lock.setStaleLockTime(0)
-    if not lock.tryLock(0):
-        return None
-    remove_halves(path)
-    return lock
+def _same_source(one: Recipe | None, other: Recipe | None) -> bool:
+    """Return whether two recipes are of one document."""
+    if one is None or other is None:
+        return False
+    return (one.source.spec, one.source.entry) == (other.source.spec, other.source.entry)
+
+
+def _with_trust(recipe: Recipe, *, trust: bool) -> Recipe:
+    source = msgspec.structs.replace(recipe.source, trust=trust)
+    return msgspec.structs.replace(recipe, source=source)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QByteArray, QSettings
 RECENT_MOST = 10
 TRUSTED_MOST = 500
 CODE_MOST = 40.0
+_MOST_DIGITS = 16
 SCALES = ("100", "125", "150", "175", "200")
 """Per cent of the sizes that a window has by itself."""
 
@@ -145,8 +146,11 @@ class Settings:
 
     def memory_limit(self) -> int:
         """Return the bytes of memory that a worker may have; 0 where nothing was chosen."""
-        value = str(self._store.value("memory-limit", "0"))
-        return int(value) if value.isdecimal() else 0
+        # Not at the start of the window, which it would hold up.
+        from lowerscope.core.running.memory_limit import LEAST
+
+        limit = self._number("memory-limit", 0)
+        return limit if limit >= LEAST else 0
 
     def set_memory_limit(self, limit: int) -> None:
         """Remember the bytes of memory that a worker may have."""
@@ -157,8 +161,7 @@ class Settings:
         # Not at the start of the window, which it would hold up.
         from lowerscope.core.records.run import KEEP
 
-        value = str(self._store.value("keep", str(KEEP)))
-        return int(value) if value.isdecimal() else KEEP
+        return self._number("keep", KEEP)
 
     def set_keep(self, keep: int) -> None:
         """Remember how many bytes of a run's values are kept."""
@@ -178,6 +181,11 @@ class Settings:
         if not layout.isEmpty():
             self._store.setValue(f"layout-{LAYOUT_VERSION}", layout)
         self._store.sync()
+
+    def _number(self, key: str, usual: int) -> int:
+        """Return a number; the usual one where there is none, or none that anything has."""
+        value = str(self._store.value(key, ""))
+        return int(value) if value.isdecimal() and len(value) < _MOST_DIGITS else usual
 
     def _bytes(self, key: str) -> QByteArray:
         value = self._store.value(key)

@@ -36,6 +36,7 @@ class SourceWatch(QObject):
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._look)
         self._known: dict[str, tuple[int, int]] = {}
+        self._gone: frozenset[str] = frozenset()
         workspace.snapshot_changed.connect(self._follow)
         workspace.problems_changed.connect(self._follow)
 
@@ -73,6 +74,9 @@ class SourceWatch(QObject):
         saved = [path for path, state in states.items() if state not in (self._known[path], _GONE)]
         self._known |= {path: states[path] for path in saved}
         self._watch()
+        self._say_gone(
+            {path for path, state in states.items() if state == _GONE != self._known[path]}
+        )
         if saved:
             names = ", ".join(Path(path).name for path in saved)
             text = self.tr("{0} was saved: it is read again, with all choices kept.")
@@ -81,6 +85,15 @@ class SourceWatch(QObject):
             self._workspace.reload()
             if running:
                 self._workspace.run()
+
+    def _say_gone(self, gone: set[str]) -> None:
+        names = ", ".join(sorted(Path(path).name for path in gone - self._gone))
+        self._gone = frozenset(gone)
+        if names:
+            text = self.tr(
+                "{0} is gone: the window shows what it had, and reads it again when it is back."
+            )
+            self._workspace.announced.emit(text.format(names), "wrong")
 
 
 _GONE = (0, -1)

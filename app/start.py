@@ -48,6 +48,7 @@ def open_window(arguments: Sequence[str]) -> int:
         end_on_interrupt(application)
         window.begin(recipe, session)
         application.commitDataRequest.connect(window.sessions.save_for_log_out)
+        application.saveStateRequest.connect(window.sessions.say_how_to_start)
         if handed_over:
             from lowerscope.app.handing import say_shown
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.build_steps import BuildSteps
+from lowerscope.app.children.at_work import AtWork
 from lowerscope.app.children.hanging import Hanging
 from lowerscope.app.children.recovering import Recovering
 from lowerscope.app.children.requests import REPLACED_MS
@@ -125,6 +126,7 @@ class Workspace(QObject):
         self.runs.changed.connect(self.run_changed)
         self.run_steps = RunSteps(self)
         self.tuning = Tuning(self)
+        self.at_work = AtWork(self)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
             client.log.connect(self.logged)
@@ -378,7 +380,8 @@ class Workspace(QObject):
 
     def report(self, problem: Problem) -> None:
         """Show a problem that was found before the engine was asked."""
-        self.show_trouble(problem)
+        if problem.code != "cancelled":
+            self.show_trouble(problem)
 
     # Selection
 
@@ -405,11 +408,7 @@ class Workspace(QObject):
         self.runs.cancel()
         self.faults.cancel()
         self.inputs.cancel()
-        if self._change is not None:
-            self.engine.cancel(self._change.request)
-        self.recovering.cancel()
-        self.fetches.cancel()
-        self.scheduling.cancel()
+        self.at_work.cancel()
 
     # Children
 

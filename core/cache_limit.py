@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lowerscope.core.user_cache import cache_folder, write_whole
+from lowerscope.core.user_cache import cache_folder, lock_file, write_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -118,7 +118,7 @@ def adding_traces(folder: Path) -> Iterator[bool]:
         with _alone():
             folder.mkdir(parents=True, exist_ok=True)
             opened = stack.enter_context((folder / IN_USE).open("wb"))
-            free = _lock(opened)
+            free = lock_file(opened)
             for name in TRACES if free else ():
                 with contextlib.suppress(FileNotFoundError), (folder / name).open("rb") as traces:
                     _note_use(traces)
@@ -148,17 +148,6 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _lock(opened: IO[bytes]) -> bool:
-    """Lock a file until it is closed, or its process ends; return whether that was possible."""
-    if sys.platform == "win32":
-        return True  # where nobody can remove a file that is open
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _reduce(limit: int) -> Cleared:
     """Remove what was not used for longest until no more than `limit` bytes are left."""
     entries = sorted(_entries(), key=lambda each: each.used)
@@ -181,7 +170,7 @@ def _remove(entry: _Entry) -> bool:
         _unlink(entry.files)
         return True
     with (entry.files[0].parent / IN_USE).open("wb") as opened:
-        if not _lock(opened):
+        if not lock_file(opened):
             return False
         _unlink(entry.files)
         return True
@@ -199,7 +188,7 @@ def _remove_empty_folders() -> None:
         if names <= {_ABOUT, IN_USE}:
             if IN_USE in names:
                 with (folder / IN_USE).open("wb") as opened:
-                    if not _lock(opened):
+                    if not lock_file(opened):
                         continue
             _unlink([folder / name for name in names])
             folder.rmdir()

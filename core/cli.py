@@ -17,8 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lowerscope.core import sandbox
 from lowerscope.core.command_line.cache import add_cache_options, cache
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
+from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.command_line.export import add_export_options
 from lowerscope.core.command_line.guarded import add_fault_options
 from lowerscope.core.command_line.passes import (
@@ -82,6 +84,9 @@ STAGES = (
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 
+_OPENING = ("compare", "export", "passes", "schedule", "tune")
+"""Commands that open a source, besides those whose parsers are made here."""
+
 
 def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     """Return the recipe that a command of `COMMANDS`, such as ``run FILE …``, is about.
@@ -91,12 +96,23 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     LowerscopeError
         If it cannot be read, or is about no source.
     """
-    options = _parser().parse_args(arguments)
+    options = parse(arguments)
     if getattr(options, "source", None) is None:
         raise LowerscopeError(
             f"{options.command} is about no source", where=" ".join(arguments), todo="Try another"
         )
     return _recipe_from(options)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of one of `COMMANDS`.
+
+    Raises
+    ------
+    LowerscopeError
+        If they cannot be read.
+    """
+    return _parser().parse_args(arguments)
 
 
 def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
@@ -108,7 +124,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         Makes what paints graphs.
     """
     try:
-        options = _parser().parse_args(arguments)
+        options = parse(arguments)
         options.painter = painter
         if options.command == "samples":
             return _samples()
@@ -141,7 +157,8 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
             if single and leaves_out(pipeline, recipe):
                 code = ERROR
     except LowerscopeError as error:
-        print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+        problem = sandbox.explained(error.problem, error, WITHOUT)
+        print(f"lowerscope: {problem.line()}", file=sys.stderr)
         return ERROR
     except KeyboardInterrupt:
         print("lowerscope: stopped", file=sys.stderr)
@@ -272,6 +289,8 @@ def _parser() -> argparse.ArgumentParser:
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     course.add_argument("--force", action="store_true", help="overwrite files that are there")
+    for each in (show, run, rule, *(commands.choices[name] for name in _OPENING)):
+        add_sandbox_option(each)
     return parser
 
 

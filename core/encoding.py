@@ -11,9 +11,12 @@ from typing import Any
 
 import msgspec
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What is raised for bytes that are no message, or no value of a type: text that is no UTF-8 and
 lists in lists without end are not errors of msgspec's own."""
+
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises for text that is no Python, or is too deep for it."""
 
 
 def _plain(value: Any) -> str:

@@ -6,12 +6,14 @@ import ast
 from itertools import count
 from pathlib import Path
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.encoding import NO_PYTHON
+from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
 from lowerscope.core.recipe import STRATEGIES, Strategy
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
+from lowerscope.core.unfinished import write_text
 
 _HEAD = '"""Lowering rules."""\n'
 
@@ -55,7 +57,7 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
     tree = _parsed(text, path)
     text, name = _added(text, tree, stub)
     try:
-        path.write_text(text, encoding="utf-8", newline=newline)
+        write_text(path, text, newline)
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be written ({error.strerror})",
@@ -83,10 +85,13 @@ def _read(path: Path) -> tuple[str, str]:
 def _parsed(text: str, path: Path) -> ast.Module:
     try:
         return ast.parse(text)
-    except SyntaxError as error:
+    except NO_PYTHON as error:
+        said, line = last_line(error), ""
+        if isinstance(error, SyntaxError):
+            said, line = error.msg, f":{error.lineno}" if error.lineno else ""
         raise LowerscopeError(
-            f"this is not valid Python: {error.msg}",
-            where=f"{path}:{error.lineno}",
+            f"this is not valid Python: {said}",
+            where=f"{path}{line}",
             todo="Mend it, or choose another file",
         ) from None
 

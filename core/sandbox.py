@@ -106,14 +106,18 @@ def is_inside() -> bool:
     return ENVIRONMENT in os.environ
 
 
-def explained(problem: Problem, error: BaseException) -> Problem:
-    """Return what is told of an error: what the sandbox refused, if it was that, or `problem`."""
+def explained(problem: Problem, error: BaseException, without: str = "") -> Problem:
+    """Return what is told of an error: what the sandbox refused, if it was that, or `problem`.
+
+    `without` says how to go on without one; by default, that of the window.
+    """
     if not is_inside():
         return problem
     refused = next(filter(None, map(_refused, _chain(error))), "")
     if not refused:
         return problem
-    todo = "If you trust the file, let code run without it (File, Run code in a sandbox)"
+    way = without or "let code run without it (File, Run code in a sandbox)"
+    todo = f"If you trust the file, {way}"
     if refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
     else:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.spec import user_path
+from lowerscope.core.unfinished import write_text
 
 VERSION = 1
 """Of the files."""
@@ -35,7 +37,7 @@ def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
     """
     path = user_path(file).absolute()
     try:
-        path.write_text(schedules_text(schedules), encoding="utf-8")
+        write_text(path, schedules_text(schedules))
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be written ({error.strerror})",
@@ -83,7 +85,7 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
             where=str(path),
             todo="Choose another file",
         ) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, RecursionError) as error:
+    except (*UNREADABLE, OverflowError) as error:
         raise LowerscopeError(
             f"it holds no schedules: {error}",
             where=str(path),

@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import stat
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from lowerscope.core.session_files import (
 )
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.spec import user_path, with_paths
+from lowerscope.core.unfinished import whole_folder
 
 ARCHIVE = ".zip"
 
@@ -221,17 +221,9 @@ def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: N
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
+        with whole_folder(folder) as made:
             _write(archive, made, check)
             _check_session(archive, made)
-            made.chmod(0o755)
-            if folder.exists():
-                folder.rmdir()
-            made.rename(folder)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
     except OSError as error:
         raise LowerscopeError(
             f"it cannot be unpacked ({error.strerror or error})",

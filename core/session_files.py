@@ -8,20 +8,20 @@ nothing, whatever stands in it. This module imports neither torch nor TVM.
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import os
-import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lowerscope.core import recipe as recipes
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.spec import source_path, user_path, with_paths
+from lowerscope.core.unfinished import whole_file
 
 SUFFIX = ".lowerscope"
 
@@ -59,6 +59,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     hashes: dict[str, str] = {}
     layout: Layout = Layout()
+    wanted: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -75,16 +76,22 @@ class Session:
         With absolute paths.
     layout
         Of the window.
+    hashes
+        Of the files that the recipe names, by their absolute paths, when it was saved.
     changed
-        The files that the recipe names, and that are not what they were when it was saved; those
-        that are gone among them.
+        Those of them that are something else now; those that are gone among them.
+    wanted
+        The recipe that was to take the place of `recipe` when it was saved, and had not been
+        derived yet: nobody knew whether it could be. ``None`` for none.
     written
         The file's own value, for what this version does not know of it; see `save_session`.
     """
 
     recipe: Recipe
     layout: Layout
+    hashes: dict[str, str] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
+    wanted: Recipe | None = None
     written: dict[str, Any] = field(default_factory=dict)
 
 
@@ -129,7 +136,12 @@ class Hashes:
 
 
 def save_session(
-    path: Path, recipe: Recipe, layout: Layout, before: dict[str, Any], hashes: Hashes
+    path: Path,
+    recipe: Recipe,
+    layout: Layout,
+    before: dict[str, Any],
+    hashes: Hashes,
+    wanted: Recipe | None = None,
 ) -> dict[str, Any]:
     """Write a session in place of what is there, whole or not at all.
 
@@ -143,6 +155,8 @@ def save_session(
         `Session.written` of what it is saved over: fields that this version does not know stay.
     hashes
         Of files, as far as they are known.
+    wanted
+        See `Session`.
 
     Returns
     -------
@@ -156,7 +170,11 @@ def save_session(
     """
     folder = path.parent
     own = with_paths(recipe, lambda each: _relative(each, folder))
-    value = _carried(before, _plain(_file(recipe, own, layout, hashes)))
+    file = _file(recipe, own, layout, hashes)
+    if wanted is not None:
+        plain = msgspec.to_builtins(with_paths(wanted, lambda each: _relative(each, folder)))
+        file = msgspec.structs.replace(file, wanted=plain)
+    value = _carried(before, _plain(file))
     try:
         write_whole(path, _text(value))
     except OSError as error:
@@ -183,8 +201,11 @@ def session_text(recipe: Recipe, own: Recipe, layout: Layout) -> bytes:
     return _text(_plain(_file(recipe, own, layout, Hashes())))
 
 
-def load_session(path: Path, hashes: Hashes) -> Session:
+def load_session(path: Path, hashes: Hashes | None = None) -> Session:
     """Read what `save_session` wrote.
+
+    Without `hashes` it is not looked which files have changed, which takes long where they are
+    large: see `changed_since`.
 
     Raises
     ------
@@ -199,11 +220,10 @@ def load_session(path: Path, hashes: Hashes) -> Session:
         if msgspec.json.decode(content, type=_Versioned).version > VERSION:
             raise _newer(path)
         file = msgspec.json.decode(content, type=_File)
-        if msgspec.json.decode(file.recipe, type=_Versioned).version > recipes.VERSION:
-            raise _newer(path)
-        recipe = recipes.from_json(bytes(file.recipe))
-        # The window and its children exchange no numbers of more than 64 bits.
-        msgspec.msgpack.encode(recipe)
+        recipe = _recipe(path, bytes(file.recipe))
+        wanted = None
+        if isinstance(file.wanted, dict):
+            wanted = _recipe(path, msgspec.json.encode(file.wanted))
         written = msgspec.json.decode(content)
     except OSError as error:
         raise LowerscopeError(
@@ -211,14 +231,31 @@ def load_session(path: Path, hashes: Hashes) -> Session:
             where=str(path),
             todo="Choose another file",
         ) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, RecursionError) as error:
+    except (*UNREADABLE, OverflowError) as error:
         raise _refused(path, str(error)) from None
     folder = path.absolute().parent
     named = files_of(recipe)
     recipe = with_paths(recipe, lambda each: os.path.normpath(folder / user_path(each)))
+    if wanted is not None:
+        wanted = with_paths(wanted, lambda each: os.path.normpath(folder / user_path(each)))
     paths = zip(named, files_of(recipe).values(), strict=True)
-    changed = tuple(path for name, path in paths if hashes.of(path) != file.hashes.get(name, ""))
-    return Session(recipe=recipe, layout=file.layout, changed=changed, written=written)
+    known = {path: file.hashes.get(name, "") for name, path in paths}
+    session = Session(recipe, file.layout, hashes=known, wanted=wanted, written=written)
+    return session if hashes is None else replace(session, changed=changed_since(session, hashes))
+
+
+def changed_since(session: Session, hashes: Hashes) -> tuple[str, ...]:
+    """Return the files of a session that are not what they were when it was saved."""
+    return tuple(path for path, known in session.hashes.items() if hashes.of(path) != known)
+
+
+def _recipe(path: Path, text: bytes) -> Recipe:
+    if msgspec.json.decode(text, type=_Versioned).version > recipes.VERSION:
+        raise _newer(path)
+    recipe = recipes.from_json(text)
+    # The window and its children exchange no numbers of more than 64 bits.
+    msgspec.msgpack.encode(recipe)
+    return recipe
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -229,33 +266,16 @@ def write_whole(path: Path, content: bytes) -> None:
     OSError
         If it cannot be written; what was there is as it was.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
+    with whole_file(path) as made, made.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(path.parent, os.O_DIRECTORY)
         try:
             os.fsync(folder)  # the name, too, has to outlive the machine
         finally:
             os.close(folder)
-
-
-def remove_halves(path: Path) -> None:
-    """Remove what a process that was killed while it wrote a session has left beside the file.
-
-    Only whoever holds the session's lock may do so.
-    """
-    for half in path.parent.glob(f".{glob.escape(path.name)}.*"):
-        with contextlib.suppress(OSError):
-            half.unlink()
 
 
 def _file(recipe: Recipe, own: Recipe, layout: Layout, hashes: Hashes) -> _File:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
+from typing import IO
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def cache_folder() -> Path:
@@ -19,6 +24,17 @@ def write_whole(file: Path, data: bytes) -> None:
     part = file.with_suffix(f".{os.getpid()}")
     part.write_bytes(data)
     part.replace(file)
+
+
+def lock_file(opened: IO[bytes]) -> bool:
+    """Lock a file until it is closed, or its process ends; return whether that was possible."""
+    if sys.platform == "win32":
+        return True  # where nobody can remove a file that is open
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def processor_name() -> str:

@@ -28,6 +28,7 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
 )
 from lowerscope.core.engine.running_call import CallReader, RunningCall
+from lowerscope.core.engine.temporary_files import COMPILED
 from lowerscope.core.errors import Problem
 from lowerscope.core.running.memory_limit import bytes_text
 from lowerscope.core.sources.handed_over import first_other_descriptor
@@ -39,8 +40,6 @@ LOG_LIMIT = 2**18
 
 LOG_TAIL = 16_000
 """Characters of the log that are kept for the account of how the child ended."""
-
-COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 
 CLOSE_MS = 300
 KILL_MS = 1000
@@ -206,7 +205,8 @@ class ChildProcess(QObject):
         environment.insert("PYTHONUNBUFFERED", "1")
         environment.insert("PYTHONIOENCODING", "utf-8:backslashreplace")
         # What torch has compiled serves the next child as well.
-        environment.insert(COMPILED, environment.value(COMPILED, str(cache_folder() / "torch")))
+        compiled = environment.value(COMPILED, str(cache_folder() / "torch"))
+        environment.insert(COMPILED, compiled)
         if self._temporary:
             environment.insert("TMPDIR", self._temporary)
         self._process.setProcessEnvironment(environment)

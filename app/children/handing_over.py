@@ -19,16 +19,15 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.outstanding import OnProblem, OnResult
+from lowerscope.core.engine import temporary_files
 from lowerscope.core.engine.protocol import RuleParams, SaveValuesParams
 from lowerscope.core.engine.run_params import SaveRunValuesParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.user_cache import cache_folder
+from lowerscope.core.unfinished import whole_file
 
 if TYPE_CHECKING:
     from lowerscope.app.engine_client import EngineClient
-
-_PLACE = "handed-over"
 
 
 def ask_for_file(
@@ -113,9 +112,8 @@ class HandingOver(QObject):
     def __init__(self, target: Path, parent: QObject, *, copied: str = "") -> None:
         super().__init__(parent)
         self._target = target
-        place = cache_folder() / _PLACE
+        place = temporary_files.handed_over()
         place.mkdir(parents=True, exist_ok=True)
-        _remove_old(place)
         self.folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
         if copied:
             with contextlib.suppress(FileNotFoundError):
@@ -165,18 +163,5 @@ def _move(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        part = target.with_name(f".lowerscope-{os.getpid()}-{target.name}")
-        try:
+        with whole_file(target) as part:
             shutil.copyfile(source, part, follow_symlinks=False)
-            shutil.copymode(source, part)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def _remove_old(place: Path) -> None:
-    """Remove what windows have left that were killed."""
-    for each in place.iterdir():
-        owner = each.name.partition("-")[0]
-        if owner.isdecimal() and not Path("/proc", owner).exists():
-            shutil.rmtree(each, ignore_errors=True)

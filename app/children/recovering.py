@@ -152,11 +152,6 @@ class Recovering(QObject):
         request, self._request = self._request, None
         self._workspace.abandon(self._workspace.engine, request)
 
-    def cancel(self) -> None:
-        """Stop the replay; what is shown stays."""
-        if self._request is not None:
-            self._workspace.engine.cancel(self._request)
-
     def take(self, recipe: Recipe) -> None:
         """Note that the engine has derived a recipe, which is shown now."""
         self.survived("engine", "", "step", "override")

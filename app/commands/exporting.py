@@ -16,6 +16,7 @@ from lowerscope.app.exporting import Exporting, Order
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import EXISTS, ExportRecord, Wanted
 from lowerscope.core.records.steps import Moment
+from lowerscope.core.unfinished import whole_file
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -239,7 +240,8 @@ class ExportCommands(QObject):
     def _write(self, path: str, write: Callable[[Path], object]) -> None:
         workspace, tr = self._window.workspace, self._window.tr
         try:
-            write(Path(path))
+            with whole_file(Path(path)) as made:
+                write(made)
         except OSError as error:
             what = tr("it cannot be written: {0}").format(error.strerror or error)
             workspace.report(Problem(what=what, where=path))

@@ -158,7 +158,11 @@ class StatusBar(QStatusBar):
         if not self._workspace.activity.text:
             self._hide_activity()
             return
-        if self.progress.isVisible():
+        if self._workspace.at_work.said:
+            # It has taken long already.
+            self._show_activity()
+            self.cancel.show()
+        elif self.progress.isVisible():
             self._show_activity()
         elif not self._show_later.isActive():
             self._show_later.start()

@@ -91,10 +91,6 @@ class Moves(QObject):
         self._ask(((scheduling.recipe, scheduling.function, place), references))
         self._step = step
 
-    def cancel(self) -> None:
-        """Stop asking."""
-        self._requests.cancel_all(self._workspace.engine)
-
     def _ask(self, question: Question) -> None:
         self._drop()
         self._asked = question

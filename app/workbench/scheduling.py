@@ -361,12 +361,6 @@ class Scheduling(QObject):
             self._workspace.say("")
             self.busy_changed.emit()
 
-    def cancel(self) -> None:
-        """Stop what is tried."""
-        self._requests.cancel_all(self._workspace.engine)
-        self.moves.cancel()
-        self.trying.cancel()
-
     # Where in the history
 
     def go(self, index: int) -> None:

@@ -138,10 +138,6 @@ class Trying(QObject):
         self._soon.stop()
         self._drop()
 
-    def cancel(self) -> None:
-        """Stop what is tried, as the user asks for it."""
-        self._requests.cancel_all(self._workspace.engine)
-
     def _drop(self) -> None:
         if self._request is not None:
             self._requests.drop(self._request)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line.interrupts import ended_soon
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
 _DONE, _STOPPED = 0, 2
 
 _KEPT = "stopped; what was found is kept"
-
-_PATIENCE = 1.0
-"""Seconds until an interrupt ends the process, if it has not stopped by itself."""
 
 _HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
 
@@ -81,7 +75,7 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     )
     code, progress = _DONE, _Told(pipeline.tuning)
     try:
-        with _ended_soon():
+        with ended_soon(_KEPT, _STOPPED):
             tuned = pipeline.tuning.tune(recipe, wanted, progress)
     except KeyboardInterrupt:
         if not pipeline.tuning.state.functions:
@@ -91,39 +85,6 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     if options.json:
         return code, to_json(tuned)
     return code, "\n".join((*_table(tuned.state.functions), *_end(tuned)))
-
-
-@contextlib.contextmanager
-def _ended_soon() -> Iterator[None]:
-    """End this process where an interrupt in the body is not heard of in time.
-
-    Python hears of it between two calls, and a call of TVM's search may take seconds. The process
-    that measures ends with this one.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    source, sink = os.pipe()
-    os.set_blocking(sink, False)
-    over = threading.Event()
-
-    def watch() -> None:
-        # One byte for each signal; none where the other end is closed.
-        if os.read(source, 1) and not over.wait(_PATIENCE):
-            _say(_KEPT)
-            os._exit(_STOPPED)
-
-    before = signal.set_wakeup_fd(sink)
-    watching = threading.Thread(target=watch, name="interrupts", daemon=True)
-    watching.start()
-    try:
-        yield
-    finally:
-        over.set()
-        signal.set_wakeup_fd(before)
-        os.close(sink)
-        watching.join()
-        os.close(source)
 
 
 class _Told(Silent):

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules, overrides_on
 from lowerscope.core.schedules import APPLY_RULES, APPLY_TUNED, SCHEDULING
@@ -51,7 +52,7 @@ def target_name(target: str) -> str:
     """Return what a target is called in short: of JSON, the processor or its features."""
     try:
         fields = msgspec.json.decode(target)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return target
     if not isinstance(fields, dict):
         return target

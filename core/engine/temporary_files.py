@@ -1,8 +1,11 @@
-"""The temporary files of the window's children, none of which outlive them.
+"""Temporary files, none of which outlive the process that they are for.
 
-Each child has a folder of its own, which whoever started it removes when it has ended: whatever was
-in there, and however it ended. The folder's name has the process that made it, so that the next
-start can remove those of a process that was killed. This module imports neither torch nor TVM.
+Each child of a window, and each command, has a folder of its own, which whoever started it removes
+when it has ended: whatever was in there, and however it ended. The name of the folder has the
+process that made it, so that the next start of a window or a command can remove those of a process
+that was killed. So it is with the other places where something lies for as long as a process needs
+it: `sweep` knows all of them. Files that take the place of the user's are `core.unfinished`'s, and
+what tuning and measuring keep is `core.cache_limit`'s. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -16,7 +19,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lowerscope.core import sandbox, unfinished
 from lowerscope.core.engine.running_call import call_files
+from lowerscope.core.sources.handed_over import FOLDER
+from lowerscope.core.user_cache import cache_folder
+
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+"""Says to torch where to keep what it has compiled."""
 
 _PREFIX = "lowerscope-of-"
 
@@ -28,6 +37,36 @@ _PAUSE = 0.05
 def new_folder() -> str:
     """Make a folder for the temporary files of a child of this process."""
     return tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+
+
+@contextlib.contextmanager
+def own_folder() -> Iterator[None]:
+    """Have this process, and those that it starts, make temporary files in a folder of its own."""
+    before, maker, folder = os.environ.get("TMPDIR"), os.getpid(), new_folder()
+    # What torch has compiled is no temporary file: it serves the next process as well.
+    os.environ.setdefault(COMPILED, str(cache_folder() / "torch"))
+    _use(folder)
+    try:
+        yield
+    finally:
+        _use(before)
+        # A copy of this process leaves it to the first.
+        if os.getpid() == maker:
+            remove_folder(folder)
+
+
+def _use(folder: str | None) -> None:
+    """Have temporary files made in a folder, or where the system says."""
+    if folder is None:
+        os.environ.pop("TMPDIR", None)
+    else:
+        os.environ["TMPDIR"] = folder
+    tempfile.tempdir = None  # it looks again
+
+
+def handed_over() -> Path:
+    """Return the folder in which children leave what windows put into the user's folders."""
+    return cache_folder() / "handed-over"
 
 
 def remove_folder(path: str) -> None:
@@ -48,10 +87,21 @@ def remove_own() -> None:
 
 def sweep() -> None:
     """Remove what processes of this user have left that were killed."""
-    for path in (*Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"), *call_files()):
+    unfinished.sweep()
+    if sandbox.is_inside():
+        return  # from where no process can be seen that is outside
+    for path in _temporary():
         with contextlib.suppress(OSError):
             if _is_left(path):
                 path.unlink() if path.is_file() else remove_folder(str(path))
+
+
+def _temporary() -> Iterator[Path]:
+    """Yield what carries the number of the process that it is for."""
+    for prefix in (_PREFIX, FOLDER):
+        yield from Path(tempfile.gettempdir()).glob(f"{prefix}*")
+    yield from call_files()
+    yield from handed_over().glob("*")
 
 
 def _is_left(path: Path) -> bool:

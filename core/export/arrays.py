@@ -8,6 +8,7 @@ import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.sources.spec import user_path
+from lowerscope.core.unfinished import whole_file
 
 
 def save_array(array: np.ndarray[Any, Any], file: str) -> str:
@@ -20,7 +21,7 @@ def save_array(array: np.ndarray[Any, Any], file: str) -> str:
     """
     path = user_path(file).absolute()
     try:
-        with path.open("wb") as stream:
+        with whole_file(path) as made, made.open("wb") as stream:
             np.save(stream, array, allow_pickle=False)
     except OSError as error:
         raise LowerscopeError(

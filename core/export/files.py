@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +11,7 @@ import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import EXISTS
+from lowerscope.core.unfinished import sweep, whole_file
 
 
 @dataclass(frozen=True)
@@ -85,30 +83,16 @@ def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
     LowerscopeError
         If one cannot be written; it is as it was then.
     """
+    sweep()
     for file in files:
         path = folder / file.name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _put(path, file)
+            with whole_file(path) as made:
+                file.write(made)
         except OSError as error:
             raise _cannot_write(error, path) from error
     return tuple(folder / file.name for file in files)
-
-
-def _put(path: Path, file: File) -> None:
-    handle, made = tempfile.mkstemp(prefix=".lowerscope-", suffix=f"-{path.name}", dir=path.parent)
-    os.close(handle)
-    try:
-        file.write(Path(made))
-        # As a file is that is made in the usual way, and not for its owner alone.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(made, 0o666 & ~mask)
-        os.replace(made, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(made)
-        raise
 
 
 def _is_there(path: Path) -> bool:

@@ -5,12 +5,10 @@ This module imports neither torch nor TVM, so that the window can write reports.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from datetime import datetime
 from html import escape
@@ -31,6 +29,7 @@ from lowerscope.core.export.report_parts import (
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest
 from lowerscope.core.sources.spec import source_label, user_path
+from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_cache import processor_name
 from lowerscope.resources import REPORT
 
@@ -92,7 +91,7 @@ def write_report(file: str, variants: Sequence[Variant]) -> Path:
     path = user_path(file).absolute()
     page = report_html(variants, datetime.now().astimezone())
     try:
-        _replace(path, page)
+        write_text(path, page)
     except OSError as error:
         raise _cannot_write(path, error.strerror or str(error)) from None
     return path
@@ -134,22 +133,6 @@ def source_name(recipe: Recipe) -> str:
     spec, entry = recipe.source.spec, recipe.source.entry
     name = source_label(spec)
     return f"{name}:{entry}" if entry else name
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, made = tempfile.mkstemp(prefix=".lowerscope-", suffix=".html", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # As a file is that is made in the usual way, and not for its owner alone.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(made, 0o666 & ~mask)
-        os.replace(made, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(made)
-        raise
 
 
 def _variant(variant: Variant, place: str) -> str:

@@ -158,7 +158,7 @@ def _pass(step: Step, stages: Stages, own: dict[Path, str]) -> Iterator[str]:
         return
     arguments, config = split(found.options, arguments_of(found.options, step.options, step.name))
     texts = [f"{name}={_text(value, step, name)}" for name, value in arguments.items()]
-    if found.given:
+    if found.given == "params":
         texts.append(f"{found.given}=parameters")
     given = f", config={config!r}" if config else ""
     yield f"with tvm.transform.PassContext(opt_level=3{given}):"

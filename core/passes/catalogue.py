@@ -18,6 +18,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
+from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
@@ -67,7 +68,8 @@ class Pass:
     given
         A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
         ``"schedule"`` for what applies its schedules to a module, ``"rules"`` for what schedules
-        the others by rules, ``"tuned"`` for what does so as tuning has found; empty for none.
+        the others by rules, ``"tuned"`` for what does so as tuning has found, ``"check"`` for what
+        stops it; empty for none.
     running
         The context in which it is made and applied.
     """
@@ -227,7 +229,7 @@ def is_pass_class(value: Any) -> bool:
 
 def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     doc = inspect.getdoc(make) or ""
-    given = "params" if name == BIND_PARAMS else ""
+    given = _GIVEN.get(name, "")
     options: tuple[Option, ...] = ()
     hindrance = ""
     if name in _RUN_CODE:
@@ -251,7 +253,12 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
     )
     if name == APPLY_DATABASE:
         make = partial(_apply_database, make)
+    elif name == LEGALISE:
+        make = partial(legalise_operators, make)
     return Pass(record, make, options, given)
+
+
+_GIVEN = {BIND_PARAMS: "params", LEGALISE: "check"}
 
 
 def _apply_database(make: Callable[..., Any], work_dir: str | None = None, **given: Any) -> Any:

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
 from lowerscope.core.records.passes import Preset
 from lowerscope.core.schedules import APPLY_RULES, VECTOR_MATH
 from lowerscope.core.sources.spec import user_path
+from lowerscope.core.unfinished import write_text
 
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")
@@ -130,7 +132,7 @@ def save_preset(preset: Preset, file: str) -> Path:
     path = user_path(file).absolute()
     text = msgspec.json.format(msgspec.json.encode(preset), indent=2).decode() + "\n"
     try:
-        path.write_text(text, encoding="utf-8")
+        write_text(path, text)
     except OSError as error:
         raise LowerscopeError(
             f"the file cannot be written ({error.strerror})",
@@ -160,7 +162,7 @@ def load_preset(file: str) -> Preset:
             where=str(path),
             todo="Choose another file",
         ) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError, RecursionError) as error:
+    except (*UNREADABLE, OverflowError) as error:
         raise LowerscopeError(
             f"it is no saved pipeline: {error}",
             where=str(path),

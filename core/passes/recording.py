@@ -83,17 +83,21 @@ class Recorder:
 
     def enter(self, name: str, module: tvm.IRModule) -> None:
         """Note that a pass begins, unless it is not to."""
+        self.check()
+        if self._begun:
+            self._begun = False
+            self._open.append(0)
+        else:
+            self._add(name, module, self.runs[-1].step if self._open else 0)
+
+    def check(self) -> None:
+        """Raise what is to stop the pass that runs."""
         try:
             self._check()
         except BaseException as error:
             # FoldConstant goes on without what could not be compiled, whatever the reason.
             self.stopped = error
             raise
-        if self._begun:
-            self._begun = False
-            self._open.append(0)
-        else:
-            self._add(name, module, self.runs[-1].step if self._open else 0)
 
     def leave(self, module: tvm.IRModule) -> None:
         """Note that the pass that began last ends."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
 
@@ -57,6 +58,6 @@ def _value(text: str) -> OptionValue:
         return tuple(str(_value(each.strip())) for each in _split(text[1:-1]))
     try:
         value: OptionValue = msgspec.json.decode(text, type=bool | int | float | str | None)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return text
     return value

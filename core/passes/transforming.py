@@ -245,6 +245,7 @@ def transform(
     passes = catalogue() if passes is None else passes
     given = {"params": dict(values), "schedule": schedule, "rules": rules, "tuned": tuned}
     recorder = Recorder(check)
+    given["check"] = recorder.check
     problem: Problem | None = None
     done = 0
     if start is not None:
@@ -264,6 +265,8 @@ def transform(
             if recorder.stopped is not None:
                 raise recorder.stopped
         except LowerscopeError as failed:
+            if recorder.stopped is not None:
+                raise recorder.stopped from None
             recorder.fail(failed.problem.what)
             problem = _of_step(failed.problem, step, number)
             continue

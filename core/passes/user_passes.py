@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,7 +32,8 @@ def user_passes(module: ModuleType, path: Path, running: Running) -> Iterator[Pa
     running
         The context in which the file's code runs.
     """
-    lines = path.read_text(encoding="utf-8").split("\n")
+    # As Python has read it: the file may say that it is in another encoding.
+    lines = importlib.util.decode_source(path.read_bytes()).split("\n")
     for node in ast.parse("\n".join(lines)).body:
         for name in _names(node):
             value = vars(module).get(name)

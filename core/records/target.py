@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
+
 _LONGEST = 24
 """Characters of a target that has no shorter name."""
 
@@ -68,7 +70,7 @@ def short_target(text: str) -> str:
         return _named(named.get("mcpu"), named.get("mtriple")) or text
     try:
         named = msgspec.json.decode(text, type=dict[str, object])
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     return _named(named.get("mcpu"), named.get("mtriple")) or str(named.get("kind", text))
 

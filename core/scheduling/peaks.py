@@ -29,6 +29,7 @@ import torch
 import tvm
 
 from lowerscope.core.cache_limit import read_kept, write_kept
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.memo import key_of
@@ -198,8 +199,8 @@ def kept_peaks(key: str) -> Peaks | None:
     """Return what was measured before, if anything was."""
     try:
         return msgspec.json.decode(read_kept(_file(key)), type=Peaks)
-    except (OSError, msgspec.MsgspecError):
-        # Nothing was measured yet, or by a version that wrote something else.
+    except (OSError, *UNREADABLE):
+        # Nothing was measured yet, or by a version that wrote something else, or it is damaged.
         return None
 
 

@@ -131,11 +131,13 @@ def parse_arguments(text: str) -> dict[str, Any]:
     todo = """Write an object, such as --args '{"hidden": 128}'"""
     try:
         value = json.loads(text or "{}")
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits and lists in lists without end are no errors of JSON's.
+        what = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            what = f"{error.msg} at column {error.colno}"
         raise LowerscopeError(
-            f"this is not JSON: {error.msg} at column {error.colno}",
-            where=f"--args {text}",
-            todo=todo,
+            f"this is not JSON: {what}", where=f"--args {text}", todo=todo
         ) from None
     if not isinstance(value, dict):
         raise LowerscopeError("this is not a JSON object", where=f"--args {text}", todo=todo)

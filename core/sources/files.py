@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from lowerscope.core.encoding import NO_PYTHON
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.spec import MEMORY, source_path, user_path
 
@@ -73,7 +74,7 @@ def _candidates(path: Path, folder: Path) -> tuple[str, ...]:
             mentions = _find(ast.parse(path.read_bytes()))
             found = (file for each in mentions for file in _meant(each, path, folder))
             known = _parsed[path, folder] = (stamp, tuple(dict.fromkeys(map(str, found))))
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, *NO_PYTHON):
         # Running the file tells the user; a file that cannot be read mentions nothing.
         return ()
     return known[1]

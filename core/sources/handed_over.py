@@ -31,6 +31,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.spec import MEMORY, not_in_a_file
@@ -38,7 +39,9 @@ from lowerscope.core.sources.spec import MEMORY, not_in_a_file
 VARIABLE = "LOWERSCOPE_HANDED_OVER"
 """Of the window's environment: the descriptor and what a recipe names it by."""
 
-_FOLDER = "lowerscope-model-"
+FOLDER = "lowerscope-model-"
+"""How the folder of a model that waits for its window begins; the next is the process."""
+
 _TOKEN_BYTES = 32
 _HEADER_MOST = 64 << 20
 
@@ -144,7 +147,7 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
         If it cannot be written.
     """
     _remove_left_over()
-    folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-")
+    folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
     try:
         token = secrets.token_hex(_TOKEN_BYTES)
         path = os.path.join(folder, "model")
@@ -161,8 +164,8 @@ def _remove_left_over() -> None:
     """Remove what processes that were killed in the middle of it have left."""
     import psutil
 
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        number = folder.name.removeprefix(_FOLDER).partition("-")[0]
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        number = folder.name.removeprefix(FOLDER).partition("-")[0]
         gone = number.isdecimal() and not psutil.pid_exists(int(number))
         if gone and folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
             shutil.rmtree(folder, ignore_errors=True)
@@ -226,7 +229,10 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
         If it is not there: another process had it in its memory.
     """
     with _opened(spec) as stream:
-        header = msgspec.json.decode(stream.readline(_HEADER_MOST), type=Header)
+        try:
+            header = msgspec.json.decode(stream.readline(_HEADER_MOST), type=Header)
+        except UNREADABLE as error:
+            raise _not_the_one(f"it does not begin as one does ({error})") from None
         sys.path.extend(each for each in header.path if each not in sys.path)
         for name, text in header.lines.items():
             # Without a time the entry is never refreshed.

@@ -20,6 +20,7 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.cache_limit import TRACES, adding_traces, read_kept, write_kept
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.schedules import Primitive
@@ -91,8 +92,8 @@ class Database:
         """Return what is known of a function before it is scheduled."""
         try:
             return msgspec.json.decode(read_kept(self._file(function)), type=Kept)
-        except (OSError, msgspec.MsgspecError):
-            # Nothing was found yet, or by a version that wrote something else.
+        except (OSError, *UNREADABLE):
+            # Nothing was found yet, or by a version that wrote something else, or it is damaged.
             return None
 
     def keep(self, function: tirx.PrimFunc, kept: Kept) -> None:

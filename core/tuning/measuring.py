@@ -15,6 +15,7 @@ from typing import Protocol
 
 import msgspec
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import error_of
 from lowerscope.core.tuning.messages import (
     LENGTH,
@@ -132,6 +133,9 @@ class LocalMeasurer:
         except TimeoutError:
             self._restart()
             return Outcome(reason=f"it took longer than {seconds:g} s, and was stopped")
+        except UNREADABLE as error:
+            self._restart()
+            return Outcome(reason=f"it has spoiled the process that measures it: {error}")
         except EOFError:
             code = self._process.wait()
             self._restart()

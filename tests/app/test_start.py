@@ -80,8 +80,8 @@ def test_without_a_display_the_command_line_is_named() -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
-# In the terminal, and what a log-out sends.
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+# A log-out, and a terminal that is closed, are in tests/end_to_end/test_endings.py.
+@pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_signal_closes_the_window_and_its_children(tmp_path: Path, number: int) -> None:
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)}
     window = subprocess.Popen(

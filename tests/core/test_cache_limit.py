@@ -92,6 +92,18 @@ def test_peaks_and_tunings_are_within_the_limit(cache: Path) -> None:
     assert database.state == {}
 
 
+@pytest.mark.parametrize("content", [b"\xff", b"[" * 100_000, b"{}", b'{"gflops": "x"}', b"\0"])
+def test_what_is_damaged_counts_as_not_kept(cache: Path, content: bytes) -> None:
+    keep_peaks("first", Peaks(gflops=1, gbytes_per_second=2, threads=1, target="", cache_bytes=3))
+    database = Database(make_target("llvm", 1), 1)
+    function = tvm.script.from_source(_FUNCTION)
+    database.keep(function, Kept(function="main"))
+    for file in (*cache.glob("peaks-*"), *database.folder.glob("f-*")):
+        file.write_bytes(content)
+    assert kept_peaks("first") is None
+    assert database.kept(function) is None
+
+
 _FUNCTION = """
 @T.prim_func(s_tir=True)
 def main(x: T.Buffer((4,), "float32")):

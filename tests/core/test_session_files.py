@@ -21,7 +21,8 @@ from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Drawing, Extension, InputSpec, Override, Recipe, Source, Step
 from lowerscope.core.schedules import At, Primitive, Schedule
-from lowerscope.core.session_files import Hashes, Layout, load_session, remove_halves, save_session
+from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
+from lowerscope.core.unfinished import sweep
 
 LAYOUT = Layout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
 
@@ -200,6 +201,18 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
     assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
 
 
+def test_what_was_on_its_way_is_in_the_file_and_goes_when_it_has_come(tmp_path: Path) -> None:
+    path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
+    wanted = msgspec.structs.replace(recipe, lowering="library")
+    written = save_session(path, recipe, LAYOUT, {}, Hashes(), wanted)
+    session = load_session(path, Hashes())
+    assert (session.recipe, session.wanted) == (recipe, wanted)
+    assert str(tmp_path) not in path.read_text()
+    save_session(path, wanted, LAYOUT, written, Hashes())
+    session = load_session(path, Hashes())
+    assert (session.recipe, session.wanted) == (wanted, None)
+
+
 def test_the_command_line_takes_a_session(tmp_path: Path) -> None:
     path, recipe = tmp_path / "a.lowerscope", rich(tmp_path)
     save_session(path, recipe, LAYOUT, {}, Hashes())
@@ -223,7 +236,10 @@ while True:
 """
 
 
-def test_a_file_that_is_being_written_when_its_process_is_killed_is_whole(tmp_path: Path) -> None:
+def test_a_file_that_is_being_written_when_its_process_is_killed_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     path, drawn = tmp_path / "mine.lowerscope", random.Random(0)
     for _ in range(4):
         process = subprocess.Popen(
@@ -237,5 +253,5 @@ def test_a_file_that_is_being_written_when_its_process_is_killed_is_whole(tmp_pa
         process.wait()
         process.stdout.close()
         assert load_session(path, Hashes()).recipe.seed >= saved - 1
-    remove_halves(path)
+    sweep()
     assert os.listdir(tmp_path) == [path.name]

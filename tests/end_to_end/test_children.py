@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 from PySide6.QtCore import Qt
@@ -13,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.children import hanging
 from lowerscope.app.views.entry_dialog import EntryDialog
+from lowerscope.core.recipe import Extension, Step
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -215,6 +217,65 @@ def test_after_a_cancel_by_force_the_session_is_replayed(
     workspace.select(("fx:linear1",))
     script = window.panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def dense1" in script.text(), timeout=PATIENCE)
+
+
+PASSES = """
+import ctypes
+import tvm
+
+@tvm.transform.module_pass(opt_level=0)
+def hangs(module, context):
+    ctypes.PyDLL(None).sleep(1000)  # in native code, where nothing of Python's goes on
+    return module
+"""
+
+
+def test_a_pass_that_hangs_in_native_code_is_cancelled(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    window, logged = open_window("sample:matmul_relu"), []
+    workspace = window.workspace
+    workspace.logged.connect(logged.append)
+    before, engine = workspace.recipe, workspace.engine
+    assert before is not None
+    hung = engine.pid
+    file = write(tmp_path / "own.py", PASSES)
+    workspace.change(
+        msgspec.structs.replace(
+            before,
+            extensions=(Extension(path=file, kind="passes"),),
+            steps=(*before.steps, Step(name="own.hangs")),
+        )
+    )
+    qtbot.waitUntil(window.status.cancel.isVisible, timeout=PATIENCE)
+    qtbot.mouseClick(window.status.cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: workspace.wanted == before, timeout=PATIENCE)
+    assert "The engine did not stop by itself and was killed." in "".join(logged)
+    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
+    assert engine.pid != hung
+    window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+
+
+def test_what_nobody_else_says_is_said_and_cancelled(qtbot: QtBot, open_window: OpenWindow) -> None:
+    window = open_window("sample:fashion_mlp", lowering="te")
+    workspace, engine = window.workspace, window.workspace.engine
+    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
+    first = engine.pid
+    assert first is not None
+    assert not window.commands.action("stop").isEnabled()
+    hold(first)
+    workspace.select(("fx:linear1",))
+    qtbot.waitUntil(window.status.cancel.isVisible, timeout=PATIENCE)
+    assert window.status.activity.text() in ("Printing a function…", "Applying a schedule…")
+    assert window.commands.action("stop").isEnabled()
+    qtbot.mouseClick(window.status.cancel, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: engine.pid not in (None, first), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
+    qtbot.waitUntil(lambda: not workspace.activity.text, timeout=PATIENCE)
+    workspace.select(("fx:linear0",))
+    script = window.panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def dense(" in script.text(), timeout=PATIENCE)
 
 
 def test_the_children_can_be_started_anew(qtbot: QtBot, open_window: OpenWindow) -> None:

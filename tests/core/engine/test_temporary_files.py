@@ -11,33 +11,50 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.engine.running_call import call_files
-from lowerscope.core.engine.temporary_files import new_folder, remove_folder, sweep
+from lowerscope.core.engine.temporary_files import (
+    handed_over,
+    new_folder,
+    remove_folder,
+    sweep,
+)
 
 KILLED = """
-import os, signal
+import os, signal, tempfile
 from pathlib import Path
 from lowerscope.core.engine.running_call import new_file
-from lowerscope.core.engine.temporary_files import new_folder
+from lowerscope.core.engine.temporary_files import handed_over, new_folder, own_folder
+from lowerscope.core.sources.handed_over import FOLDER
 new_file()
 Path(new_folder(), "large").write_bytes(bytes(1000))
+# A model for a window that has not taken it yet, and a file for a folder of the user's.
+tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
+handed_over().mkdir(parents=True)
+tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=handed_over())
+# What TVM and others make meanwhile.
+own = own_folder()
+own.__enter__()
+tempfile.mkdtemp()
 print(os.getpid(), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_what_a_killed_process_has_left_is_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     process = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
     killed = process.stdout.decode().strip()
     other = tmp_path / "lowerscope-of-somebody"
     other.mkdir()
     own = new_folder()
-    assert len(os.listdir(tmp_path)) == 3
+    assert len(os.listdir(tmp_path)) == 5
+    assert len(os.listdir(handed_over())) == 1
     assert [each for each in call_files() if killed in each.name.split("-")]
     sweep()
+    assert os.listdir(handed_over()) == []
     assert sorted(os.listdir(tmp_path)) == sorted((Path(own).name, other.name))
     assert not [each for each in call_files() if killed in each.name.split("-")]
     remove_folder(own)

@@ -1,0 +1,78 @@
+"""Where a session is saved: a file that one window has at a time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from PySide6.QtCore import QLockFile
+
+from lowerscope.core.session_files import SUFFIX
+
+AUTOMATIC = 5
+"""So many files of documents without a name are kept."""
+
+Hindrance = Literal["", "window", "folder"]
+"""Why nothing is saved: another window has the file, or nothing can be written beside it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A session's file.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    automatic
+        Whether Lowerscope chose it.
+    lock
+        Held by the window that saves in it; ``None`` where this one may not.
+    hindrance
+        Why it may not.
+    written
+        What is in it: see `save_session`.
+    """
+
+    path: Path
+    automatic: bool
+    lock: QLockFile | None
+    hindrance: Hindrance = ""
+    written: dict[str, Any] = field(default_factory=dict)
+
+
+def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = None) -> Place:
+    """Return the place of a file, locked for this window unless that is hindered."""
+    lock = QLockFile(f"{path}.lock")
+    # A window that died has left its lock; Qt sees that there is no such process.
+    lock.setStaleLockTime(0)
+    hindrance: Hindrance = ""
+    if not lock.tryLock(0):
+        taken = lock.error() == QLockFile.LockError.LockFailedError
+        hindrance = "window" if taken else "folder"
+    return Place(path, automatic, None if hindrance else lock, hindrance, written or {})
+
+
+def new_place(folder: Path) -> Place:
+    """Return a new place for a document without a name; those of old documents go.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.glob(f"*{SUFFIX}"))[: -AUTOMATIC + 1]:
+        old = place_at(path, automatic=True)
+        if old.lock is not None:
+            path.unlink(missing_ok=True)
+            old.lock.unlock()
+    name = f"{datetime.now():%Y-%m-%d %H.%M.%S} {os.getpid()}"
+    path, count = folder / f"{name}{SUFFIX}", 1
+    while path.exists():
+        count += 1
+        path = folder / f"{name} {count}{SUFFIX}"
+    return place_at(path, automatic=True)

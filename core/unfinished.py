@@ -1,0 +1,147 @@
+"""Files that are being written, and what is left of those whose process was killed.
+
+A file gets its name when it is whole: whoever reads it reads the old one or the new one. Until then
+it lies beside it under a name of Lowerscope's own. That name is noted in the user's cache, in a
+file that its process holds a lock on for as long as it writes, and no longer. The next start, and
+the next export, remove what is noted by processes that have gone, and nothing else. This module
+imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lowerscope.core.user_cache import cache_folder, lock_file
+
+PREFIX = ".lowerscope-"
+
+_NOTES = "unfinished"
+
+_EMPTY_AFTER = 60.0
+"""Seconds until a note that says nothing is one of a process that was killed before it could."""
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file, which takes the place of another one when the body has ended.
+
+    If the body fails, the other one is as it was. A link stays one, to the new file, and what is
+    no plain file, such as a pipe, is written to directly.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    with _made(path.parent, path.suffix) as made:
+        made.touch(exist_ok=False)
+        yield made
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(made, stat.S_IMODE(path.stat().st_mode))
+        os.replace(made, path)
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder, which takes the place of an empty one, or none, as `whole_file` does.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    with _made(folder.parent) as made:
+        made.mkdir()
+        yield made
+        if folder.exists():
+            folder.rmdir()
+        made.rename(folder)
+
+
+def write_text(path: Path, text: str, newline: str | None = None) -> None:
+    """Write a text in UTF-8 in place of what is there; see `whole_file`."""
+    with whole_file(path) as made:
+        made.write_text(text, encoding="utf-8", newline=newline)
+
+
+def sweep() -> None:
+    """Remove what processes that have gone have noted."""
+    for note in _notes().glob("*"):
+        # It is somebody else's by now, or another process removes it.
+        with contextlib.suppress(OSError):
+            _sweep(note)
+
+
+@contextlib.contextmanager
+def _made(folder: Path, suffix: str = "") -> Iterator[Path]:
+    """Yield a path in a folder that is noted; what is there after an error is removed."""
+    made = folder / f"{PREFIX}{secrets.token_hex(6)}{suffix}"
+    with _noted(made):
+        try:
+            yield made
+        except BaseException:
+            _remove(made)
+            raise
+
+
+@contextlib.contextmanager
+def _noted(path: Path) -> Iterator[None]:
+    note = _notes() / path.name.removeprefix(PREFIX)
+    try:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        opened = note.open("xb")
+    except OSError:
+        # There is no place for notes. It is no reason to write nothing.
+        yield
+        return
+    with opened:
+        lock_file(opened)
+        opened.write(os.fsencode(path))
+        opened.flush()
+        try:
+            yield
+        finally:
+            note.unlink(missing_ok=True)
+
+
+def _sweep(note: Path) -> None:
+    if sys.platform == "win32":
+        return  # where a lock says nothing: see `lock_file`
+    with note.open("rb") as opened:
+        if not lock_file(opened):
+            return
+        path = Path(os.fsdecode(opened.read()))
+        if path.name.startswith(PREFIX) and path.is_absolute():
+            with contextlib.suppress(FileNotFoundError):
+                if path.lstat().st_uid == os.getuid():
+                    _remove(path)
+        elif time.time() - os.fstat(opened.fileno()).st_mtime < _EMPTY_AFTER:
+            return
+    note.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _notes() -> Path:
+    return cache_folder() / _NOTES

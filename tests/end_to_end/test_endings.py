@@ -1,0 +1,124 @@
+"""How the program ends: by a signal in the middle of a change, and beside what it may not write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+from pytestqt.qtbot import QtBot
+
+from lowerscope.core import sandbox
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
+from tests.end_to_end.driving import PATIENCE, OpenWindow
+from tests.sandboxes import needs_sandbox
+
+CHANGES = """
+import os, signal, sys, psutil
+from lowerscope.app import start
+
+make = start.make_window
+
+def make_and_watch(*given):
+    application, window = make(*given)
+    begin = window.begin
+
+    def change():
+        window.workspace.snapshot_changed.disconnect(change)
+        window.panes.docks["model"].close()
+        window.commands.action("te").trigger()
+        # The terminal is closed while a question is open.
+        window.commands.action("settings").trigger()
+        print(*(each.pid for each in psutil.Process().children(recursive=True)), flush=True)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    def begin_and_watch(*given):
+        begin(*given)
+        window.workspace.snapshot_changed.connect(change)
+
+    window.begin = begin_and_watch
+    return application, window
+
+start.make_window = make_and_watch
+sys.exit(start.open_window(["sample:matmul_relu"]))
+"""
+
+
+def test_what_was_on_its_way_when_the_terminal_was_closed_is_there_at_the_next_start(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", CHANGES],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE / 1000,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert "Traceback" not in ended.stderr
+    pids = list(map(int, ended.stdout.split()))
+    assert pids
+    qtbot.waitUntil(lambda: not any(map(psutil.pid_exists, pids)), timeout=PATIENCE)
+    (saved,) = (tmp_path / "lowerscope" / "sessions").iterdir()
+    session = load_session(saved, Hashes())
+    assert (session.wanted or session.recipe).lowering == "te"
+    window = open_window()
+    window.settings.set_last_session(str(saved))
+    window.commands.action("reopen").trigger()
+
+    def is_as_it_was() -> bool:
+        recipe = window.workspace.recipe
+        return recipe is not None and recipe.lowering == "te"
+
+    qtbot.waitUntil(is_as_it_was, timeout=PATIENCE)
+    assert not window.panes.docks["model"].isVisible()
+    assert window.workspace.can_undo == (session.wanted is not None)
+
+
+READS = """
+import sys
+from lowerscope.app import start
+application, window = start.make_window(None, sys.argv[1])
+window.begin(None, sys.argv[1])
+sessions = window.sessions
+
+def say():
+    if sessions.read_only:
+        print(window.banner.message(), window.windowTitle(), sep="\\n", flush=True)
+        window.close()
+
+sessions.changed.connect(say)
+application.exec()
+"""
+
+
+@needs_sandbox
+def test_a_session_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "mine.lowerscope"
+    save_session(path, Recipe(source=Source(spec="sample:matmul")), Layout(), {}, Hashes())
+    before = sorted(os.listdir(tmp_path))
+    program = sandbox.program()
+    assert program is not None
+    command = (sys.executable, "-c", READS, str(path))
+    writable = [Path(os.environ[each]) for each in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")]
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
+    done = subprocess.run(
+        sandbox.enclosed(program, command, writable, "none"),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE / 1000,
+        check=False,
+    )
+    said, title = done.stdout.splitlines()
+    assert said == (
+        "mine.lowerscope is in a folder that cannot be written: nothing is saved here."
+        " File → Save session as… keeps it in a file of its own."
+    )
+    assert "mine [read-only]" in title
+    assert sorted(os.listdir(tmp_path)) == before
