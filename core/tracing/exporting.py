@@ -144,6 +144,12 @@ def whole_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     return _module_of(program)
 
 
+def has_casts(graph_module: fx.GraphModule) -> bool:
+    """Return whether a part of the graph stands in ``torch.autocast``: a graph of its own."""
+    wrap = torch.ops.higher_order.wrap_with_autocast
+    return any(node.target is wrap for node in graph_module.graph.nodes)
+
+
 def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     """Return the graph of `program` without in-place operators, its operators whole otherwise."""
     with torch.no_grad():

@@ -141,11 +141,15 @@ class _Tracer(fx.Tracer):
         super().__init__()
         self.lines: dict[fx.Node, SourceLine] = {}
         self._calling = calling
+        self._casts = torch.is_autocast_enabled("cpu")
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
 
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
+        if torch.is_autocast_enabled("cpu") and not self._casts:
+            # A node does not say that it was made inside, and its value would be another one.
+            raise RuntimeError("it leaves out torch.autocast, which casts what is computed inside")
         node = super().create_node(*args, **kwargs)
         line = line_of_frame(sys._getframe(1), trace_symbolically.__code__)
         if line is None and node.target is getattr:

@@ -185,8 +185,11 @@ def _trace_export(
         exporting.check_ranges(program, exporting.names_of_symbols(placeholders, named), named)
     if decomposed:
         return _described(exporting.decomposed_graph(program), inputs, named, is_functional=True)
+    whole = exporting.whole_graph(program)
+    if exporting.has_casts(whole):
+        return _described(exporting.functional_graph(program), inputs, named, is_functional=True)
     try:
-        return _described(exporting.whole_graph(program), inputs, named, is_functional=False)
+        return _described(whole, inputs, named, is_functional=False)
     except LowerscopeError as error:
         if error.problem.code != "try-export":
             raise

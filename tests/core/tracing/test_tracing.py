@@ -379,3 +379,27 @@ def test_what_depends_on_values_is_said_in_words() -> None:
     with pytest.raises(LowerscopeError) as caught:
         trace(OnData(), (X,), "export")
     assert "a branch or a size depends on the values of tensors" in caught.value.problem.what
+
+
+class Casting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.linear(x).relu()
+        return y.float() + x
+
+
+def test_what_autocast_casts_is_in_the_graph() -> None:
+    x = torch.randn(2, 4)
+    model = Casting()
+    with pytest.raises(LowerscopeError, match="autocast") as caught:
+        trace(model, (x,), "fx")
+    assert caught.value.problem.code == "try-export"
+    traced = trace(model, (x,), "auto")
+    assert traced.tracer == "export"
+    assert "bfloat16" in {each.dtype for each in traced.values.values()}
+    with torch.no_grad():
+        assert torch.equal(traced.graph_module(x), model(x))

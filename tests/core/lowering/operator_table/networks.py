@@ -279,6 +279,11 @@ ENTRIES = (
         loose_export=True,
     ),
     Entry(
+        "layer_norm in double",
+        {"x": Tensors(("float64",), (2, 5, 8)), "w": Tensors("x", (8,))},
+        ("F.layer_norm(x, (8,), w, w)", "nn.LayerNorm((5, 8), bias=False)(x)"),
+    ),
+    Entry(
         "rms_norm",
         {"x": Tensors(FLOATS, (2, 5, 8)), "w": Tensors("x", (8,))},
         (
