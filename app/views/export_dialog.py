@@ -42,6 +42,9 @@ from lowerscope.core.session_files import Layout
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
 
+_BESIDE_BOX = 22
+"""Where the words of a box to tick begin."""
+
 
 class ExportDialog(Dialog):
     """Boxes for what there is, by group; a folder; and the export itself, which can be stopped."""
@@ -69,6 +72,9 @@ class ExportDialog(Dialog):
             self.level.addItem(words, key)
         self.folder = QLineEdit(folder)
         self.folder.setAccessibleName(self.tr("Folder to write to"))
+        self.folder.setPlaceholderText(
+            self.tr("Choose a folder, or type one: it is made if need be")
+        )
         browse = QPushButton(self.tr("Browse…"))
         browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
@@ -209,14 +215,14 @@ class ExportDialog(Dialog):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(box)
-        files.setIndent(24)
+        files.setIndent(_BESIDE_BOX)
         column.addWidget(files)
         return cell
 
     def _picture_row(self) -> QWidget:
         row = QWidget()
         line = QHBoxLayout(row)
-        line.setContentsMargins(24, 0, 0, 0)
+        line.setContentsMargins(_BESIDE_BOX, 0, 0, 0)
         line.setSpacing(12)
         for name in PICTURES:
             box = QCheckBox(name.upper())

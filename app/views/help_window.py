@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QFont, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QColor, QDesktopServices, QFont, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -254,7 +254,7 @@ class HelpWindow(QWidget):
         item = QTreeWidgetItem(self.list, [text])
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
-        item.setForeground(0, self.palette().placeholderText())
+        item.setForeground(0, QColor(theme.current().quiet))
         item.setSizeHint(0, QSize(0, GROUP_HEIGHT))
 
     def _add(self, text: str, place: Place, tip: str) -> None:

@@ -86,6 +86,7 @@ class InputPanel(QWidget):
         self.seed.setDecimals(0)
         self.seed.setRange(0, SEEDS - 1)
         self.seed.setFixedWidth(84)
+        self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
         self.seed.setAccessibleName(self.tr("Seed of the random values"))
         self.seed.setToolTip(self.tr("Seed of the random values"))
         self._drawing = QWidget()

@@ -111,6 +111,7 @@ class InputsDialog(Dialog):
         self.seed.setRange(0, SEEDS - 1)
         self.seed.setValue(seed)
         self.seed.setAccessibleName(self.tr("Seed"))
+        self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
         self.error = QLabel()
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)

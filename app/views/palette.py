@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QColor, QKeyEvent
 from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from lowerscope.app import theme
 from lowerscope.app.palette_entries import Entry, PaletteEntries
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
@@ -109,7 +110,7 @@ class Palette(Dialog):
             item.setDisabled(not entry.enabled)
             item.setToolTip(0, entry.title)
             for column in (1, 2):
-                item.setForeground(column, self.palette().placeholderText())
+                item.setForeground(column, QColor(theme.current().quiet))
         self.list.addTopLevelItems(items)
         first = next((item for item in items if not item.isDisabled()), None)
         if first is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QColor, QKeyEvent
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app import theme
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pass_form import PassForm
 from lowerscope.app.widgets.dialog import Dialog
@@ -106,7 +107,7 @@ class PassDialog(Dialog):
             item.setData(0, Qt.ItemDataRole.UserRole, each.name)
             item.setToolTip(0, each.summary)
             if each.hindrance:
-                item.setForeground(0, self.palette().placeholderText())
+                item.setForeground(0, QColor(theme.current().quiet))
         self.list.resizeColumnToContents(0)
         self._filter(self.line.text())
 

@@ -162,6 +162,7 @@ QCheckBox::indicator:focus {{ border: 2px solid {accent}; width: 12px; height: 1
 QRadioButton::indicator:focus {{ border-color: {accent}; }}
 QCheckBox::indicator:checked:focus {{ border-color: {text}; }}
 QCheckBox:disabled, QRadioButton:disabled {{ color: {faint}; }}
+QCheckBox::indicator:checked:disabled {{ background: {faint}; border-color: {faint}; }}
 QProgressBar {{
     background: {line}; border: none; border-radius: 3px; max-height: 6px; color: transparent;
 }}
