@@ -72,9 +72,7 @@ class ExportDialog(Dialog):
             self.level.addItem(words, key)
         self.folder = QLineEdit(folder)
         self.folder.setAccessibleName(self.tr("Folder to write to"))
-        self.folder.setPlaceholderText(
-            self.tr("Choose a folder, or type one: it is made if need be")
-        )
+        self.folder.setPlaceholderText(self.tr("Choose a folder, or type a new one"))
         browse = QPushButton(self.tr("Browse…"))
         browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
