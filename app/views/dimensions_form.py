@@ -40,7 +40,7 @@ class DimensionsForm(QWidget):
         self._grid.setHorizontalSpacing(12)
         self._grid.setVerticalSpacing(8)
         self._grid.setColumnStretch(2, 1)
-        titles = (self.tr("Dimension"), self.tr("Sizes"), self.tr("Run at"))
+        titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
         for column, title in enumerate(titles):
             label = QLabel(title)
             label.setProperty("role", "quiet")

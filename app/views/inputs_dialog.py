@@ -286,4 +286,12 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
     if row.low.text().strip() or row.high.text().strip():
         text += f"[{row.low.text().strip() or 0},{row.high.text().strip()})"
-    return parse_input(text)
+    try:
+        return parse_input(text)
+    except LowerscopeError as error:
+        # It speaks of the option on the command line.
+        raise LowerscopeError(
+            error.problem.what,
+            where=row.name,
+            todo="Write its extents with commas, such as 1,784, and whole numbers from and up to",
+        ) from error
