@@ -289,9 +289,8 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     try:
         return parse_input(text)
     except LowerscopeError as error:
-        # It speaks of the option on the command line.
-        raise LowerscopeError(
-            error.problem.what,
-            where=row.name,
-            todo="Write its extents with commas, such as 1,784, and whole numbers from and up to",
-        ) from error
+        what, todo = error.problem.what, error.problem.todo
+        if "NAME=" in todo:
+            # It speaks of the option on the command line.
+            todo = "Write its extents with commas, such as 1,784, and whole numbers from and up to"
+        raise LowerscopeError(what, where=row.name, todo=todo) from error

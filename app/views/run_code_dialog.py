@@ -31,15 +31,18 @@ class RunCodeDialog(Dialog):
         self, paths: Sequence[str], changed: Sequence[str], parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Run this file?"))
-        names = ", ".join(Path(path).name for path in paths)
-        if len(paths) > 1:
+        several = len(paths) > 1
+        self.setWindowTitle(self.tr("Run these files?") if several else self.tr("Run this file?"))
+        if several:
             text = self.tr("Opening runs these files as programs, with all that you may do: {0}.")
+            again = self.tr("Since they were opened here, these have changed: {0}.")
+            first = self.tr("They have not been opened here before.")
         else:
             text = self.tr("Opening runs {0} as a program, with all that you may do.")
-        again = self.tr("It has changed since it was opened here.")
-        first = self.tr("It has not been opened here before.")
-        question = QLabel(f"{text.format(names)} {again if changed else first}")
+            again = self.tr("It has changed since it was opened here.")
+            first = self.tr("It has not been opened here before.")
+        since = again.format(_names(changed)) if changed else first
+        question = QLabel(f"{text.format(_names(paths))} {since}")
         # The name of a file is no markup.
         question.setTextFormat(Qt.TextFormat.PlainText)
         question.setWordWrap(True)
@@ -53,7 +56,8 @@ class RunCodeDialog(Dialog):
             self.files.addTab(view, Path(path).name)
             self.files.setTabToolTip(self.files.count() - 1, path)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.run = buttons.addButton(self.tr("Run it"), QDialogButtonBox.ButtonRole.AcceptRole)
+        words = self.tr("Run them") if several else self.tr("Run it")
+        self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)
         self.run.setAutoDefault(False)
         cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
         cancel.setDefault(True)
@@ -81,3 +85,7 @@ class RunCodeDialog(Dialog):
             more = self.tr("What follows is too long to be shown: look at it in an editor")
             text = f"# {more}\n\n{text}"
         return text
+
+
+def _names(paths: Sequence[str]) -> str:
+    return ", ".join(Path(path).name for path in paths)
