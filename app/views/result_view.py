@@ -91,7 +91,7 @@ class ResultView(QWidget):
         right.addWidget(self.first_difference)
         self.times = TimesPanel(workspace)
         right.addWidget(self.times)
-        self.summary.setContentsMargins(12, 6, 12, 8)
+        self.summary.setContentsMargins(10, 6, 12, 8)
         right.addWidget(self.summary)
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._halves.setContentsMargins(0, 0, 0, 0)

@@ -30,10 +30,10 @@ class TimesPanel(QWidget):
         self.settings.clicked.connect(self._edit)
         # A label that is shortened has all of its width for its words.
         first = QHBoxLayout()
-        first.setContentsMargins(12, 0, 12, 0)
+        first.setContentsMargins(10, 0, 12, 0)
         first.addWidget(self.claim)
         row = QHBoxLayout()
-        row.setContentsMargins(12, 0, 8, 0)
+        row.setContentsMargins(10, 0, 8, 0)
         row.setSpacing(8)
         row.addWidget(self.how, 1)
         row.addWidget(self.again)
