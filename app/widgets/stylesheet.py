@@ -135,7 +135,7 @@ QAbstractItemView {{
     background: {panel}; color: {text}; border: none; outline: none;
     selection-background-color: {accent_ground}; selection-color: {text};
 }}
-QTreeView::item, QListView::item {{ min-height: 24px; border: none; padding: 0px 4px; }}
+QTreeView::item, QListView::item {{ min-height: 24px; border: none; padding: 0px 7px; }}
 QTreeView::item:hover, QListView::item:hover {{ background: {hover}; }}
 QTreeView::item:selected, QListView::item:selected {{
     background: {accent_ground}; color: {accent};
