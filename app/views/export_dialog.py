@@ -76,7 +76,7 @@ class ExportDialog(Dialog):
         browse = QPushButton(self.tr("Browse…"))
         browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
-        self.banner = Banner()
+        self.banner = Banner(wraps=True)
         self.progress = ProgressLine()
         self.status = QLabel()
         self.status.setProperty("role", "quiet")

@@ -77,7 +77,7 @@ class UnpackDialog(Dialog):
         self.browse = QPushButton(self.tr("Browse…"))
         self.browse.setAutoDefault(False)
         self.browse.clicked.connect(self._browse)
-        self.banner = Banner()
+        self.banner = Banner(wraps=True)
         self.progress = ProgressLine()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.unpack = buttons.addButton(

@@ -18,6 +18,8 @@ class Banner(QWidget):
     ----------
     parent : QWidget, optional
         The widget that it stands in.
+    wraps : bool
+        Whether what does not fit into a line goes on in others, as in a dialog, which has room.
 
     Signals
     -------
@@ -27,13 +29,15 @@ class Banner(QWidget):
 
     dismissed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, wraps: bool = False) -> None:
         super().__init__(parent)
+        self._wraps = wraps
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._message = QLabel()
         self._message.setTextFormat(Qt.TextFormat.PlainText)
         self._message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._message.setMinimumWidth(40)
+        self._message.setWordWrap(wraps)
         self._buttons: list[QPushButton] = []
         self._close = QToolButton()
         self._close.setToolTip(self.tr("Dismiss"))
@@ -60,7 +64,7 @@ class Banner(QWidget):
         Parameters
         ----------
         message : str
-            One line; what does not fit is shortened, and is in the tool tip.
+            One line; what does not fit is shortened, and is in the tool tip, unless it wraps.
         role : str
             ``"info"`` or ``"wrong"``.
         actions : sequence of (str, callable)
@@ -109,6 +113,9 @@ class Banner(QWidget):
         self._close.setIcon(icon("close"))
 
     def _elide(self) -> None:
+        if self._wraps:
+            self._message.setText(self._whole)
+            return
         first = self._whole.split("\n", 1)[0]
         room = self._message.width()
         right = Qt.TextElideMode.ElideRight
