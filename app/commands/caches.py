@@ -60,7 +60,6 @@ class ClearCaches(QObject):
             return
         question = QMessageBox(self._parent)
         question.setWindowTitle(tr("Clear caches"))
-        question.setIcon(QMessageBox.Icon.Question)
         question.setText(tr("Clear {0} of caches?").format(bytes_text(size)))
         question.setInformativeText(
             tr(

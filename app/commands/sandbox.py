@@ -77,7 +77,6 @@ class SandboxCommands(QObject):
     def _ask(self, remote: Remote) -> None:
         tr = self.tr
         question = QMessageBox(self._window)
-        question.setIcon(QMessageBox.Icon.Question)
         question.setWindowTitle(tr("Let the worker reach the network?"))
         question.setText(tr("Runs on another machine ({0}) need the network.").format(remote.title))
         question.setInformativeText(

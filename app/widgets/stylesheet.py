@@ -68,7 +68,7 @@ QPushButton:hover {{ background: {hover}; }}
 QPushButton:pressed, QPushButton:checked {{ background: {accent_ground}; color: {accent}; }}
 QPushButton:focus {{ border-color: {accent}; }}
 QPushButton:disabled {{ color: {faint}; background: {panel}; }}
-QPushButton[primary="true"] {{
+QPushButton[primary="true"], QInputDialog QPushButton:default {{
     background: {accent}; color: {on_accent}; border-color: {accent};
     font-weight: 600; padding: 0px 16px;
 }}
