@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from lowerscope.app.actions import Command
@@ -158,15 +159,24 @@ class ExportCommands(QObject):
         window, order = self._window, self._order
         window.workspace.say("")
         if problem.code == EXISTS and order is not None:
-            text = window.tr("{0} is there already. Overwrite it?")
-            answer = QMessageBox.question(
-                window, window.tr("Export"), text.format(", ".join(problem.choices[:3]))
+            names = ", ".join(problem.choices[:3])
+            question = QMessageBox(window)
+            question.setWindowTitle(window.tr("Export"))
+            question.setText(window.tr("{0} is there already. Overwrite it?").format(names))
+            overwrite = question.addButton(
+                window.tr("Overwrite"), QMessageBox.ButtonRole.AcceptRole
             )
-            if answer == QMessageBox.StandardButton.Yes:
-                self._order = Order(wanted=order.wanted, folder=order.folder, force=True)
-                self._exporting.begin(self._order)
+            question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
+            question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            overwrite.clicked.connect(self._overwrite)
+            question.open()
         elif problem.code != "cancelled":
             window.workspace.report(problem)
+
+    def _overwrite(self) -> None:
+        if self._order is not None:
+            self._order = replace(self._order, force=True)
+            self._exporting.begin(self._order)
 
     def _folder(self) -> str:
         """Return where exports go at first: beside the folder that was taken last."""

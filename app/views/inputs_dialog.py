@@ -172,6 +172,7 @@ class InputsDialog(Dialog):
     ) -> None:
         shape = QLineEdit()
         shape.setPlaceholderText("1,784")
+        shape.setMinimumWidth(120)
         shape.setToolTip(self.tr("Numbers, or names for any size of a range: batch,784"))
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
@@ -209,6 +210,7 @@ class InputsDialog(Dialog):
 
     def _file_field(self, row: InputRow) -> QHBoxLayout:
         row.file.setPlaceholderText(self.tr("random values"))
+        row.file.setMinimumWidth(120)
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
         browse = QPushButton(self.tr("Browse…"))
         browse.setAutoDefault(False)
