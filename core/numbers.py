@@ -23,7 +23,6 @@ from lowerscope.core.scheduling.sizes_at_calls import Given, sizes_at_calls
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.versions import VERSIONS
-from lowerscope.core.workbench import Workbench
 
 BEYOND = 4.0
 """So many times the peaks is neither noise nor the smallest cache, which is faster than the one
@@ -37,13 +36,10 @@ class Numbers:
     ----------
     stages
         Returns those of a recipe.
-    workbench
-        Has the functions after primitives of their schedules.
     """
 
-    def __init__(self, stages: Callable[[Recipe, Progress], Stages], workbench: Workbench) -> None:
+    def __init__(self, stages: Callable[[Recipe, Progress], Stages]) -> None:
         self._stages = stages
-        self._workbench = workbench
 
     def work(self, recipe: Recipe, function: str, progress: Progress) -> Work:
         """Return what one call of a function has to do before it is scheduled.
@@ -51,10 +47,9 @@ class Numbers:
         Raises
         ------
         LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first; if there is
-            no such function.
+            If there is no such function.
         """
-        return _work(self._workbench.kept(recipe, progress), function)
+        return _work(self._stages(recipe, progress), function)
 
     def peaks(self, recipe: Recipe, again: bool, progress: Progress) -> Peaks:
         """Return what this machine can do at best, measured if it never was, or `again`.

@@ -12,7 +12,6 @@ from lowerscope.core.comparing.agreement import agreement
 from lowerscope.core.comparing.finding_tensors import constant_records, find_tensor
 from lowerscope.core.comparing.module_difference import graphs_difference, module_difference
 from lowerscope.core.comparing.tensor_values import as_array, values_of
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
 from lowerscope.core.graphs import draw_graph
@@ -42,7 +41,7 @@ from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.snapshot import input_records, make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_functions import functions_at
-from lowerscope.core.texts import needs_build, write_text
+from lowerscope.core.texts import text_key, write_text
 from lowerscope.core.translation import node_translation
 from lowerscope.core.tuning.tuning import Tuning
 from lowerscope.core.workbench import Workbench
@@ -63,6 +62,8 @@ class Pipeline:
     ----------
     workbench
         What can be asked of the schedules of functions.
+    numbers
+        What can be asked of the work and the speed of functions.
     values_of_run
         What can be asked of the values of the last run.
     tuning
@@ -74,7 +75,7 @@ class Pipeline:
         self._files = FileHashes()
         self._replays = Replays()
         self.workbench = Workbench(self.stages, self._replays)
-        self.numbers = Numbers(self.stages, self.workbench)
+        self.numbers = Numbers(self.stages)
         self.values_of_run = RunValues(self.stages)
         self.tuning = Tuning(self.stages)
 
@@ -118,28 +119,6 @@ class Pipeline:
         progress: Progress,
         moment: Moment | None = None,
     ) -> TextRecord:
-        """Return a text of a module that is kept: see `derived_text`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
-        """
-        self._check_kept(recipe, progress)
-        key = _text_key(self.stages(recipe, progress), view, name, moment)
-        # To write it takes compiling, which waits until a run has been measured.
-        if needs_build(view, moment) and key not in self._memo:
-            raise LowerscopeError("the text is not kept", code="not-kept")
-        return self.derived_text(recipe, view, name, progress, moment)
-
-    def derived_text(
-        self,
-        recipe: Recipe,
-        view: View,
-        name: str,
-        progress: Progress,
-        moment: Moment | None = None,
-    ) -> TextRecord:
         """Return a function after the passes as script, NumPy or TE, or the module's builder.
 
         Parameters
@@ -155,7 +134,7 @@ class Pipeline:
         stages = self.stages(recipe, progress)
         return stages.keep(
             "text",
-            _text_key(stages, view, name, moment),
+            text_key(stages, view, name, moment),
             lambda: write_text(stages, view, name, moment),
             lambda text: 2 * len(text.text),
         )
@@ -165,19 +144,6 @@ class Pipeline:
         return tuple(each.type for each in self.stages(recipe, progress).passes.values())
 
     def functions(
-        self, recipe: Recipe, moment: Moment, progress: Progress
-    ) -> tuple[FunctionRecord, ...]:
-        """Return the functions at a moment of a module that is kept: see `derived_functions`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
-        """
-        self._check_kept(recipe, progress, moment)
-        return self.derived_functions(recipe, moment, progress)
-
-    def derived_functions(
         self, recipe: Recipe, moment: Moment, progress: Progress
     ) -> tuple[FunctionRecord, ...]:
         """Return the functions of the module at a moment.
@@ -192,25 +158,6 @@ class Pipeline:
         return functions_at(self.stages(recipe, progress), moment)
 
     def graph(
-        self,
-        recipe: Recipe,
-        metrics: TextMetrics,
-        progress: Progress,
-        graph: GraphName = "relax",
-        moment: Moment | None = None,
-        opening: Opening = FITTING,
-    ) -> GraphRecord:
-        """Return a graph of what is kept: see `derived_graph`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if it would have to be derived first.
-        """
-        self._check_kept(recipe, progress, moment)
-        return self.derived_graph(recipe, metrics, progress, graph, moment, opening)
-
-    def derived_graph(
         self,
         recipe: Recipe,
         metrics: TextMetrics,
@@ -237,17 +184,6 @@ class Pipeline:
         )
 
     def difference(self, old: Side, new: Side, progress: Progress) -> DifferenceRecord:
-        """Return the difference of two modules that are kept: see `derived_difference`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if one of them would have to be derived first.
-        """
-        self._check_sides(old, new, progress)
-        return self.derived_difference(old, new, progress)
-
-    def derived_difference(self, old: Side, new: Side, progress: Progress) -> DifferenceRecord:
         """Return the difference of two modules, function by function.
 
         Raises
@@ -261,19 +197,6 @@ class Pipeline:
     def graph_difference(
         self, old: Side, new: Side, function: str, metrics: TextMetrics, progress: Progress
     ) -> GraphDifference:
-        """Return the difference of two graphs that are kept: see `derived_graph_difference`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if a module would have to be derived first.
-        """
-        self._check_sides(old, new, progress)
-        return self.derived_graph_difference(old, new, function, metrics, progress)
-
-    def derived_graph_difference(
-        self, old: Side, new: Side, function: str, metrics: TextMetrics, progress: Progress
-    ) -> GraphDifference:
         """Return the difference of the data flow of a Relax function, laid out.
 
         Raises
@@ -285,17 +208,6 @@ class Pipeline:
         return graphs_difference(before, after, (old, new), function, metrics, progress.check)
 
     def values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:
-        """Return the values of a tensor in figures, if what holds it is kept: see `derived_values`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
-        """
-        self._check_kept(recipe, progress)
-        return self.derived_values(recipe, name, progress)
-
-    def derived_values(self, recipe: Recipe, name: str, progress: Progress) -> ValuesRecord:
         """Return the values of a parameter, a buffer, a constant or an input in figures.
 
         Raises
@@ -309,17 +221,6 @@ class Pipeline:
         return stages.keep("values", key, lambda: values_of(name, find_tensor(stages, name)))
 
     def translation(self, recipe: Recipe, node: str, progress: Progress) -> NodeTranslation:
-        """Return how a node was translated, if the module is kept: see `derived_translation`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
-        """
-        self._check_kept(recipe, progress)
-        return self.derived_translation(recipe, node, progress)
-
-    def derived_translation(self, recipe: Recipe, node: str, progress: Progress) -> NodeTranslation:
         """Return how a node was translated: see `translation.node_translation`."""
         stages = self.stages(recipe, progress)
         key = key_of("translation", stages.lower_key, node)
@@ -334,17 +235,6 @@ class Pipeline:
             If there is no such tensor, or the file cannot be written.
         """
         return save_array(as_array(find_tensor(self.stages(recipe, progress), name)), file)
-
-    def _check_kept(self, recipe: Recipe, progress: Progress, moment: Moment | None = None) -> None:
-        stages = self.stages(recipe, progress)
-        # A function is scheduled in passing; what it is made of is not derived so.
-        scheduled = moment is not None and moment.clock == "schedule"
-        if not stages.is_kept(stages.unscheduled_key if scheduled else stages.moment_key(moment)):
-            raise LowerscopeError("the module is not kept", code="not-kept")
-
-    def _check_sides(self, old: Side, new: Side, progress: Progress) -> None:
-        for side in (old, new):
-            self._check_kept(side.recipe, progress, side.moment)
 
     def write_rule(self, recipe: Recipe, node: str, file: str, progress: Progress) -> SourceLine:
         """Write a working rule for a node into a file: see `rule_files.write_rule`."""
@@ -399,10 +289,3 @@ class Pipeline:
         """Build and run once, each call with guarded memory: see `core.running.guarded_runs`."""
         use_threads(recipe.threads)
         return guarded_run(self.stages(recipe, progress), progress)
-
-
-def _text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
-    scheduled = moment is not None and moment.clock == "schedule"
-    built = needs_build(view, moment) and not scheduled
-    parent = stages.build_key if built else stages.moment_key(moment)
-    return key_of("text", parent, view, name, moment, str(stages.target))

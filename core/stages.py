@@ -154,6 +154,31 @@ class Stages(StagesBeforePasses):
         self.transformed.check()
         return self.transformed.module
 
+    def check_kept(self, moment: Moment | None = None) -> None:
+        """Refuse what would have to derive the module at a moment, or after all steps.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"``.
+        """
+        if moment is not None and moment.clock == "schedule":
+            self.check_functions_kept()
+        else:
+            self.check_kept_under(self.moment_key(moment))
+
+    def check_functions_kept(self) -> None:
+        """Refuse what would have to derive the functions that schedules are made for.
+
+        To apply a schedule to one of them is no derivation: it is done in passing.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"``.
+        """
+        self.check_kept_under(self.unscheduled_key)
+
     def module_at(self, moment: Moment) -> tvm.IRModule:
         """Return the module at a moment of any clock.
 

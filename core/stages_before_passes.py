@@ -12,6 +12,7 @@ from typing import TypeVar
 import tvm
 
 from lowerscope.core.dimensions import traced_sizes
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.extensions import LoadedExtension, load_extension, visiting
 from lowerscope.core.kept_sizes import SMALL, copied_bytes, weight_bytes
@@ -237,9 +238,16 @@ class StagesBeforePasses(Keys):
             return None
         return NamedInputs(tuple(each.shape for each in self.loaded.inputs), self.ranges)
 
-    def is_kept(self, key: str) -> bool:
-        """Return whether something is kept under `key`."""
-        return key in self._memo
+    def check_kept_under(self, key: str) -> None:
+        """Refuse what would have to be derived first.
+
+        Raises
+        ------
+        LowerscopeError
+            With the code ``"not-kept"`` if nothing is kept under `key`.
+        """
+        if key not in self._memo:
+            raise LowerscopeError("it is not kept", code="not-kept")
 
     def keep(
         self,

@@ -10,6 +10,7 @@ import tvm
 
 from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.memo import key_of
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
 from lowerscope.core.passes.bindings import Matches
@@ -43,6 +44,28 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 def needs_build(view: View, moment: Moment | None) -> bool:
     """Return whether a text is of what was compiled: then the worker writes it."""
     return view == "bytecode" or view in _NATIVE or (moment is not None and moment.clock == "build")
+
+
+def text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
+    """Return the key of a text: of the module that it shows, and of how it is written."""
+    scheduled = moment is not None and moment.clock == "schedule"
+    built = needs_build(view, moment) and not scheduled
+    parent = stages.build_key if built else stages.moment_key(moment)
+    return key_of("text", parent, view, name, moment, str(stages.target))
+
+
+def check_text_kept(stages: Stages, view: View, name: str, moment: Moment | None) -> None:
+    """Refuse a text that would have to derive a module first, or to compile it.
+
+    Raises
+    ------
+    LowerscopeError
+        With the code ``"not-kept"``.
+    """
+    stages.check_kept(moment)
+    # To compile waits until a run has been measured.
+    if needs_build(view, moment):
+        stages.check_kept_under(text_key(stages, view, name, moment))
 
 
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:

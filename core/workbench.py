@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.records.schedule import ByRule, Move, RuledFunction, ScheduleRecord
@@ -33,18 +32,6 @@ class Workbench:
         self._replays = replays
 
     def schedule(
-        self, recipe: Recipe, function: str, index: int | None, progress: Progress
-    ) -> ScheduleRecord:
-        """Return the record of a schedule, if its function is kept: see `derived_schedule`.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
-        """
-        return _record(self.kept(recipe, progress), function, index, progress)
-
-    def derived_schedule(
         self, recipe: Recipe, function: str, index: int | None, progress: Progress
     ) -> ScheduleRecord:
         """Return a function after the first primitives of its schedule.
@@ -81,10 +68,9 @@ class Workbench:
         Raises
         ------
         LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first; if there is
-            no such function.
+            If there is no such function.
         """
-        stages = self.kept(recipe, progress)
+        stages = self._stages(recipe, progress)
         states = stages.states(function)
         state = state_at(states, index)
         return moves(state.sch, chosen, state.outputs, stages.target)
@@ -133,19 +119,6 @@ class Workbench:
                 )
             )
         return tuple(found)
-
-    def kept(self, recipe: Recipe, progress: Progress) -> Stages:
-        """Return the stages of a recipe whose functions are kept.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if the module would have to be derived first.
-        """
-        stages = self._stages(recipe, progress)
-        if not stages.is_kept(stages.unscheduled_key):
-            raise LowerscopeError("the module is not kept", code="not-kept")
-        return stages
 
 
 def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.app.engine_client import EngineClient
-from lowerscope.core.engine.methods import METHODS
+from lowerscope.core.engine.methods import METHODS, derived
 from lowerscope.core.errors import Problem
 
 REPLACED_MS = 3000
@@ -48,7 +48,7 @@ class Requests:
             on_record(record)
 
         def take_problem(problem: Problem) -> None:
-            deriving = f"derived_{method}"
+            deriving = derived(method)
             can_derive = problem.code == "not-kept" and deriving in METHODS
             if can_derive and number in self._under_way:
                 derived = client.request(deriving, params, take_record, take_problem, on_progress)

@@ -149,7 +149,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
 
     moment = _moment(pipeline, recipe, options)
     old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))
-    record = pipeline.derived_difference(old, new, Silent())
+    record = pipeline.difference(old, new, Silent())
     if options.function:
         chosen = tuple(each for each in record.functions if each.name == options.function)
         if not chosen:

@@ -128,7 +128,7 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         recipe = _scheduled(recipe, options.function, tuned.primitives)
     elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
-    record = pipeline.workbench.derived_schedule(recipe, options.function, None, Silent())
+    record = pipeline.workbench.schedule(recipe, options.function, None, Silent())
     left_out = left_out or any(step.status == "failed" for step in record.steps)
     code = _ERROR if left_out else _DONE
     checked = None
@@ -265,7 +265,7 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
     structures = pipeline.stages(recipe).functions.structures
     if function not in structures:
         # Of the two mistakes, this one is said first.
-        pipeline.workbench.derived_schedule(recipe, function, None, Silent())
+        pipeline.workbench.schedule(recipe, function, None, Silent())
     where = f"--apply {file}"
     loaded = tuple(each for each in load_schedules(file) if each.on)
     check_schedules(loaded, structures, where)

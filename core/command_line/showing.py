@@ -81,7 +81,7 @@ def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
 def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node: str = "") -> str:
     """Return the node map as a table, or how one node was translated; or the records of these."""
     if node:
-        translation = pipeline.derived_translation(recipe, node, Silent())
+        translation = pipeline.translation(recipe, node, Silent())
         return to_json(translation) if as_json else print_translation(translation)
     nodes = fx_nodes_of(pipeline, recipe)
     records = pipeline.snapshot(recipe, DEFAULT, Silent()).translation
@@ -119,7 +119,7 @@ def show_parameters(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str
 
 def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
     """Return the values of a parameter, a constant or an input in a few lines, or as a record."""
-    record = pipeline.derived_values(recipe, name, Silent())
+    record = pipeline.values(recipe, name, Silent())
     return to_json(record) if as_json else print_values(record)
 
 
@@ -134,7 +134,7 @@ def show_code(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
 
 
 def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool) -> str:
-    record = pipeline.derived_text(recipe, view, "", Silent())
+    record = pipeline.text(recipe, view, "", Silent())
     return to_json(record) if as_json else record.text.rstrip("\n")
 
 
@@ -154,14 +154,14 @@ def show_loops(
     """
     if function or as_json:
         names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
-        records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
+        records = [pipeline.text(recipe, view, name, Silent()) for name in names]
         return to_json(records) if as_json else records[0].text.rstrip("\n")
     texts, shown = [], list(_prim_funcs(pipeline, recipe))
     if view == "numpy" and shown:
         shown += [name for name, _ in relax_functions(pipeline.stages(recipe).completed)]
     for name in shown:
         try:
-            texts.append(pipeline.derived_text(recipe, view, name, Silent()).text.rstrip("\n"))
+            texts.append(pipeline.text(recipe, view, name, Silent()).text.rstrip("\n"))
         except LowerscopeError as error:
             texts.append(f"# {name}: {error.problem.what}")
     if not texts:
@@ -189,7 +189,7 @@ def show_native(
     if view != "bytecode" and not function:
         # Where there is no function, the text of none says why.
         names = tuple(pipeline.stages(recipe).recorded.tensorir) or names
-    records = [pipeline.derived_text(recipe, view, name, Silent()) for name in names]
+    records = [pipeline.text(recipe, view, name, Silent()) for name in names]
     return to_json(records) if as_json else "\n\n".join(record.text for record in records)
 
 

@@ -97,43 +97,38 @@ class MethodType:
     roles: tuple[Role, ...] = ("engine", "worker")
 
 
+def derived(method: str) -> str:
+    """Return the name of the method that derives what `method` would only answer from."""
+    return f"derived_{method}"
+
+
+def _at_once(
+    name: str, params: type[msgspec.Struct], result: type[Any], doing: str
+) -> dict[str, MethodType]:
+    """Return a method that answers at once from what is kept, and the one that derives it first.
+
+    The first refuses with the code ``"not-kept"``, upon which the second can be asked.
+    """
+    return {
+        name: MethodType(params, result, "light", doing),
+        derived(name): MethodType(params, result, "heavy", doing),
+    }
+
+
 METHODS: Mapping[str, MethodType] = MappingProxyType(
     {
         "snapshot": MethodType(SnapshotParams, Snapshot, "heavy", "lowering the model"),
-        "text": MethodType(TextParams, TextRecord, "light", "printing a function"),
-        "derived_text": MethodType(TextParams, TextRecord, "heavy", "printing a function"),
+        **_at_once("text", TextParams, TextRecord, "printing a function"),
         "catalogue": MethodType(
             CatalogueParams, tuple[PassType, ...], "light", "listing the passes", ("engine",)
         ),
-        "graph": MethodType(GraphParams, GraphRecord, "light", "drawing a graph"),
-        "derived_graph": MethodType(GraphParams, GraphRecord, "heavy", "drawing a graph"),
-        "difference": MethodType(
-            DifferenceParams, DifferenceRecord, "light", "comparing two modules"
-        ),
-        "derived_difference": MethodType(
-            DifferenceParams, DifferenceRecord, "heavy", "comparing two modules"
-        ),
-        "functions": MethodType(
-            FunctionsParams, tuple[FunctionRecord, ...], "light", "listing functions"
-        ),
-        "derived_functions": MethodType(
-            FunctionsParams, tuple[FunctionRecord, ...], "heavy", "listing functions"
-        ),
-        "graph_difference": MethodType(
-            GraphDifferenceParams, GraphDifference, "light", "comparing two graphs"
-        ),
-        "derived_graph_difference": MethodType(
-            GraphDifferenceParams, GraphDifference, "heavy", "comparing two graphs"
-        ),
-        "values": MethodType(ValuesParams, ValuesRecord, "light", "looking at a tensor"),
-        "derived_values": MethodType(ValuesParams, ValuesRecord, "heavy", "looking at a tensor"),
-        "translation": MethodType(
-            TranslationParams, NodeTranslation, "light", "looking at the translation of a node"
-        ),
-        "derived_translation": MethodType(
-            TranslationParams, NodeTranslation, "heavy", "looking at the translation of a node"
-        ),
-        "schedule": MethodType(ScheduleParams, ScheduleRecord, "light", "applying a schedule"),
+        **_at_once("graph", GraphParams, GraphRecord, "drawing a graph"),
+        **_at_once("difference", DifferenceParams, DifferenceRecord, "comparing two modules"),
+        **_at_once("functions", FunctionsParams, tuple[FunctionRecord, ...], "listing functions"),
+        **_at_once("graph_difference", GraphDifferenceParams, GraphDifference, "comparing two graphs"),
+        **_at_once("values", ValuesParams, ValuesRecord, "looking at a tensor"),
+        **_at_once("translation", TranslationParams, NodeTranslation, "looking at the translation of a node"),
+        **_at_once("schedule", ScheduleParams, ScheduleRecord, "applying a schedule"),
         "moves": MethodType(
             MovesParams, tuple[Move, ...], "light", "trying what can come next", ("engine",)
         ),
@@ -144,9 +139,6 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
             "heavy",
             "scheduling the model by rules",
             ("engine",),
-        ),
-        "derived_schedule": MethodType(
-            ScheduleParams, ScheduleRecord, "heavy", "applying a schedule"
         ),
         "schedule_program": MethodType(
             ProgramParams, str, "light", "writing a schedule as Python", ("engine",)

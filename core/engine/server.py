@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, get_args
+from typing import NoReturn, get_args
 
 import msgspec
 
@@ -33,15 +33,10 @@ from lowerscope.core.engine.protocol import (
     Request,
     Role,
 )
-from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.engine.temporary_files import remove_own
 from lowerscope.core.errors import Problem
-from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.running.memory_limit import limit_memory
-
-if TYPE_CHECKING:
-    from lowerscope.core.pipeline import Pipeline
 
 Warm = Callable[[], Mapping[str, Call]]
 """Imports all that the methods need, and returns them by name."""
@@ -164,95 +159,12 @@ def _open_pipeline() -> Mapping[str, Call]:
 
     faulthandler.enable(file=2)
 
-    from lowerscope.core.comparing.variants import measure_variants
-    from lowerscope.core.execution.target_catalogue import target_records
+    from lowerscope.core.engine.calls import calls_of
     from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.remote.machine import remote_state
-    from lowerscope.core.rendering.graphs.hierarchy import Opening
-    from lowerscope.core.scheduling.code_by_name import program_by_name
 
     # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
     gc.freeze()
-    pipeline = Pipeline()
-    workbench, numbers, values = pipeline.workbench, pipeline.numbers, pipeline.values_of_run
-    return {
-        "snapshot": lambda p, context: pipeline.snapshot(p.recipe, p.metrics, context),
-        "text": lambda p, context: pipeline.text(p.recipe, p.view, p.name, context, p.moment),
-        "derived_text": lambda p, context: pipeline.derived_text(
-            p.recipe, p.view, p.name, context, p.moment
-        ),
-        "catalogue": lambda p, context: pipeline.catalogue(p.recipe, context),
-        "graph": lambda p, context: pipeline.graph(
-            p.recipe, p.metrics, context, p.graph, p.moment, Opening(p.expanded, p.fits)
-        ),
-        "derived_graph": lambda p, context: pipeline.derived_graph(
-            p.recipe, p.metrics, context, p.graph, p.moment, Opening(p.expanded, p.fits)
-        ),
-        "difference": lambda p, context: pipeline.difference(p.old, p.new, context),
-        "derived_difference": lambda p, context: pipeline.derived_difference(p.old, p.new, context),
-        "functions": lambda p, context: pipeline.functions(p.recipe, p.moment, context),
-        "derived_functions": lambda p, context: pipeline.derived_functions(
-            p.recipe, p.moment, context
-        ),
-        "graph_difference": lambda p, context: pipeline.graph_difference(
-            p.old, p.new, p.function, p.metrics, context
-        ),
-        "derived_graph_difference": lambda p, context: pipeline.derived_graph_difference(
-            p.old, p.new, p.function, p.metrics, context
-        ),
-        "values": lambda p, context: pipeline.values(p.recipe, p.name, context),
-        "derived_values": lambda p, context: pipeline.derived_values(p.recipe, p.name, context),
-        "translation": lambda p, context: pipeline.translation(p.recipe, p.node, context),
-        "derived_translation": lambda p, context: pipeline.derived_translation(
-            p.recipe, p.node, context
-        ),
-        "schedule": lambda p, context: workbench.schedule(p.recipe, p.function, p.index, context),
-        "derived_schedule": lambda p, context: workbench.derived_schedule(
-            p.recipe, p.function, p.index, context
-        ),
-        "moves": lambda p, context: workbench.moves(
-            p.recipe, p.function, p.index, p.chosen, context
-        ),
-        "by_rule": lambda p, context: workbench.by_rule(p.recipe, p.function, context),
-        "rules": lambda p, context: workbench.rules(p.recipe, context),
-        "schedule_program": lambda p, context: program_by_name(p.schedule),
-        "work": lambda p, context: numbers.work(p.recipe, p.function, context),
-        "peaks": lambda p, context: numbers.peaks(p.recipe, p.again, context),
-        "measure": lambda p, context: numbers.measure(p.recipe, p.function, p.index, context),
-        "check": lambda p, context: numbers.check(
-            p.recipe, p.function, p.index, p.seconds, context
-        ),
-        "targets": lambda p, context: target_records(p.texts, p.threads),
-        "remote": lambda p, context: remote_state(p.remote, context),
-        "tune": lambda p, context: pipeline.tuning.tune(p.recipe, p.options, context),
-        "tune_state": lambda p, context: pipeline.tuning.state,
-        "pause_tuning": lambda p, context: pipeline.tuning.pause(p.paused),
-        "save_values": lambda p, context: pipeline.save_values(p.recipe, p.name, p.file, context),
-        "write_rule": lambda p, context: pipeline.write_rule(p.recipe, p.node, p.file, context),
-        "build_steps": lambda p, context: pipeline.build_steps(p.recipe, context),
-        "agreement": lambda p, context: pipeline.agreement(p.recipe, p.path, context),
-        "guard": lambda p, context: pipeline.guard(p.recipe, context),
-        "export": lambda p, context: _export(pipeline, p, context),
-        "run": lambda p, context: pipeline.run(
-            p.recipe, context, p.part, p.before, quick=p.quick, keep=p.keep
-        ),
-        "comparison": lambda p, context: values.comparison(p.recipe, p.place, context),
-        "run_step": lambda p, context: values.step(p.recipe, p.call, p.lines, context),
-        "window": lambda p, context: values.window(
-            p.recipe, p.place, p.leading, (p.top, p.left, p.rows, p.columns), p.cells, context
-        ),
-        "save_run_values": lambda p, context: values.save(
-            p.recipe, p.place, p.side, p.file, context
-        ),
-        "variant_times": lambda p, context: measure_variants(pipeline, p.recipes, context),
-    }
-
-
-def _export(pipeline: Pipeline, params: ExportParams, context: Context) -> ExportRecord:
-    # Who never exports need not wait for it.
-    from lowerscope.core.export.folder import export_record
-
-    return export_record(pipeline, params, context)
+    return calls_of(Pipeline())
 
 
 def main() -> NoReturn:

@@ -80,7 +80,7 @@ class Exploration:
         """Return the graph ``"fx"`` or ``"relax"``, laid out."""
         from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
-        return _pipeline().derived_graph(self.recipe, DEFAULT, Silent(), name)
+        return _pipeline().graph(self.recipe, DEFAULT, Silent(), name)
 
     def relax(self) -> str:
         """Return the script of the module as it was lowered."""

@@ -61,7 +61,7 @@ def _stepping() -> Figure:
 
     def show(name: str, number: int) -> object:
         moment = Moment(clock="build", index=number)
-        return pipeline.derived_text(recipe, "script", name, Silent(), moment)
+        return pipeline.text(recipe, "script", name, Silent(), moment)
 
     # What is made once for a function, or for the build.
     for name in ("", *names):

@@ -29,7 +29,7 @@ def pipeline() -> Pipeline:
 
 def compare(pipeline: Pipeline, old: Side, new: Side) -> DifferenceRecord:
     """Return the difference of two sides."""
-    return pipeline.derived_difference(old, new, Silent())
+    return pipeline.difference(old, new, Silent())
 
 
 def scripts(module: tvm.IRModule) -> dict[str, str]:
@@ -120,10 +120,3 @@ def test_a_moment_that_there_is_not(pipeline: Pipeline) -> None:
             Side(recipe=RECIPE, moment=Moment(clock="passes", index=7)),
             Side(recipe=RECIPE),
         )
-
-
-def test_what_is_not_kept_is_not_derived_at_once(pipeline: Pipeline) -> None:
-    other = msgspec.structs.replace(RECIPE, seed=11)
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.difference(Side(recipe=RECIPE), Side(recipe=other), Silent())
-    assert caught.value.problem.code == "not-kept"

@@ -278,10 +278,10 @@ def test_names_that_a_recipe_gives_are_strings(
     )
     names = [each.name_hint for each in pipeline.stages(recipe).transformed.module.functions]
     assert names
-    pipeline.derived_text(recipe, "builder", "", Silent())
+    pipeline.text(recipe, "builder", "", Silent())
     for name in names:
         with contextlib.suppress(LowerscopeError):  # a Relax function has no tensor expression
-            pipeline.derived_text(recipe, "te", str(name), Silent())
+            pipeline.text(recipe, "te", str(name), Silent())
     assert not list(tmp_path.iterdir())
 
 

@@ -53,7 +53,7 @@ def pipeline() -> Pipeline:
 def ran(pipeline: Pipeline, recipe: Recipe) -> tuple[RunRecord, list[str]]:
     """Run, and return the record and the lines of the bytecode of ``main``."""
     record = pipeline.run(recipe, Silent())
-    text = pipeline.derived_text(recipe, "bytecode", "main", Silent()).text
+    text = pipeline.text(recipe, "bytecode", "main", Silent()).text
     return record, text.split("\n")
 
 

@@ -94,11 +94,8 @@ def test_parameters_buffers_and_constants_are_listed_and_found(pipeline: Pipelin
     assert pipeline.values(recipe("Buffers"), "param:order", Silent()).first[:3] == ("3", "1", "0")
     assert pipeline.values(recipe("Buffers"), "x", Silent()).count == 24
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.derived_values(recipe("Tied"), "decoder", Silent())
+        pipeline.values(recipe("Tied"), "decoder", Silent())
     assert "There are again, encode.weight, decode.weight" in caught.value.problem.line()
-    with pytest.raises(LowerscopeError) as caught:
-        pipeline.values(recipe("Layouts"), "cut", Silent())
-    assert caught.value.problem.code == "not-kept"
 
 
 def test_the_constants_of_a_module_without_torch_are_found(
@@ -149,7 +146,7 @@ def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
     pipeline: Pipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample = Recipe(source=Source(spec="sample:fashion_mlp"))
-    record = pipeline.derived_text(sample, "metadata", "", Silent())
+    record = pipeline.text(sample, "metadata", "", Silent())
     lines = record.text.split("\n")
     assert lines[0].startswith("# 0.6 MB with metadata: long lines are cut here. lowerscope export")
     assert max(map(len, lines)) < metadata.LONGEST_LINE + 40

@@ -197,14 +197,14 @@ def test_texts_and_exports_are_real_for_symbolic_modules(
     text = (tmp_path / "module.py").read_text(encoding="utf-8")
     assert tvm_ffi.structural_equal(tvm.script.from_source(text), module)
     # Each checks by itself that what it has written makes the function again.
-    assert pipeline.derived_text(recipe, "builder", "", Silent()).text
+    assert pipeline.text(recipe, "builder", "", Silent()).text
     for variable, function in module.functions_items():
         name = str(variable.name_hint)
         if not isinstance(function, tvm.tirx.PrimFunc) or name == "arange":
             continue
         views: tuple[View, ...] = ("numpy", "te")
         for view in views:
-            assert pipeline.derived_text(recipe, view, name, Silent()).text
+            assert pipeline.text(recipe, view, name, Silent()).text
 
 
 def test_an_exported_program_takes_names_within_its_range(

@@ -75,9 +75,9 @@ def test_each_function_can_be_read_after_each_pass(pipeline: Pipeline) -> None:
 
     def text(name: str, index: int) -> str:
         moment = Moment(clock="build", index=index)
-        return pipeline.derived_text(MLP, "script", name, Silent(), moment).text
+        return pipeline.text(MLP, "script", name, Silent(), moment).text
 
-    lowered = pipeline.derived_text(MLP, "script", "dense", Silent()).text
+    lowered = pipeline.text(MLP, "script", "dense", Silent()).text
     assert text("dense", 0) == lowered
     number = {each.name: each.number for each in steps}
     assert "T.sblock" in text("dense", number["s_tir.ConvertBlocksToOpaque"])

@@ -79,7 +79,7 @@ def sample(name: str, target: str = "llvm") -> Recipe:
 
 
 def text_of(pipeline: Pipeline, recipe: Recipe, view: View, name: str) -> TextRecord:
-    return pipeline.derived_text(recipe, view, name, Silent())
+    return pipeline.text(recipe, view, name, Silent())
 
 
 def lines_of(record: TextRecord, entity: str) -> list[str]:
@@ -228,7 +228,7 @@ def test_loops_keep_their_ids_while_they_are_lowered(nests: Recipe, pipeline: Pi
     steps = pipeline.build_steps(nests, Silent())
     for number in range(len(steps) + 1):
         moment = Moment(clock="build", index=number)
-        record = pipeline.derived_text(nests, "script", "twice", Silent(), moment)
+        record = pipeline.text(nests, "script", "twice", Silent(), moment)
         lines = record.text.split("\n")
         at = {span.entity: lines[span.first - 1] for span in record.spans}
         for block in ("first", "second"):

@@ -146,7 +146,7 @@ def test_the_node_map_has_names_of_the_script_and_descriptions() -> None:
     assert values["fx:x"] == "x"
     assert values["fx:linear0"] == "lv1"
     assert values["fx:relu"] == "lv2"
-    text = PIPELINE.derived_text(
+    text = PIPELINE.text(
         recipe, "script", "", Silent(), Moment(clock="translate", index=3)
     ).text
     assert "lv2 = R.call_tir(cls.te_relu" in text
@@ -239,7 +239,7 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
     lowered = PIPELINE.stages(recipe).lowered
     assert lowered is not None
     for name, known in lowered.nodes.items():
-        translation = PIPELINE.derived_translation(recipe, f"fx:{name}", Silent())
+        translation = PIPELINE.translation(recipe, f"fx:{name}", Silent())
         assert translation.summary
         if known.strategy:
             assert translation.sources[0].text
@@ -263,7 +263,7 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
 
 def test_emit_te_names_what_each_placeholder_stands_for() -> None:
     recipe = recipe_of("fashion_mlp", "te")
-    first, second = PIPELINE.derived_translation(recipe, "linear1", Silent()).calls
+    first, second = PIPELINE.translation(recipe, "linear1", Silent()).calls
     assert first.title == "emit_te(topi.nn.dense, lv2, linear1.weight)"
     assert [(each.shape, each.argument) for each in first.placeholders] == [
         ((1, 128), "lv2"),
@@ -291,12 +291,12 @@ def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     )
     names = {each.node for each in records_of(recipe)}
     assert {"fx:_0", "fx:_1"} <= names
-    own = PIPELINE.derived_translation(recipe, "_0", Silent()).sources[0]
+    own = PIPELINE.translation(recipe, "_0", Silent()).sources[0]
     assert (own.kind, own.name) == ("user", "my_relu")
     assert own.line is not None
     assert (own.line.file, own.line.line) == (str(rules), 6)
     assert own.text.startswith("@rule(torch.nn.ReLU)\ndef my_relu(")
-    parts = PIPELINE.derived_translation(recipe, "_1", Silent())
+    parts = PIPELINE.translation(recipe, "_1", Silent())
     assert "parts" in parts.summary
     assert {each.name for each in parts.sources} >= {"linear", "tanh", "sigmoid"}
     assert all(each.remark.startswith("for ") for each in parts.sources)
@@ -318,7 +318,7 @@ def test_a_te_function_without_a_name_is_recorded_under_the_one_it_is_given(
         lowering="te",
         extensions=(Extension(path=str(rules), kind="rules"),),
     )
-    translation = PIPELINE.derived_translation(recipe, "relu", Silent())
+    translation = PIPELINE.translation(recipe, "relu", Silent())
     assert translation.sources[0].kind == "user"
     (call,) = translation.calls
     assert call.function == "flat"
@@ -327,7 +327,7 @@ def test_a_te_function_without_a_name_is_recorded_under_the_one_it_is_given(
 
 
 def test_a_library_node_says_which_torch_function_and_how_it_is_wrapped() -> None:
-    wrapped, called = PIPELINE.derived_translation(
+    wrapped, called = PIPELINE.translation(
         recipe_of("fashion_mlp", "library"), "linear0", Silent()
     ).sources
     assert wrapped.name == "torch.linear"
@@ -338,4 +338,4 @@ def test_a_library_node_says_which_torch_function_and_how_it_is_wrapped() -> Non
 
 def test_a_node_that_is_not_there_is_named() -> None:
     with pytest.raises(LowerscopeError, match="there is no node nothing"):
-        PIPELINE.derived_translation(recipe_of("fashion_mlp", "te"), "nothing", Silent())
+        PIPELINE.translation(recipe_of("fashion_mlp", "te"), "nothing", Silent())

@@ -27,7 +27,7 @@ def pipeline() -> Pipeline:
 
 def compare(pipeline: Pipeline, old: Side, new: Side, function: str = "main") -> GraphDifference:
     """Return the difference of two graphs, whose boxes are those of its nodes."""
-    found = pipeline.derived_graph_difference(old, new, function, DEFAULT, Silent())
+    found = pipeline.graph_difference(old, new, function, DEFAULT, Silent())
     boxes = {box.id: box for box in found.graph.boxes}
     assert sorted(boxes) == sorted(node.id for node in found.nodes)
     for node in found.nodes:

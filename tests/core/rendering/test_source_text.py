@@ -37,7 +37,7 @@ def test_each_line_has_the_nodes_that_it_makes(tmp_path: Path) -> None:
     file.write_text(MODEL, encoding="utf-8")
     recipe = Recipe(source=Source(spec=str(file)), tracer="fx", lowering="te")
     pipeline = Pipeline()
-    record = pipeline.derived_text(recipe, "source", str(file), Silent())
+    record = pipeline.text(recipe, "source", str(file), Silent())
     assert record.text == MODEL.rstrip("\n")
     assert record.language == "python"
     nodes = {node.name: node for node in pipeline.stages(recipe).traced.graph_module.graph.nodes}

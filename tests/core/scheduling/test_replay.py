@@ -63,7 +63,7 @@ def pipeline() -> Pipeline:
 
 
 def record_of(pipeline: Pipeline, recipe: Recipe, index: int | None = None) -> ScheduleRecord:
-    record = pipeline.workbench.derived_schedule(recipe, "matmul", index, Silent())
+    record = pipeline.workbench.schedule(recipe, "matmul", index, Silent())
     assert msgspec.msgpack.decode(to_bytes(record), type=ScheduleRecord) == record
     assert {node.id for node in record.tree} <= {span.entity for span in record.script.spans}
     return record
@@ -275,13 +275,9 @@ def test_a_replay_can_be_cancelled() -> None:
     assert len(record_of(pipeline, scheduled(*WALK)).steps) == len(WALK)
 
 
-def test_what_is_not_kept_is_not_derived_in_passing() -> None:
-    pipeline = Pipeline()
-    with pytest.raises(LowerscopeError) as raised:
-        pipeline.workbench.schedule(MLP, "matmul", None, Silent())
-    assert raised.value.problem.code == "not-kept"
+def test_a_function_that_there_is_not(pipeline: Pipeline) -> None:
     with pytest.raises(LowerscopeError, match="no TensorIR function 'nothing'"):
-        pipeline.workbench.derived_schedule(MLP, "nothing", None, Silent())
+        pipeline.workbench.schedule(MLP, "nothing", None, Silent())
 
 
 def test_steps_have_the_names_of_what_they_work_on_where_they_stand(pipeline: Pipeline) -> None:

@@ -38,7 +38,7 @@ def _grown(pipeline: Pipeline, function: str, draw: random.Random) -> Primitives
     primitives: Primitives = ()
     for number in range(5):
         recipe = _with(function, primitives)
-        record = pipeline.workbench.derived_schedule(recipe, function, None, Silent())
+        record = pipeline.workbench.schedule(recipe, function, None, Silent())
         count = min(len(record.tree), draw.choice((1, 1, 2)))
         chosen = tuple(node.reference for node in draw.sample(record.tree, count))
         moves = pipeline.workbench.moves(recipe, function, None, chosen, Silent())
@@ -67,7 +67,7 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
     assert primitives
     for each in (primitives, *_disturbed(primitives, draw)):
         recipe = _with(function, each)
-        record = pipeline.workbench.derived_schedule(recipe, function, None, Silent())
+        record = pipeline.workbench.schedule(recipe, function, None, Silent())
         assert to_bytes(record)
         assert [step.id for step in record.steps] == [primitive.id for primitive in each]
         if each is primitives:

@@ -48,7 +48,7 @@ def pipeline() -> Pipeline:
 def test_a_scheduled_model_matches_torch(pipeline: Pipeline) -> None:
     schedule = Schedule(function="matmul", primitives=MATMUL)
     recipe = with_schedules(MLP, schedule, steps=(*LEGALISE, APPLY))
-    script = pipeline.derived_text(recipe, "script", "matmul", Silent()).text
+    script = pipeline.text(recipe, "script", "matmul", Silent()).text
     assert "T.parallel(T.int64(8))" in script
     assert "T.vectorized(T.int64(16))" in script
     snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
@@ -125,7 +125,7 @@ def test_what_is_left_out_is_said(pipeline: Pipeline) -> None:
     assert "the schedule of matmul1 fits no function any more: its structure changed" in notes[1]
     assert "the schedule (fast) of conv2d fits no function any more" in notes[2]
     # The steps that can be applied are.
-    script = pipeline.derived_text(recipe, "script", "matmul", Silent()).text
+    script = pipeline.text(recipe, "script", "matmul", Silent()).text
     assert "T.parallel" in script
 
 
@@ -180,7 +180,7 @@ def test_twins_share_a_schedule(pipeline: Pipeline, tmp_path: Path) -> None:
     file = tmp_path / "twins.py"
     file.write_text(TWINS)
     recipe = Recipe(source=Source(spec=str(file)), steps=())
-    record = pipeline.workbench.derived_schedule(recipe, "double", None, Silent())
+    record = pipeline.workbench.schedule(recipe, "double", None, Silent())
     assert record.twins == ("twofold",)
     schedule = Schedule(
         function="double", structure=record.structure, primitives=vectorized("scale", 1, 4)

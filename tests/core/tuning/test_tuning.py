@@ -53,7 +53,7 @@ def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned:
     for schedule in tuned.schedules:
         checked = pipeline.numbers.check(recipe, schedule.function, None, 60.0, Silent())
         assert checked.verdict == "same", checked.reason
-        record = pipeline.workbench.derived_schedule(recipe, schedule.function, None, Silent())
+        record = pipeline.workbench.schedule(recipe, schedule.function, None, Silent())
         assert {step.status for step in record.steps} == {"done"}
     assert pipeline.run(recipe, Silent(), quick=True).verdict == "match"
 
