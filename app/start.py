@@ -102,6 +102,7 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
 
     from lowerscope.core.cli import COMMANDS
     from lowerscope.core.command_line import recipe_options
+    from lowerscope.core.command_line.recipe_from_options import recipe_from
     from lowerscope.core.sources.spec import source_kind, source_path, with_absolute_paths
 
     _check_command(arguments[0], COMMANDS)
@@ -118,7 +119,7 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     if options.source is None:
         return None
     # The window remembers it, and is started from another folder the next time.
-    recipe = with_absolute_paths(recipe_options.recipe_from(options))
+    recipe = with_absolute_paths(recipe_from(options))
     # A name that was mistyped is said where it was typed.
     source_kind(source_path(recipe.source.spec))
     return recipe

@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,15 +28,12 @@ from lowerscope.core.command_line.passes import (
     passes,
     recipe_of_catalogue,
 )
-from lowerscope.core.command_line.recipe_options import (
-    SOURCE_HELP,
-    OneLineParser,
-    add_recipe_options,
-    recipe_from,
-)
+from lowerscope.core.command_line.recipe_from_options import recipe_from
+from lowerscope.core.command_line.recipe_options import (SOURCE_HELP, OneLineParser, add_recipe_options)
 from lowerscope.core.command_line.report import add_report_option
 from lowerscope.core.command_line.schedule import add_schedule_options, schedule
 from lowerscope.core.command_line.sets import add_set_option
+from lowerscope.core.command_line.show import add_show_options, show
 from lowerscope.core.command_line.targets import add_targets_options, targets
 from lowerscope.core.command_line.tune import add_tune_options, tune
 from lowerscope.core.errors import LowerscopeError, last_line
@@ -54,32 +50,6 @@ if TYPE_CHECKING:
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
     *("tune", "course", "cache"),
-)
-
-WHOLE = {
-    "fx": "FX graph",
-    "translation": "node map",
-    "code": "code of the FX graph",
-    "library": "list of library functions",
-    "parameters": "list of parameters",
-    "builder": "builder program",
-}
-"""Stages that are shown whole, with what they are in words."""
-
-STAGES = (
-    "fx",
-    "translation",
-    "code",
-    "relax",
-    "builder",
-    "tensorir",
-    "numpy",
-    "te",
-    "bytecode",
-    "llvm",
-    "asm",
-    "library",
-    "parameters",
 )
 
 MATCH, DIFFER, ERROR = 0, 1, 2
@@ -218,32 +188,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("targets", help="list targets, and what each of them changes")
     )
 
-    show = commands.add_parser("show", help="print a stage")
-    show.add_argument("source", help=SOURCE_HELP)
-    show.add_argument("--stage", choices=STAGES, help="what to print")
-    show.add_argument("--function", default="", metavar="NAME", help="only this function")
-    show.add_argument(
-        "--node",
-        default="",
-        metavar="NAME",
-        help="with the stage translation: how this node was translated, with its rules' source",
-    )
-    show.add_argument(
-        "--show-meta",
-        action="store_true",
-        help="with the values of constants; for the stages relax and tensorir",
-    )
-    show.add_argument(
-        "--constant",
-        default="",
-        metavar="NAME",
-        help="range, histogram and first values of a parameter, a constant or an input",
-    )
-    show.add_argument(
-        "--save", default="", metavar="FILE.npy", help="with --constant: write its values as well"
-    )
-    show.add_argument("--json", action="store_true", help="print records as JSON")
-    add_recipe_options(show)
+    add_show_options(commands.add_parser("show", help="print a stage"))
 
     run = commands.add_parser("run", help="compile, run, and compare with torch")
     run.add_argument("source", help=SOURCE_HELP)
@@ -322,85 +267,6 @@ def _course(options: argparse.Namespace) -> int:
     return MATCH
 
 
-def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.command_line.showing import (
-        show_builder,
-        show_code,
-        show_fx,
-        show_library,
-        show_loops,
-        show_native,
-        show_parameters,
-        show_relax,
-        show_tensorir,
-        show_translation,
-        show_values,
-    )
-
-    _check_shown(options)
-    if options.constant:
-        text = show_values(pipeline, recipe, options.constant, as_json=options.json)
-        if options.save:
-            pipeline.save_values(recipe, options.constant, options.save, Silent())
-        return MATCH, text
-    if options.stage in WHOLE:
-        if options.function:
-            what = WHOLE[options.stage]
-            raise LowerscopeError(
-                f"the {what} is shown whole",
-                where="--function",
-                todo="Leave the option out, or show the stage relax, tensorir, numpy, te, "
-                "bytecode, llvm or asm",
-            )
-        whole: dict[str, Callable[..., str]] = {
-            "fx": show_fx,
-            "translation": partial(show_translation, node=options.node),
-            "code": show_code,
-            "library": show_library,
-            "parameters": show_parameters,
-            "builder": show_builder,
-        }
-        return MATCH, whole[options.stage](pipeline, recipe, as_json=options.json)
-    if options.stage in ("numpy", "te"):
-        function = options.function
-        return MATCH, show_loops(pipeline, recipe, options.stage, function, as_json=options.json)
-    if options.stage in ("bytecode", "llvm", "asm"):
-        function = options.function
-        return MATCH, show_native(pipeline, recipe, options.stage, function, as_json=options.json)
-    show = show_relax if options.stage == "relax" else show_tensorir
-    text = show(
-        pipeline, recipe, options.function, as_json=options.json, show_meta=options.show_meta
-    )
-    return MATCH, text
-
-
-def _check_shown(options: argparse.Namespace) -> None:
-    """Refuse options of ``show`` that say nothing together."""
-    if bool(options.constant) == bool(options.stage):
-        raise LowerscopeError(
-            "it is not said what to show" if not options.stage else "two things are to be shown",
-            where="show",
-            todo=f"Give --stage with one of {', '.join(STAGES)}, or --constant NAME",
-        )
-    scripts = options.stage in ("relax", "tensorir")
-    for option, given, fits in (
-        ("--show-meta", options.show_meta, scripts and not options.function),
-        ("--save", options.save, bool(options.constant)),
-        ("--node", options.node, options.stage == "translation"),
-    ):
-        if given and not fits:
-            raise LowerscopeError(
-                "it has no meaning here",
-                where=option,
-                todo="--show-meta goes with the whole of a stage relax or tensorir, --save with "
-                "--constant NAME, --node with the stage translation",
-            )
-    if options.save and Path(options.save).suffix != ".npy":
-        raise LowerscopeError(
-            "the values are written as a .npy file", where=f"--save {options.save}"
-        )
-
-
 def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     from lowerscope.core.command_line.run import run
 
@@ -423,6 +289,10 @@ def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
 def _passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     done, text = passes(pipeline, recipe, options)
     return MATCH if done else ERROR, text
+
+
+def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    return MATCH, show(pipeline, recipe, options)
 
 
 _ANSWERS = {
