@@ -15,7 +15,8 @@ import tvm_ffi
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.loading import LoadedModel, load
+from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.loading import (load)
 
 LAZY = """
 import torch
