@@ -22,7 +22,8 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import add, cast, div, mul, sub
+from lowerscope.core.lowering.promotion import (cast)
+from lowerscope.core.lowering.rules.arithmetic import (add, div, mul, sub)
 from lowerscope.core.lowering.rules.elementwise import clamp
 from lowerscope.core.lowering.te_functions import te_relu
 

@@ -20,7 +20,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.rules.arithmetic import cast
+from lowerscope.core.lowering.promotion import (cast)
 from lowerscope.core.lowering.rules.shape import broadcast_to, flat
 
 aten = torch.ops.aten

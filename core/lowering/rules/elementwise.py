@@ -20,17 +20,8 @@ from lowerscope.core.lowering.relax_values import (
     torch_dtype,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import (
-    add,
-    differs,
-    div,
-    is_nan,
-    maximum,
-    minimum,
-    mul,
-    sub,
-    to_float,
-)
+from lowerscope.core.lowering.promotion import (differs, is_nan, to_float)
+from lowerscope.core.lowering.rules.arithmetic import (add, div, maximum, minimum, mul, sub)
 
 aten = torch.ops.aten
 

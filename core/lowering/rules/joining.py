@@ -15,7 +15,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import exact
-from lowerscope.core.lowering.rules.arithmetic import cast, common_dtype, to_common_dtype
+from lowerscope.core.lowering.promotion import (cast, common_dtype, to_common_dtype)
 from lowerscope.core.lowering.rules.shape import reshape_to, unsqueeze
 
 aten = torch.ops.aten

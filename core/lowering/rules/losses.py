@@ -21,7 +21,8 @@ from lowerscope.core.lowering.relax_values import (
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import log_softmax, logsigmoid
-from lowerscope.core.lowering.rules.arithmetic import add, cast, div, maximum, mul, sub
+from lowerscope.core.lowering.promotion import (cast)
+from lowerscope.core.lowering.rules.arithmetic import (add, div, maximum, mul, sub)
 from lowerscope.core.lowering.rules.indexing import gather
 from lowerscope.core.lowering.rules.reduction import mean, sum
 from lowerscope.core.lowering.rules.shape import unsqueeze

@@ -19,7 +19,8 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add, cast, mul, sub
+from lowerscope.core.lowering.promotion import (cast)
+from lowerscope.core.lowering.rules.arithmetic import (add, mul, sub)
 
 aten = torch.ops.aten
 

@@ -20,7 +20,8 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add, cast, is_nan, mul, sub, to_common_dtype
+from lowerscope.core.lowering.promotion import (cast, is_nan, to_common_dtype)
+from lowerscope.core.lowering.rules.arithmetic import (add, mul, sub)
 from lowerscope.core.lowering.rules.elementwise import truth
 from lowerscope.core.lowering.rules.reduction import sum
 

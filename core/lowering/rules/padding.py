@@ -13,7 +13,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import exact
-from lowerscope.core.lowering.rules.arithmetic import cast
+from lowerscope.core.lowering.promotion import (cast)
 
 aten = torch.ops.aten
 

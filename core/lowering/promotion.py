@@ -1,0 +1,87 @@
+"""What depends on the dtypes of operands: how torch promotes them, and where TVM knows no NaN."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from tvm import topi
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.relax_values import (
+    HALF,
+    Value,
+    dtype_name,
+    dtype_of,
+    is_float,
+    is_scalar_constant,
+    is_tensor,
+    rank_of,
+    scalar,
+    torch_dtype,
+)
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+
+
+def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:
+    """Return a tensor or a number as a tensor of `dtype`."""
+    if not is_tensor(value):
+        return scalar(value, dtype)
+    if dtype_of(value) == dtype:
+        return value
+    if is_scalar_constant(value):
+        return scalar(value.value.numpy().item(), dtype)
+    return b.emit(op.astype(value, dtype))
+
+
+def common_dtype(*values: Value) -> str:
+    """Return the dtype to which torch promotes tensors and numbers."""
+    stand_ins = [_stand_in(value) for value in values]
+    result = stand_ins[0]
+    for each in stand_ins[1:]:
+        result = _stand_in_of(torch.result_type(result, each), result, each)
+    dtype = result.dtype if isinstance(result, torch.Tensor) else torch.result_type(result, result)
+    return dtype_name(dtype)
+
+
+def to_common_dtype(b: NodeBuilder, *values: Value) -> tuple[Value, ...]:
+    """Return `values` as tensors of their common dtype."""
+    dtype = common_dtype(*values)
+    return tuple(cast(b, value, dtype) for value in values)
+
+
+def is_nan(b: NodeBuilder, value: Value) -> Value:
+    """Return whether each element is NaN; TVM knows it of no bfloat16."""
+    return b.emit(op.isnan(cast(b, value, "float32") if dtype_of(value) in HALF else value))
+
+
+def differs(b: NodeBuilder, first: Value, second: Value) -> Value:
+    """Return whether two tensors of one dtype differ, NaN from everything.
+
+    TVM's ``not_equal`` is false where a side is NaN.
+    """
+    if not is_float(dtype_of(first)):
+        return b.emit(op.not_equal(first, second))
+    return b.emit(op.logical_not(b.emit(op.equal(first, second))))
+
+
+def to_float(b: NodeBuilder, value: Value) -> Value:
+    """Return a tensor as it is if it has fractions, otherwise as float32."""
+    return value if is_float(dtype_of(value)) else cast(b, value, "float32")
+
+
+def _stand_in(value: Value) -> Any:
+    """Return something small that torch promotes as it promotes `value`."""
+    if not is_tensor(value):
+        return value
+    shape = (1,) if rank_of(value) else ()
+    return torch.empty(shape, dtype=torch_dtype(dtype_of(value)), device="meta")
+
+
+def _stand_in_of(dtype: torch.dtype, first: Any, second: Any) -> Any:
+    ranks = [value.dim() for value in (first, second) if isinstance(value, torch.Tensor)]
+    return torch.empty((1,) if any(ranks) else (), dtype=dtype, device="meta")
