@@ -3,6 +3,7 @@
 No more of the user's own than that: of paths the last name stands alone, and of the model its kind.
 """
 
+from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from __future__ import annotations
 
 import os
@@ -79,7 +80,7 @@ def _platform(window: MainWindow) -> Iterator[str]:
 def _settings(window: MainWindow) -> Iterator[str]:
     chosen = preferences_of(window)
     yield f"colours {chosen.scheme} ({theme.current().name})"
-    yield f"code {chosen.code_pixels or theme.CODE_PIXELS:g} px, scaling {chosen.scale or 'system'}"
+    yield f"code {chosen.code_pixels or CODE_PIXELS:g} px, scaling {chosen.scale or 'system'}"
     yield f"asks before code runs: {chosen.asks_first}, watches files: {chosen.watching}"
     limit = bytes_text(chosen.memory_limit) if chosen.memory_limit else "usual"
     yield f"memory limit {limit}, values kept {bytes_text(chosen.keep)}"

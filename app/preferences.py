@@ -1,5 +1,6 @@
 """What the user prefers, as one value: read from the settings, and put into effect."""
 
+from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
         window.commands.action(wanted.scheme).trigger()
     if wanted.code_pixels != before.code_pixels:
         settings.set_code_pixels(wanted.code_pixels)
-        theme.set_code_pixels(wanted.code_pixels or theme.CODE_PIXELS)
+        theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
     if wanted.watching != before.watching:
         window.commands.action("watch").trigger()
     if wanted.sandbox != before.sandbox:

@@ -1,4 +1,4 @@
-"""How the window looks: the colours of light and dark, and putting them on.
+"""How the window looks: which theme is on, and putting one on.
 
 A widget that paints itself reads ``current()`` when it paints, and repaints on
 ``notifier().changed``. Everything else follows the palette and the style sheet.
@@ -8,37 +8,15 @@ hundred enumerations takes as long as a tenth of the whole start.
 """
 
 from functools import cache
-from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QGradient, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QToolTip
 
+from lowerscope.app.theme_colours import DARK, LIGHT, Theme
 from lowerscope.app.widgets import typefaces
 from lowerscope.app.widgets.stylesheet import stylesheet
-from lowerscope.app.widgets.typefaces import CODE_PIXELS, code_font, ui_font
-
-__all__ = [
-    "CODE_PIXELS",
-    "DARK",
-    "LIGHT",
-    "SCHEMES",
-    "STYLE",
-    "Theme",
-    "ThemeNotifier",
-    "apply",
-    "code_font",
-    "current",
-    "follow_system",
-    "kind_colour",
-    "notifier",
-    "scheme",
-    "set_code_pixels",
-    "set_scheme",
-    "start",
-    "strategy_colour",
-    "ui_font",
-]
+from lowerscope.app.widgets.typefaces import ui_font
 
 #: PySide6 makes a type when it is first used. ``QPainter.fillRect`` asks whether a colour is a
 #: gradient: where the type is made in the middle of that, the process dies now and then.
@@ -49,183 +27,6 @@ STYLE = ("-style", "Fusion")
 
 #: What the user may choose: follow the system, or one of ours.
 SCHEMES = ("system", "light", "dark")
-
-
-class Theme(NamedTuple):
-    """The colours of a look, each as ``#rrggbb``.
-
-    Attributes
-    ----------
-    name : str
-        ``"light"`` or ``"dark"``.
-    ground, panel, code_ground, line
-        Behind the panes, a pane, a pane of code, what stands between them.
-    text, quiet, faint
-        Words, words that explain, line numbers and what is disabled.
-    accent, accent_ground, on_accent
-        The one accent colour, the ground of what is selected, words on the accent.
-    te, library
-        Strategies; the high-level one has the accent.
-    right, right_ground, wrong, wrong_ground, changed
-        A verdict's word and ground; the ground of a changed line.
-    hover
-        The ground of what is under the mouse.
-    found
-        Behind what a search has found, half transparent.
-    stop
-        The disc of a node at which a run is stopped.
-    node, node_line, edge, neutral
-        A graph's node, its outline, an edge, and the bar of a node without a strategy.
-    input, output, group
-        Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
-    heat, heat_ground, error_ground
-        The bar of a node that took time, and the grounds of those with the most time and the
-        largest error; the least have that of a node.
-    keyword, string, number, comment, function, decorator, builtin
-        Code; everything else has the colour of text.
-    """
-
-    name: str
-    ground: str
-    panel: str
-    code_ground: str
-    line: str
-    text: str
-    quiet: str
-    faint: str
-    accent: str
-    accent_ground: str
-    on_accent: str
-    te: str
-    library: str
-    right: str
-    right_ground: str
-    wrong: str
-    wrong_ground: str
-    changed: str
-    hover: str
-    found: str
-    stop: str
-    node: str
-    node_line: str
-    edge: str
-    neutral: str
-    input: str
-    output: str
-    group: str
-    heat: str
-    heat_ground: str
-    error_ground: str
-    keyword: str
-    string: str
-    number: str
-    comment: str
-    function: str
-    decorator: str
-    builtin: str
-
-    @property
-    def dark(self) -> bool:
-        """Whether words are lighter than what is behind them."""
-        return self.name == "dark"
-
-    @property
-    def tints(self) -> tuple[str, ...]:
-        """Grounds that tell the lines of one node from those of another, also to those who see
-        few colours; none is that of a selected or of a changed line."""
-        return _DARK_TINTS if self.dark else _LIGHT_TINTS
-
-
-_LIGHT_TINTS = (
-    *("#d9f0f9", "#fbe3d6", "#dcefd9", "#f6dfe9"),
-    *("#ebe9c4", "#e2dcf3", "#d3ede4", "#e6e6e6"),
-)
-_DARK_TINTS = (
-    *("#173a46", "#46301f", "#22391f", "#452536"),
-    *("#33351a", "#312a4a", "#15403a", "#33363b"),
-)
-
-LIGHT = Theme(
-    name="light",
-    ground="#f4f5f7",
-    panel="#ffffff",
-    code_ground="#fbfbfd",
-    line="#dfe2e7",
-    text="#1d2430",
-    quiet="#636c7b",
-    faint="#8d96a5",
-    accent="#2c68d1",
-    accent_ground="#e7effc",
-    on_accent="#ffffff",
-    te="#0d7a60",
-    library="#936119",
-    right="#147b52",
-    right_ground="#e3f5ec",
-    wrong="#c2372e",
-    wrong_ground="#fdeceb",
-    changed="#fff6dc",
-    hover="#f0f2f5",
-    found="#e5a50a",
-    stop="#e5352b",
-    node="#eef2f7",
-    node_line="#d3dae4",
-    edge="#8795a8",
-    neutral="#626c80",
-    input="#7a4fc0",
-    output="#b73c87",
-    group="#2b3648",
-    heat="#0b7285",
-    heat_ground="#86cbdc",
-    error_ground="#b9c2cf",
-    keyword="#8b3fb0",
-    string="#0f7b55",
-    number="#ac5219",
-    comment="#636c7b",
-    function="#2559b8",
-    decorator="#2559b8",
-    builtin="#8b3fb0",
-)
-
-DARK = Theme(
-    name="dark",
-    ground="#16191f",
-    panel="#1d2129",
-    code_ground="#1a1e25",
-    line="#2f3540",
-    text="#dfe4ec",
-    quiet="#959fae",
-    faint="#656f80",
-    accent="#6ea0ff",
-    accent_ground="#24344f",
-    on_accent="#10151d",
-    te="#4cc9a4",
-    library="#e0ac55",
-    right="#57c998",
-    right_ground="#1d3a30",
-    wrong="#ff7b72",
-    wrong_ground="#43262a",
-    changed="#3a3420",
-    hover="#272d37",
-    found="#e0ac55",
-    stop="#ff5a50",
-    node="#262c36",
-    node_line="#3b4453",
-    edge="#748092",
-    neutral="#959fae",
-    input="#b394f5",
-    output="#f07fbf",
-    group="#dfe4ec",
-    heat="#5cc8de",
-    heat_ground="#1d6478",
-    error_ground="#566174",
-    keyword="#c58af0",
-    string="#7fd1a9",
-    number="#f0a972",
-    comment="#959fae",
-    function="#7fb0ff",
-    decorator="#7fb0ff",
-    builtin="#c58af0",
-)
 
 
 class ThemeNotifier(QObject):
@@ -332,29 +133,6 @@ def apply(app: QApplication, theme: Theme) -> None:
     QToolTip.setPalette(palette)
     app.setStyleSheet(stylesheet(theme._asdict()))
     notice.changed.emit(theme)
-
-
-def strategy_colour(theme: Theme, strategy: str) -> str:
-    """The colour of ``"high-level"``, ``"te"`` or ``"library"``, or of what was ``"added"``,
-    ``"removed"`` or ``"changed"``; of anything else, a quiet one.
-    """
-    colours = {
-        "high-level": theme.accent,
-        "te": theme.te,
-        "library": theme.library,
-        "added": theme.right,
-        "removed": theme.wrong,
-        "changed": theme.text,
-    }
-    return colours.get(strategy, theme.neutral)
-
-
-def kind_colour(theme: Theme, kind: str) -> str:
-    """The colour of a kind of node: ``"input"``, ``"constant"``, ``"call"``, ``"output"``,
-    ``"group"``.
-    """
-    colours = {"input": theme.input, "output": theme.output, "group": theme.group}
-    return colours.get(kind, theme.faint if kind == "constant" else theme.neutral)
 
 
 def _wanted(chosen: str) -> Theme:

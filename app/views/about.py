@@ -1,5 +1,6 @@
 """What this is: versions, licences, and the details that a report of a problem needs."""
 
+from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -57,7 +58,7 @@ class AboutDialog(Dialog):
         self.text = QPlainTextEdit(details(window))
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
-        self.text.setFont(theme.code_font())
+        self.text.setFont(code_font())
         self.text.setAccessibleName(self.tr("Details for a report"))
         self.text.document().setDocumentMargin(8)
         self.said = QLabel(self.tr("Paths are left out. Look it through before you send it."))

@@ -1,5 +1,6 @@
 """The dialog that exports: what, where to, how far it is, and what has come of it."""
 
+from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -241,7 +242,7 @@ class ExportDialog(Dialog):
             if side.count():
                 side.addSpacing(12)
             title = QLabel(group)
-            title.setFont(theme.ui_font(13, QFont.Weight.DemiBold))
+            title.setFont(ui_font(13, QFont.Weight.DemiBold))
             side.addWidget(title)
             for each in EXPORTS:
                 if each.group == group:

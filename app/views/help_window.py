@@ -1,5 +1,6 @@
 """The window with the help: a list of its pages, a search in them, and the page."""
 
+from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -253,7 +254,7 @@ class HelpWindow(QWidget):
     def _add_group(self, text: str) -> None:
         item = QTreeWidgetItem(self.list, [text])
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
-        item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
+        item.setFont(0, ui_font(11.5, QFont.Weight.Medium))
         item.setForeground(0, QColor(theme.current().quiet))
         item.setSizeHint(0, QSize(0, GROUP_HEIGHT))
 

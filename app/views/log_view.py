@@ -1,5 +1,6 @@
 """The log: what torch, TVM and the user's file printed in the children."""
 
+from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from PySide6.QtGui import QTextCursor
@@ -33,7 +34,7 @@ class LogView(QPlainTextEdit):
         workspace.logged.connect(self.append_text)
 
     def _use_theme(self) -> None:
-        self.setFont(theme.code_font())
+        self.setFont(code_font())
 
     def append_text(self, text: str) -> None:
         """Add text as it came, whole lines or not."""

@@ -1,5 +1,6 @@
 """The Model pane: modules, functions and parameters, as three lists."""
 
+from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from functools import partial
@@ -106,7 +107,7 @@ class ModelView(Pane):
     def _section(self, title: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem(self.tree, [title])
         item.setFlags(Qt.ItemFlag.ItemIsEnabled)
-        item.setFont(0, theme.ui_font(11.5, QFont.Weight.Medium))
+        item.setFont(0, ui_font(11.5, QFont.Weight.Medium))
         item.setForeground(0, QColor(theme.current().quiet))
         item.setSizeHint(0, QSize(0, SECTION_HEIGHT))
         item.setExpanded(True)

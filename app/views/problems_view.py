@@ -1,5 +1,6 @@
 """The list of what went wrong, each with what to do about it."""
 
+from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -130,7 +131,7 @@ class ProblemsView(QWidget):
         if problem.details:
             details = QPlainTextEdit(problem.details)
             details.setReadOnly(True)
-            details.setFont(theme.code_font())
+            details.setFont(code_font())
             details.setAccessibleName(self.tr("Details of the problem"))
             details.setMinimumHeight(120)
             column.addWidget(details)

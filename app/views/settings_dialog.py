@@ -1,5 +1,6 @@
 """The dialog of settings: all that the user prefers, on one page."""
 
+from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -248,7 +249,7 @@ class SettingsDialog(Dialog):
             self._grid.setRowMinimumHeight(row, 8)
             row += 1
         title = QLabel(text)
-        title.setFont(theme.ui_font(13, QFont.Weight.DemiBold))
+        title.setFont(ui_font(13, QFont.Weight.DemiBold))
         self._grid.addWidget(title, row, 0, 1, 3)
 
     def _add_row(self, title: str, field: QWidget, hint: str = "") -> QLabel:

@@ -1,5 +1,6 @@
 """The page with all shortcuts: those of the menus, read from the registry, and those of panes."""
 
+from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -93,7 +94,7 @@ class ShortcutsPage(Dialog):
 
     def _add(self, title: str, rows: Sequence[Keys]) -> None:
         group = QTreeWidgetItem(self.tree, [title])
-        group.setFont(0, theme.ui_font(13, QFont.Weight.DemiBold))
+        group.setFont(0, ui_font(13, QFont.Weight.DemiBold))
         group.setFlags(Qt.ItemFlag.ItemIsEnabled)
         for words, keys in rows:
             QTreeWidgetItem(group, [words, keys])

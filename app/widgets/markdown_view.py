@@ -1,5 +1,7 @@
 """A text in Markdown, in the fonts and colours of the theme."""
 
+from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -113,7 +115,7 @@ class MarkdownView(QTextBrowser):
         before = self._own
         # Dressed before it is shown, so that it is laid out once.
         self._own = document = QTextDocument(self)
-        document.setDefaultFont(theme.ui_font(PIXELS))
+        document.setDefaultFont(ui_font(PIXELS))
         document.setDocumentMargin(MARGIN)
         self._room = self.viewport().width()
         # A line break within a cell of a table, which Qt takes for a page of HTML.
@@ -185,10 +187,10 @@ def _dress_words(block: QTextBlock, shape: QTextBlockFormat) -> None:
         if style.isImageFormat():
             continue
         if style.fontFixedPitch():
-            _use_font(style, theme.code_font())
+            _use_font(style, code_font())
         elif style.fontWeight() > QFont.Weight.Medium:
             # There is no bolder one of the typeface.
-            _use_font(style, theme.ui_font(PIXELS, QFont.Weight.DemiBold))
+            _use_font(style, ui_font(PIXELS, QFont.Weight.DemiBold))
         if style.isAnchor():
             style.setForeground(QColor(theme.current().accent))
             style.setFontUnderline(False)
@@ -203,7 +205,7 @@ def _dress_heading(block: QTextBlock, shape: QTextBlockFormat) -> None:
     cursor.setBlockFormat(shape)
     for first, last, style in _pieces(block):
         style.clearProperty(QTextFormat.Property.FontSizeAdjustment)
-        _use_font(style, theme.ui_font(pixels, QFont.Weight.DemiBold))
+        _use_font(style, ui_font(pixels, QFont.Weight.DemiBold))
         _set(cursor, first, last, style)
 
 
@@ -218,7 +220,7 @@ def _dress_fence(
     _set_line_height(shape, CODE_LINE)
     cursor.setBlockFormat(shape)
     style, link = QTextCharFormat(), link_of_code(block.text())
-    _use_font(style, theme.code_font())
+    _use_font(style, code_font())
     if link:
         style.setAnchor(True)
         style.setAnchorHref(link)

@@ -1,5 +1,6 @@
 """How the cells of a table are painted: fonts, colours, and the lines of long texts."""
 
+from lowerscope.app.theme_colours import strategy_colour
 from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
@@ -91,7 +92,7 @@ class CellDelegate(WholeWords):
             "accent": colours.accent,
             "right": colours.right,
             "wrong": colours.wrong,
-        }.get(role) or theme.strategy_colour(colours, role)
+        }.get(role) or strategy_colour(colours, role)
 
     # Qt
 

@@ -1,5 +1,6 @@
 """Settings in one dialog, and the details that a report of a problem needs."""
 
+from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
     window.show()
     yield window
     window.workspace.stop()
-    theme.set_code_pixels(theme.CODE_PIXELS)
+    theme.set_code_pixels(CODE_PIXELS)
     theme.set_scheme("light")
 
 
@@ -87,7 +88,7 @@ def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
     assert preferences_of(window) == others
     assert theme.current().name == "dark"
     assert window.commands.action("dark").isChecked()
-    assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / theme.CODE_PIXELS)
+    assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / CODE_PIXELS)
     assert code.editor.fontMetrics().height() > height
     assert not window.source_watch.on
     assert window.workspace.worker.memory_limit == 3 << 30

@@ -1,5 +1,11 @@
 """The theme: its colours, where they are put on, and who hears of it."""
 
+from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.theme_colours import strategy_colour
+from lowerscope.app.widgets.typefaces import code_font
+from lowerscope.app.theme_colours import Theme
+from lowerscope.app.theme_colours import LIGHT
+from lowerscope.app.theme_colours import DARK
 import re
 
 import pytest
@@ -28,8 +34,8 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("look", [theme.LIGHT, theme.DARK], ids=lambda look: look.name)
-def test_every_colour_is_one(look: theme.Theme) -> None:
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=lambda look: look.name)
+def test_every_colour_is_one(look: Theme) -> None:
     for name, value in look._asdict().items():
         if name != "name":
             assert re.fullmatch("#[0-9a-f]{6}", value), name
@@ -37,8 +43,8 @@ def test_every_colour_is_one(look: theme.Theme) -> None:
     assert len({*look.tints, look.accent_ground, look.changed}) == len(look.tints) + 2
 
 
-@pytest.mark.parametrize("look", [theme.LIGHT, theme.DARK], ids=lambda look: look.name)
-def test_words_can_be_read(look: theme.Theme) -> None:
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=lambda look: look.name)
+def test_words_can_be_read(look: Theme) -> None:
     verdicts = (look.changed, look.right_ground, look.wrong_ground)
     code = (look.keyword, look.string, look.number, look.comment, look.function)
     strategies = (look.accent, look.te, look.library)
@@ -65,11 +71,11 @@ def test_words_can_be_read(look: theme.Theme) -> None:
 def test_override_changes_palette_and_says_so(qtbot: QtBot, qapp: QApplication) -> None:
     with qtbot.waitSignal(theme.notifier().changed) as heard:
         theme.set_scheme("dark")
-    assert heard.args == [theme.DARK]
-    assert theme.current() is theme.DARK
+    assert heard.args == [DARK]
+    assert theme.current() is DARK
     assert theme.scheme() == "dark"
     window = qapp.palette().color(QPalette.ColorRole.Window)
-    assert window == QColor(theme.DARK.panel)
+    assert window == QColor(DARK.panel)
 
 
 def test_system_is_followed_only_when_asked(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,34 +85,34 @@ def test_system_is_followed_only_when_asked(qtbot: QtBot, monkeypatch: pytest.Mo
     hints = QGuiApplication.styleHints()
     theme.follow_system()
     theme.set_scheme("system")
-    assert theme.current() is theme.LIGHT
+    assert theme.current() is LIGHT
     system["dark"] = True
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert theme.current() is theme.DARK
+    assert theme.current() is DARK
     theme.set_scheme("light")
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert theme.current() is theme.LIGHT
+    assert theme.current() is LIGHT
 
 
 def test_strategies_have_their_colours() -> None:
-    look = theme.LIGHT
-    assert theme.strategy_colour(look, "high-level") == look.accent
-    assert theme.strategy_colour(look, "te") == look.te
-    assert theme.strategy_colour(look, "library") == look.library
-    assert theme.strategy_colour(look, "") == look.neutral
+    look = LIGHT
+    assert strategy_colour(look, "high-level") == look.accent
+    assert strategy_colour(look, "te") == look.te
+    assert strategy_colour(look, "library") == look.library
+    assert strategy_colour(look, "") == look.neutral
 
 
 def test_typefaces_are_ours_and_lines_of_code_have_18_pixels(qtbot: QtBot) -> None:
-    assert QFontInfo(theme.ui_font()).family() == "Inter"
-    assert QFontInfo(theme.code_font()).family() == "JetBrains Mono"
+    assert QFontInfo(ui_font()).family() == "Inter"
+    assert QFontInfo(code_font()).family() == "JetBrains Mono"
     edit = QPlainTextEdit()
     qtbot.addWidget(edit)
-    edit.setFont(theme.code_font())
+    edit.setFont(code_font())
     edit.setPlainText("one\ntwo")
     second = edit.document().lastBlock()
     assert edit.blockBoundingRect(second).height() - edit.document().documentMargin() == 18
 
 
 def test_tabular_figures_have_one_width() -> None:
-    metrics = QFontMetricsF(theme.ui_font(tabular=True))
+    metrics = QFontMetricsF(ui_font(tabular=True))
     assert metrics.horizontalAdvance("1111") == metrics.horizontalAdvance("0000")

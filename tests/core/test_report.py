@@ -1,5 +1,7 @@
 """Reports: one file without a network, with the figures of the records."""
 
+from lowerscope.app.theme_colours import LIGHT
+from lowerscope.app.theme_colours import DARK
 from __future__ import annotations
 
 import json
@@ -187,7 +189,7 @@ def test_a_file_that_cannot_be_written_is_one_line_before_anything_runs(
 def test_the_colours_are_those_of_the_window() -> None:
     page = (REPORT / "report.html").read_text(encoding="utf-8")
     light, dark = page.split("prefers-color-scheme: dark")
-    for text, colours in ((light, theme.LIGHT), (dark, theme.DARK)):
+    for text, colours in ((light, LIGHT), (dark, DARK)):
         given = dict(re.findall(r"--(\w+): (#\w{6});", text))
         assert len(given) > 10
         assert given == {name: getattr(colours, name) for name in given}

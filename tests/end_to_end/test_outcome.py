@@ -1,5 +1,7 @@
 """The Outcome pane while things happen: during a run, and when the colours change."""
 
+from lowerscope.app.theme_colours import LIGHT
+from lowerscope.app.theme_colours import DARK
 from __future__ import annotations
 
 from PySide6.QtWidgets import QLabel
@@ -47,7 +49,7 @@ def test_a_problem_takes_the_colours_of_another_scheme(
         return next(each.styleSheet() for each in labels if each.text().startswith("✕"))
 
     window.commands.action("light").trigger()
-    assert headline() == f"color: {theme.LIGHT.wrong}"
+    assert headline() == f"color: {LIGHT.wrong}"
     window.commands.action("dark").trigger()
-    qtbot.waitUntil(lambda: headline() == f"color: {theme.DARK.wrong}")
+    qtbot.waitUntil(lambda: headline() == f"color: {DARK.wrong}")
     window.commands.action("light").trigger()

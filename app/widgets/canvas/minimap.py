@@ -1,5 +1,6 @@
 """The whole graph in a corner, and which part of it is seen."""
 
+from lowerscope.app.theme_colours import Theme
 from collections.abc import Mapping
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
@@ -108,7 +109,7 @@ class Minimap(QWidget):
         painter.end()
         return picture
 
-    def _ground(self, colours: theme.Theme, name: str) -> str:
+    def _ground(self, colours: Theme, name: str) -> str:
         """The colour of a node's figure; nothing where other things are shown."""
         if self._colouring not in FIGURES:
             return ""

@@ -1,5 +1,6 @@
 """Folding in the code view, by mouse and by keyboard, and which lines there then are."""
 
+from lowerscope.app.theme_colours import LIGHT
 from itertools import pairwise
 
 import pytest
@@ -233,7 +234,7 @@ def test_marks_stay_with_their_lines(qtbot: QtBot, view: CodeView) -> None:
     view.editor.unfold_all()
     block = view.editor.document().findBlockByNumber(3)
     assert block.text() == "    for i in range(4):"
-    assert block.layout().formats()[0].format.foreground().color().name() == theme.LIGHT.keyword
+    assert block.layout().formats()[0].format.foreground().color().name() == LIGHT.keyword
 
 
 def test_a_screen_reader_reads_what_is_shown(qtbot: QtBot, view: CodeView) -> None:

@@ -1,5 +1,6 @@
 """The code view as it is used: by mouse and by keyboard."""
 
+from lowerscope.app.theme_colours import DARK
 from collections.abc import Callable
 
 import pytest
@@ -150,9 +151,9 @@ def test_a_line_that_is_pointed_at_is_marked_alone_and_shown(qtbot: QtBot, make:
 def test_theme_change_repaints(qtbot: QtBot, make: MakeView) -> None:
     view = make("def f(): pass\n" * 3, "python")
     theme.set_scheme("dark")
-    assert colour_at(view, 400, 3) == theme.DARK.code_ground
+    assert colour_at(view, 400, 3) == DARK.code_ground
     formats = view.editor.document().firstBlock().layout().formats()
-    assert formats[0].format.foreground().color() == QColor(theme.DARK.keyword)
+    assert formats[0].format.foreground().color() == QColor(DARK.keyword)
 
 
 def test_reveal_centres_what_is_far_and_leaves_what_is_seen(qtbot: QtBot, make: MakeView) -> None:

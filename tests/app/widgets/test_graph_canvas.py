@@ -1,5 +1,7 @@
 """The graph canvas as it is used: by mouse and by keyboard."""
 
+from lowerscope.app.theme_colours import LIGHT
+from lowerscope.app.theme_colours import DARK
 from dataclasses import replace
 
 import pytest
@@ -95,7 +97,7 @@ def test_strategy_is_a_bar_of_its_colour(canvas: GraphCanvas) -> None:
     at = canvas.node_rect("n1").topLeft().toPoint() + QPoint(1, 18)
     assert canvas.viewport().grab().toImage().pixelColor(at).name() == theme.current().te
     theme.set_scheme("dark")
-    assert canvas.viewport().grab().toImage().pixelColor(at).name() == theme.DARK.te
+    assert canvas.viewport().grab().toImage().pixelColor(at).name() == DARK.te
 
 
 def test_keyboard_walks_along_edges(qtbot: QtBot, canvas: GraphCanvas) -> None:
@@ -253,7 +255,7 @@ def test_a_region_is_a_frame_around_its_nodes(canvas: GraphCanvas) -> None:
     region = CanvasRegion("dataflow 1", 12, 90, 204, 80)
     canvas.set_graph(replace(chain(20), regions=(region,)))
     corner = canvas.node_rect("n1").topLeft().toPoint() - QPoint(12, 14)
-    for scheme, colours in (("light", theme.LIGHT), ("dark", theme.DARK)):
+    for scheme, colours in (("light", LIGHT), ("dark", DARK)):
         theme.set_scheme(scheme)
         picture = canvas.viewport().grab().toImage()
         top = {picture.pixelColor(corner + QPoint(x, 0)).name() for x in range(20, 60)}

@@ -1,5 +1,8 @@
 """The heat map and the grid of values: colours, places, the cursor, and what is in view."""
 
+from lowerscope.app.theme_colours import Theme
+from lowerscope.app.theme_colours import LIGHT
+from lowerscope.app.theme_colours import DARK
 from __future__ import annotations
 
 import itertools
@@ -43,8 +46,8 @@ def colour_at(widget: HeatMap, row: int, column: int) -> QColor:
     return QColor(widget.grab().toImage().pixel(place.toPoint()))
 
 
-@pytest.mark.parametrize("look", [theme.LIGHT, theme.DARK])
-def test_colours_part_at_zero_and_what_is_not_finite_has_its_own(look: theme.Theme) -> None:
+@pytest.mark.parametrize("look", [LIGHT, DARK])
+def test_colours_part_at_zero_and_what_is_not_finite_has_its_own(look: Theme) -> None:
     colours = [QColor(each) for each in SCALE.colours(look)]
     ground = QColor(look.ground)
     assert colours[SCALE.step(0.0)] == ground
