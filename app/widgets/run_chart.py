@@ -21,15 +21,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.time_scale import TimeScale
 from lowerscope.app.widgets.typefaces import ui_font
 
-_PAD = 12.0
 _AXIS, _SPANS, _GAP, _PIECE = 18.0, 22.0, 6.0, 7.0
 _AMOUNTS = 44.0
 _FONT_PIXELS = 11.0
 _LEAST = 1.0
-_MOST_ZOOM = 5000.0
-_TICK_WIDTH = 90.0
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,9 @@ class RunChart(QWidget):
         self._spans: tuple[Span, ...] = ()
         self._pieces: tuple[Piece, ...] = ()
         self._starts: list[float] = [0.0]
+        self._scale = TimeScale(self.width)
         self._most = ""
         self._here = -1
-        self._left, self._zoom = 0.0, 1.0
         self._pressed: QPointF | None = None
         self._dragged = False
         self._font = ui_font(_FONT_PIXELS, tabular=True)
@@ -110,6 +108,7 @@ class RunChart(QWidget):
         self._starts = [0.0]
         for span in self._spans:
             self._starts.append(self._starts[-1] + span.length)
+        self._scale.whole = self._starts[-1]
         self._here = -1
         self._show_all()
         self.setAccessibleDescription(
@@ -136,7 +135,7 @@ class RunChart(QWidget):
 
     def shown(self) -> tuple[float, float]:
         """The milliseconds at the left and at the right edge."""
-        return self._left, self._left + self._starts[-1] / self._zoom
+        return self._scale.shown
 
     def span_rect(self, place: int) -> QRectF:
         """Where a span stands in the widget."""
@@ -145,45 +144,25 @@ class RunChart(QWidget):
 
     def span_at(self, x: float) -> int:
         """Place of the span at a horizontal place of the widget, or -1."""
-        at = self._time_at(x)
+        at = self._scale.time_at(x)
         place = bisect_right(self._starts, at) - 1
         return place if at >= 0 and 0 <= place < len(self._spans) else -1
 
-    def _width(self) -> float:
-        return max(1.0, self.width() - 2 * _PAD)
-
     def _x(self, time: float) -> float:
-        whole = self._starts[-1] or 1.0
-        return _PAD + (time - self._left) / whole * self._zoom * self._width()
-
-    def _time_at(self, x: float) -> float:
-        return self._left + (x - _PAD) / self._width() * self._starts[-1] / self._zoom
+        return self._scale.x(time)
 
     def _show_all(self) -> None:
-        self._left, self._zoom = 0.0, 1.0
+        self._scale.show_all()
         self.update()
 
     def _zoom_by(self, factor: float, x: float) -> None:
-        at = self._time_at(x)
-        self._zoom = min(_MOST_ZOOM, max(1.0, self._zoom * factor))
-        whole = self._starts[-1]
-        self._pan_to(at - (x - _PAD) / self._width() * whole / self._zoom)
-
-    def _pan_to(self, left: float) -> None:
-        whole = self._starts[-1]
-        self._left = min(max(0.0, left), max(0.0, whole - whole / self._zoom))
+        self._scale.zoom_by(factor, x)
         self.update()
 
     def _reveal(self) -> None:
-        if self._here < 0:
-            return
-        first, last = self.shown()
-        start, end = self._starts[self._here], self._starts[self._here + 1]
-        room = last - first
-        if end - start > room:
-            self._pan_to(start)
-        elif start < first or end > last:
-            self._pan_to((start + end - room) / 2)
+        if self._here >= 0:
+            self._scale.reveal(self._starts[self._here], self._starts[self._here + 1])
+            self.update()
 
     def _go(self, place: int) -> None:
         if self._spans:
@@ -197,14 +176,12 @@ class RunChart(QWidget):
     def _paint_axis(self, painter: QPainter) -> None:
         colours = theme.current()
         metrics = QFontMetricsF(self._font)
-        first, last = self.shown()
-        step = _step((last - first) * _TICK_WIDTH / self._width())
         painter.setFont(self._font)
-        for number in range(math.ceil(first / step), math.floor(last / step) + 1):
-            x = self._x(number * step)
+        for time in self._scale.ticks():
+            x = self._x(time)
             painter.setPen(QColor(colours.line))
             painter.drawLine(QPointF(x, _AXIS - 4), QPointF(x, self.height()))
-            text = _time(number * step)
+            text = _time(time)
             painter.setPen(QColor(colours.quiet))
             if x + metrics.horizontalAdvance(text) < self.width():
                 painter.drawText(QPointF(x + 3, _AXIS - 6), text)
@@ -244,7 +221,7 @@ class RunChart(QWidget):
         bottom = top + self._amount_height()
         metrics = QFontMetricsF(self._font)
         painter.setPen(QColor(colours.quiet))
-        right = self.width() - _PAD - metrics.horizontalAdvance(self._most)
+        right = self._scale.right() - metrics.horizontalAdvance(self._most)
         painter.drawText(QPointF(right, top + metrics.ascent() - 2), self._most)
         most = max((each.amount for each in self._spans), default=0.0)
         if not most:
@@ -340,7 +317,8 @@ class RunChart(QWidget):
             if self._dragged or abs(moved) > 3:
                 self._dragged = True
                 self._pressed = event.position()
-                self._pan_to(self._left - moved / self._width() * self._starts[-1] / self._zoom)
+                self._scale.pan_by(moved)
+                self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._pressed is not None and not self._dragged:
@@ -384,14 +362,6 @@ class RunChart(QWidget):
             painter.setPen(QColor(theme.current().accent))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 4, 4)
-
-
-def _step(least: float) -> float:
-    """Return the smallest of 1, 2 and 5 times a power of ten that is not less than `least`."""
-    if least <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(each * power for each in (1, 2, 5, 10) if each * power >= least * (1 - 1e-9))
 
 
 def _time(milliseconds: float) -> str:
