@@ -5,9 +5,12 @@ from types import ModuleType
 from tests.core.lowering.operator_table import (
     activations,
     arithmetic,
+    convolutions,
+    creation,
     elementwise,
     indexing,
     networks,
+    products,
     rare,
     reductions,
     shapes,
@@ -20,8 +23,11 @@ FAMILIES: dict[str, ModuleType] = {
     "Arithmetic, comparison and logic": arithmetic,
     "Reductions, orders and scans": reductions,
     "Indexing and writing": indexing,
-    "Shapes and creation": shapes,
-    "Networks": networks,
+    "Shapes": shapes,
+    "Creation": creation,
+    "Convolutions, pooling and resampling": convolutions,
+    "Products and distances": products,
+    "Norms, attention, recurrent layers, losses": networks,
     "Rarely called": rare,
 }
 
