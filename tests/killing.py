@@ -31,55 +31,15 @@ from lowerscope.core.records.tuning import TuneOptions
 from lowerscope.core.schedules import Primitive
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
+from tests.pulse import Pulse
+from tests.random_session import Activity, RandomSession
 
 PATIENCE = 300_000
 """Milliseconds to wait at most, on whatever machine."""
 
-TICK_MS = 5
-SOURCES = ("sample:matmul_relu", "sample:fashion_mlp")
-PIPELINES = ("legalise", "fuse", "default-build")
 
-Activity = Literal[
-    "loading", "lowering", "stepping", "scheduling", "building", "running", "tuning", "idle"
-]
 OF_ENGINE: tuple[Activity, ...] = ("loading", "lowering", "stepping", "scheduling", "idle")
 OF_WORKER: tuple[Activity, ...] = ("building", "running", "idle")
-
-
-class Pulse(QObject):
-    """How long the event loop has not come round: the largest gap between two ticks of a timer.
-
-    Attributes
-    ----------
-    wall, processor
-        Milliseconds on the clock, and of this thread's own work; the clock of a busy machine counts
-        what others did meanwhile as well.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.wall = self.processor = 0.0
-        self._timer = QTimer(self)
-        self._timer.setInterval(TICK_MS)
-        self._timer.timeout.connect(self._tick)
-        self.begin()
-
-    def begin(self) -> None:
-        """Measure anew from here on."""
-        self.wall = self.processor = 0.0
-        self._last = time.monotonic(), time.thread_time()
-        self._timer.start()
-
-    def end(self) -> None:
-        """Measure no more: what follows is the test's own work."""
-        self._tick()
-        self._timer.stop()
-
-    def _tick(self) -> None:
-        now = time.monotonic(), time.thread_time()
-        self.wall = max(self.wall, (now[0] - self._last[0]) * 1000)
-        self.processor = max(self.processor, (now[1] - self._last[1]) * 1000)
-        self._last = now
 
 
 @dataclass(frozen=True)
@@ -128,109 +88,14 @@ class Killing:
         self.random = random.Random(self.seed)
         self.workspace = self.window.workspace
         self.pulse = Pulse()
-        self.activities: dict[Activity, Callable[[], None]] = {
-            "loading": self._load,
-            "lowering": self._lower,
-            "stepping": self._step,
-            "scheduling": self._schedule,
-            "building": self._build,
-            "running": self._run,
-            "tuning": self._tune,
-            "idle": lambda: None,
-        }
-
-    # A random session
-
-    def _want(self, recipe: Recipe) -> None:
-        self.workspace.change(recipe)
-
-    def _load(self) -> None:
-        """Open another model, or draw other weights for this one."""
-        recipe = self._wanted()
-        if self.random.random() < 0.3:
-            spec = next(each for each in SOURCES if each != recipe.source.spec)
-            self.workspace.open(Recipe(source=Source(spec=spec), lowering="te"))
-        else:
-            seed = self.random.randrange(1 << 30)
-            self._want(msgspec.structs.replace(recipe, seed=seed))
-
-    def _lower(self) -> None:
-        """Change a strategy or the pipeline, or take a change back."""
-        recipe, commands = self._wanted(), self.window.commands
-        drawn = self.random.random()
-        if drawn < 0.2 and self.workspace.can_undo:
-            commands.action("undo").trigger()
-        elif drawn < 0.3 and self.workspace.can_redo:
-            commands.action("redo").trigger()
-        elif drawn < 0.5:
-            name = self.random.choice(PIPELINES)
-            self._want(with_pipeline(recipe, find_pipeline(name).steps))
-        elif drawn < 0.75:
-            snapshot = self.workspace.snapshot
-            assert snapshot is not None
-            calls = [node.id for node in snapshot.fx if node.opcode.startswith("call")]
-            strategies: tuple[Strategy, ...] = STRATEGIES
-            self.workspace.lower_nodes((self.random.choice(calls),), self.random.choice(strategies))
-        else:
-            others = [each for each in STRATEGIES if each != recipe.lowering]
-            commands.action(self.random.choice(others)).trigger()
-
-    def _step(self) -> None:
-        """Go through the passes, and look at functions."""
-        stepping, snapshot = self.workspace.stepping, self.workspace.snapshot
-        stepping.set_clock(self.random.choice(("passes", "translate")))
-        for _ in range(self.random.randint(1, 4)):
-            stepping.step(self.random.choice((-1, 1, 1)))
-        if snapshot is not None and snapshot.functions:
-            self.workspace.select((self.random.choice(snapshot.functions).id,))
-
-    def _schedule(self) -> None:
-        """Add a primitive to a function's schedule, or look at one of its steps."""
-        scheduling, snapshot = self.workspace.scheduling, self.workspace.snapshot
-        functions = () if snapshot is None else snapshot.functions
-        if not functions:
-            return
-        self.workspace.select((self.random.choice(functions).id,))
-        self.window.commands.action("workbench").trigger()
-        if not wait_until(lambda: scheduling.record is not None or scheduling.problem, 20_000):
-            return
-        record = scheduling.record
-        loops = [] if record is None else [each for each in record.tree if each.kind == "loop"]
-        if not loops or len(record.steps) > 6:  # type: ignore[union-attr]
-            return
-        loop = self.random.choice(loops).reference
-        if loop is None:
-            return
-        steps = (
-            Primitive(id="", name="split", arguments={"loop": loop, "factors": (None, 4)}),
-            Primitive(id="", name="unroll", arguments={"loop": loop}),
-            Primitive(id="", name="parallel", arguments={"loop": loop}),
-        )
-        scheduling.editing.apply(self.random.choice(steps))
-
-    def _build(self) -> None:
-        """Look at the passes of the build, which the worker compiles for."""
-        self.workspace.build.look(False)
-        self._want(msgspec.structs.replace(self._wanted(), seed=self.random.randrange(1 << 30)))
-        self.workspace.build.look(True)
-
-    def _run(self) -> None:
-        self.window.commands.action("run").trigger()
-
-    def _tune(self) -> None:
-        self.workspace.tuning.start(TuneOptions(slowest=1, trials=4000, fresh=True))
-
-    def _wanted(self) -> Recipe:
-        recipe = self.workspace.wanted
-        assert recipe is not None
-        return recipe
+        self.session = RandomSession(self.window, self.random)
 
     # Killing
 
     def kill(self, activity: Activity) -> Kill:
         """Do something, kill or stop who is at it at a random moment, and look at what is left."""
         client = self._client_for(activity)
-        self.activities[activity]()
+        self.session.do(activity)
         moment = self.random.random() ** 2 * (6.0 if activity == "tuning" else 1.2)
         end = time.monotonic() + moment
         wait_until(lambda: time.monotonic() > end, 60_000)
@@ -314,7 +179,7 @@ class Killing:
         }
         timeline = self.window.panes.timeline_action.isChecked()
         chosen = workspace.selection.chosen
-        return _Decided(self._wanted(), history, (self.window.geometry(), timeline, panes), chosen)
+        return _Decided(self.session.wanted(), history, (self.window.geometry(), timeline, panes), chosen)
 
     def _is_back(self) -> bool:
         workspace = self.workspace
@@ -350,9 +215,7 @@ class Killing:
 
     def change(self) -> None:
         """Change the recipe at random, and wait until what comes of it is shown."""
-        before = self._wanted()
-        while self._wanted() == before:
-            self._lower()
+        self.session.change()
         assert wait_until(self._is_back, PATIENCE), self._state()
 
     def settle(self) -> None:

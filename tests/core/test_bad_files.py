@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.bad_files import numbers, open_bad_files
+from tests.bad_files import numbers
+from tests.opening_bad_files import open_bad_files
 
 COUNT = 40
 

@@ -13,7 +13,8 @@ from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.session_files import Hashes, load_session
-from tests.bad_files import KINDS, bad_file, numbers, unclear, write_seeds
+from tests.bad_files import KINDS, bad_file, numbers, write_seeds
+from tests.opening_bad_files import unclear
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 
 COUNT = 10

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -16,21 +14,10 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.children.child_process import Ending
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.errors import Problem
+from tests.core.engine import practice_child as practice
 
-PRACTICE_FILE = Path(__file__).parents[2] / "core" / "engine" / "practice_child.py"
+PRACTICE_FILE = Path(practice.__file__)
 
-
-def load_practice() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("practice_child", PRACTICE_FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-practice = load_practice()
 NOTHING = practice.Nothing()
 
 

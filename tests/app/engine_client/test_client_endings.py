@@ -176,9 +176,9 @@ def test_start_after_stop(window: Window) -> None:
 
 def test_nothing_is_left_when_the_window_is_killed(qtbot: QtBot) -> None:
     program = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from PySide6.QtCore import QCoreApplication
-from practice_window import EngineClient, PRACTICE_FILE, practice, psutil
+from tests.app.engine_client.practice_window import EngineClient, PRACTICE_FILE, practice, psutil
 app = QCoreApplication([])
 client = EngineClient("engine", command=(sys.executable, str(PRACTICE_FILE), "engine"),
                       methods=practice.METHODS)

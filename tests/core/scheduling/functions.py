@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import tvm
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
 from lowerscope.core.schedules import Argument, At, Made, Primitive
 from lowerscope.core.scheduling.applying import Applied, apply
+from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import function_of
 
 TARGET = tvm.target.Target("llvm")
@@ -139,6 +141,13 @@ class Steps:
         self.sch = applied.sch
         self.outputs[id_] = applied.outputs
         return applied
+
+
+def refused(steps: Steps, name: str, **arguments: Argument) -> StepFailed:
+    """Apply a primitive that is refused, and return why."""
+    with pytest.raises(StepFailed) as failed:
+        steps.step(name, **arguments)
+    return failed.value
 
 
 _LEFT_OUT = ("T.reads(", "T.writes(", "T.func_attr(", "# with T.sblock", "# from ", "@T.", "def ")

@@ -1,0 +1,159 @@
+"""What a user may do in a session, drawn at random."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import psutil
+import pytest
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QApplication
+
+from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.history import History
+from lowerscope.app.window import MainWindow
+from lowerscope.core.engine.running_call import call_files
+from lowerscope.core.passes.presets import find_pipeline, with_pipeline
+from lowerscope.core.recipe import STRATEGIES, Recipe, Source, Strategy
+from lowerscope.core.records.tuning import TuneOptions
+from lowerscope.core.schedules import Primitive
+from tests.end_to_end.children import hold
+from tests.end_to_end.driving import wait_until
+
+SOURCES = ("sample:matmul_relu", "sample:fashion_mlp")
+PIPELINES = ("legalise", "fuse", "default-build")
+
+Activity = Literal[
+    "loading", "lowering", "stepping", "scheduling", "building", "running", "tuning", "idle"
+]
+
+
+class RandomSession:
+    """Drives a window that has a model open.
+
+    Parameters
+    ----------
+    window
+        What is driven.
+    random
+        Of all that is drawn.
+    """
+
+    def __init__(self, window: MainWindow, random: random.Random) -> None:
+        self.window = window
+        self.workspace = window.workspace
+        self.random = random
+        self._activities: dict[Activity, Callable[[], None]] = {
+            "loading": self._load,
+            "lowering": self._lower,
+            "stepping": self._step,
+            "scheduling": self._schedule,
+            "building": self._build,
+            "running": self._run,
+            "tuning": self._tune,
+            "idle": lambda: None,
+        }
+
+    def do(self, activity: Activity) -> None:
+        """Begin something of this kind; what comes of it comes later."""
+        self._activities[activity]()
+
+    def change(self) -> None:
+        """Change the recipe at random."""
+        before = self.wanted()
+        while self.wanted() == before:
+            self._lower()
+
+    def _load(self) -> None:
+        """Open another model, or draw other weights for this one."""
+        recipe = self.wanted()
+        if self.random.random() < 0.3:
+            spec = next(each for each in SOURCES if each != recipe.source.spec)
+            self.workspace.open(Recipe(source=Source(spec=spec), lowering="te"))
+        else:
+            seed = self.random.randrange(1 << 30)
+            self.workspace.change(msgspec.structs.replace(recipe, seed=seed))
+
+    def _lower(self) -> None:
+        """Change a strategy or the pipeline, or take a change back."""
+        recipe, commands = self.wanted(), self.window.commands
+        drawn = self.random.random()
+        if drawn < 0.2 and self.workspace.can_undo:
+            commands.action("undo").trigger()
+        elif drawn < 0.3 and self.workspace.can_redo:
+            commands.action("redo").trigger()
+        elif drawn < 0.5:
+            name = self.random.choice(PIPELINES)
+            self.workspace.change(with_pipeline(recipe, find_pipeline(name).steps))
+        elif drawn < 0.75:
+            snapshot = self.workspace.snapshot
+            assert snapshot is not None
+            calls = [node.id for node in snapshot.fx if node.opcode.startswith("call")]
+            strategies: tuple[Strategy, ...] = STRATEGIES
+            self.workspace.lower_nodes((self.random.choice(calls),), self.random.choice(strategies))
+        else:
+            others = [each for each in STRATEGIES if each != recipe.lowering]
+            commands.action(self.random.choice(others)).trigger()
+
+    def _step(self) -> None:
+        """Go through the passes, and look at functions."""
+        stepping, snapshot = self.workspace.stepping, self.workspace.snapshot
+        stepping.set_clock(self.random.choice(("passes", "translate")))
+        for _ in range(self.random.randint(1, 4)):
+            stepping.step(self.random.choice((-1, 1, 1)))
+        if snapshot is not None and snapshot.functions:
+            self.workspace.select((self.random.choice(snapshot.functions).id,))
+
+    def _schedule(self) -> None:
+        """Add a primitive to a function's schedule, or look at one of its steps."""
+        scheduling, snapshot = self.workspace.scheduling, self.workspace.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        if not functions:
+            return
+        self.workspace.select((self.random.choice(functions).id,))
+        self.window.commands.action("workbench").trigger()
+        if not wait_until(lambda: scheduling.record is not None or scheduling.problem, 20_000):
+            return
+        record = scheduling.record
+        loops = [] if record is None else [each for each in record.tree if each.kind == "loop"]
+        if not loops or len(record.steps) > 6:  # type: ignore[union-attr]
+            return
+        loop = self.random.choice(loops).reference
+        if loop is None:
+            return
+        steps = (
+            Primitive(id="", name="split", arguments={"loop": loop, "factors": (None, 4)}),
+            Primitive(id="", name="unroll", arguments={"loop": loop}),
+            Primitive(id="", name="parallel", arguments={"loop": loop}),
+        )
+        scheduling.editing.apply(self.random.choice(steps))
+
+    def _build(self) -> None:
+        """Look at the passes of the build, which the worker compiles for."""
+        self.workspace.build.look(False)
+        self.workspace.change(msgspec.structs.replace(self.wanted(), seed=self.random.randrange(1 << 30)))
+        self.workspace.build.look(True)
+
+    def _run(self) -> None:
+        self.window.commands.action("run").trigger()
+
+    def _tune(self) -> None:
+        self.workspace.tuning.start(TuneOptions(slowest=1, trials=4000, fresh=True))
+
+    def wanted(self) -> Recipe:
+        """Return the recipe that was asked for last."""
+        recipe = self.workspace.wanted
+        assert recipe is not None
+        return recipe
