@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.formats import STATUS_MARKS
-from lowerscope.app.views.sides_page import ROLES, SidesPage
+from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
@@ -124,7 +124,7 @@ class DifferencePage(SidesPage):
 
 
 def _row(function: FunctionDifference) -> Row:
-    role = ROLES[function.status]
+    quiet = "quiet" if function.status == "same" else ""
     some = [
         (status, count)
         for status, count in _counts(function)
@@ -135,18 +135,8 @@ def _row(function: FunctionDifference) -> Row:
     return Row(
         function.name,
         (
-            Cell(
-                STATUS_MARKS[function.status],
-                role,
-                bold=True,
-                tooltip=function.status,
-                spoken=function.status,
-            ),
-            Cell(
-                function.name,
-                "quiet" if function.status == "same" else "",
-                tooltip=function.name,
-            ),
+            status_cell(function.status),
+            Cell(function.name, quiet, tooltip=function.name),
             Cell(" ".join(counts), "quiet", spoken=spoken),
         ),
     )

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.formats import STATUS_MARKS
-from lowerscope.app.views.sides_page import ROLES, SidesPage
+from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.canvas.graph_canvas import CanvasGraph, GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -183,19 +183,13 @@ def _words(node: NodeDifference) -> str:
 
 
 def _row(node: NodeDifference) -> Row:
-    role, quiet = ROLES[node.status], "quiet" if node.status == "same" else ""
+    quiet = "quiet" if node.status == "same" else ""
     values = dict.fromkeys(each for each in (node.before, node.after) if each)
     value = " → ".join(values)
     return Row(
         node.id,
         (
-            Cell(
-                STATUS_MARKS[node.status],
-                role,
-                bold=True,
-                tooltip=node.status,
-                spoken=node.status,
-            ),
+            status_cell(node.status),
             Cell(node.name, quiet, tooltip=node.name),
             Cell(value, quiet, tooltip=value),
         ),

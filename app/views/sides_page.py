@@ -7,8 +7,9 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
+from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.when_looked_at import WhenLookedAt
-from lowerscope.app.widgets.table import Table
+from lowerscope.app.widgets.table import Cell, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.difference import Status
@@ -18,6 +19,11 @@ ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "r
 """The roles of the marks of a list."""
 
 _ALL = 1000
+
+
+def status_cell(status: Status) -> Cell:
+    """Return the cell of a row's mark, which a screen reader says in words."""
+    return Cell(STATUS_MARKS[status], ROLES[status], bold=True, tooltip=status, spoken=status)
 
 
 class SidesPage(QWidget):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.figures import Figure, milliseconds
+from tests.benchmarks.figures import (Figure, milliseconds, within)
 
 if TYPE_CHECKING:
     from lowerscope.app.widgets.code.view import CodeView
@@ -121,11 +121,11 @@ def measure() -> list[Figure]:
     short, long = script(20_000), script(200_000)
     _first_paint(view, script(100))
     times = [_first_paint(view, short) for _ in range(ROUNDS)]
-    figures = [Figure("code first paint, 20,000 lines", times, [LIMIT] * ROUNDS, "goal", 1.0)]
+    figures = [within("code first paint, 20,000 lines", times, LIMIT)]
     rounds = [_stalls(view, long) for _ in range(ROUNDS)]
     for name in rounds[0]:
         stalls = [each[name] for each in rounds]
         title = f"code 200,000 lines {name}, longest stall"
-        figures.append(Figure(title, stalls, [LIMIT] * ROUNDS, "goal", 1.0))
+        figures.append(within(title, stalls, LIMIT))
     view.close()
     return figures

@@ -13,7 +13,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.rendering.difference import FunctionText, function_differences
 from lowerscope.core.rendering.script import function_text
-from tests.benchmarks.figures import Figure, milliseconds
+from tests.benchmarks.figures import (Figure, milliseconds, within)
 
 LIMIT = 100.0
 """Milliseconds."""
@@ -58,7 +58,7 @@ def _one(functions: Functions) -> Functions:
 def _figure(name: str, old: Functions, new: Functions) -> Figure:
     function_differences(old, new)
     times = [milliseconds(lambda: function_differences(old, new)) for _ in range(TIMES)]
-    return Figure(f"difference {name}", times, [LIMIT] * TIMES, "what it may take", 1.0)
+    return within(f"difference {name}", times, LIMIT)
 
 
 def _drawn(old: Functions, new: Functions) -> Figure:
@@ -85,7 +85,7 @@ def _drawn(old: Functions, new: Functions) -> Figure:
 
     draw()
     times = [milliseconds(draw) for _ in range(TIMES)]
-    return Figure("difference on the screen", times, [LIMIT] * TIMES, "what it may take", 1.0)
+    return within("difference on the screen", times, LIMIT)
 
 
 def measure() -> list[Figure]:

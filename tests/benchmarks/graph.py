@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterator
 
 from lowerscope.app.widgets.canvas.graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import (Figure, processor_milliseconds)
 from tests.benchmarks.graph_layout import layout_figures
 
 SIZE = (1600, 1000)
@@ -69,14 +68,8 @@ def _frames(canvas: GraphCanvas, move: Callable[[], None]) -> Iterator[float]:
 
     The second one draws some of what the first had no time for.
     """
-    yield _processor_time(lambda: (move(), canvas.viewport().repaint()))
-    yield _processor_time(canvas.viewport().repaint)
-
-
-def _processor_time(work: Callable[[], object]) -> float:
-    start = time.thread_time()
-    work()
-    return (time.thread_time() - start) * 1000
+    yield processor_milliseconds(lambda: (move(), canvas.viewport().repaint()))
+    yield processor_milliseconds(canvas.viewport().repaint)
 
 
 def _settle(canvas: GraphCanvas) -> None:

@@ -6,8 +6,6 @@ time that it may take, for the whole module after each pass.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 
 import tvm
 from tvm import relax
@@ -20,7 +18,7 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
-from tests.benchmarks.figures import Figure, alternately, milliseconds
+from tests.benchmarks.figures import (Figure, alternately, milliseconds, processor_milliseconds, within)
 
 RECORDING = 1.1
 PAIRS = {"fashion_mlp": 9, "conv_net": 7, "resnet18": 5}
@@ -40,7 +38,7 @@ def _recording(name: str, pairs: int) -> Figure:
             transformed = transform(module, FUSE, target=target)
             assert pass_records(transformed.runs)
 
-        return _processor_time(work)
+        return processor_milliseconds(work)
 
     def theirs() -> float:
         def work() -> None:
@@ -49,19 +47,12 @@ def _recording(name: str, pairs: int) -> Figure:
                 for step in FUSE:
                     current = getattr(relax.transform, step.name)()(current)
 
-        return _processor_time(work)
+        return processor_milliseconds(work)
 
     for warm in (ours, theirs):
         warm()
     times = alternately(ours, theirs, pairs)
     return Figure(f"record the passes of {name}", *times, "TVM's passes alone", RECORDING)
-
-
-def _processor_time(work: Callable[[], object]) -> float:
-    """Return the milliseconds that a processor was at it, which other programs do not lengthen."""
-    start = time.thread_time()
-    work()
-    return (time.thread_time() - start) * 1000
 
 
 def _stepping() -> Figure:
@@ -75,9 +66,7 @@ def _stepping() -> Figure:
         return pipeline.text(recipe, "script", "", Silent(), moment)
 
     times = [milliseconds(lambda at=each.number: show(at)) for each in snapshot.passes]
-    return Figure(
-        "show a step of the passes of resnet18", times, [LIMIT] * len(times), "the limit", 1.0
-    )
+    return within("show a step of the passes of resnet18", times, LIMIT)
 
 
 def measure() -> list[Figure]:

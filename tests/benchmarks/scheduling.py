@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedules import Primitive, Reference
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import (Figure, within)
 
 if TYPE_CHECKING:
     import tvm
@@ -150,8 +150,8 @@ def measure() -> list[Figure]:
     against_alone = _raw(alone, function, block.name, factors)
     title = f"a primitive on {function} of resnet18"
     return [
-        Figure(f"{title}, p95", [slow], [LIMIT], "the limit", 1.0),
-        Figure(f"{title}, median", times, [LIMIT] * len(times), "the limit", 1.0),
+        within(f"{title}, p95", [slow], LIMIT),
+        within(f"{title}, median", times, LIMIT),
         Figure(
             f"{title}, against TVM on the whole module",
             [statistics.median(times)],

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lowerscope.app.window import MainWindow
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import (Figure, within)
 
 MODEL = """
 import torch
@@ -110,4 +110,4 @@ def measure() -> list[Figure]:
     finally:
         window.close()
     p95 = times[int(0.95 * (len(times) - 1))]
-    return [Figure(f"select in {len(nodes):,} nodes, p95", [p95], [LIMIT], "what it may take", 1.0)]
+    return [within(f"select in {len(nodes):,} nodes, p95", [p95], LIMIT)]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from lowerscope.app.window import MainWindow
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import (Figure, within)
 
 PIPELINES = ("fuse", "cpu")
 SIZE = (1600, 1000)
@@ -89,9 +89,8 @@ def measure() -> list[Figure]:
             for visit in ("first", "second"):
                 times = [_stepped(window, index) for index in range(count + 1)]
                 title = f"step of resnet18, pipeline {name}, {visit} visit"
-                limits = [LIMIT] * len(times)
-                figures.append(Figure(f"{title}, median", times, limits, "the limit", 1.0))
-                figures.append(Figure(f"{title}, longest", [max(times)], [LIMIT], "the limit", 1.0))
+                figures.append(within(f"{title}, median", times, LIMIT))
+                figures.append(within(f"{title}, longest", [max(times)], LIMIT))
             workspace.stepping.leave()
     finally:
         window.close()

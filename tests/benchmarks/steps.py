@@ -7,8 +7,6 @@ over all steps of ResNet-18's largest functions.
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable
 
 from lowerscope.core.build_steps import recorded_build
 from lowerscope.core.execution.building import build
@@ -16,7 +14,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
-from tests.benchmarks.figures import Figure, alternately, milliseconds
+from tests.benchmarks.figures import (Figure, alternately, milliseconds, processor_milliseconds, within)
 
 RECORDING = 1.1
 PAIRS = {"fashion_mlp": 15, "conv_net": 9, "resnet18": 3}
@@ -32,22 +30,15 @@ def _recording(name: str, pairs: int) -> Figure:
     module, target = stages.completed, stages.target
 
     def ours() -> float:
-        return _processor_time(lambda: recorded_build(module, target))
+        return processor_milliseconds(lambda: recorded_build(module, target))
 
     def theirs() -> float:
-        return _processor_time(lambda: build(module, target))
+        return processor_milliseconds(lambda: build(module, target))
 
     for warm in (ours, theirs):
         warm()
     times = alternately(ours, theirs, pairs)
     return Figure(f"record the build of {name}", *times, "without a recorder", RECORDING)
-
-
-def _processor_time(work: Callable[[], object]) -> float:
-    """Return the milliseconds that a processor was at it, which other programs do not lengthen."""
-    start = time.thread_time()
-    work()
-    return (time.thread_time() - start) * 1000
 
 
 def _stepping() -> Figure:
@@ -68,9 +59,7 @@ def _stepping() -> Figure:
         show(name, len(steps))
     pairs = itertools.product(("", *names), (each for each in numbers if each != len(steps)))
     times = [milliseconds(lambda at=pair: show(*at)) for pair in pairs]
-    return Figure(
-        "show a step of the build of resnet18", times, [LIMIT] * len(times), "the limit", 1.0
-    )
+    return within("show a step of the build of resnet18", times, LIMIT)
 
 
 def measure() -> list[Figure]:
