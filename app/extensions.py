@@ -171,4 +171,4 @@ class Extensions(QObject):
             self._trusting.ask(changed, self._workspace.change)
 
     def _reload(self, _recipe: Recipe) -> None:
-        self._workspace.reload()
+        self._workspace.changes.reload()

@@ -1,4 +1,4 @@
-"""Undo and redo: two lists of recipes around the one that is open."""
+"""Undo and redo: two lists of recipes around the one that is open, and a change of it."""
 
 from __future__ import annotations
 
@@ -25,3 +25,20 @@ class History:
     def forward_from(self, current: Recipe) -> tuple[Recipe, History]:
         """Return the recipe that was taken back last, and the history once that is open."""
         return self.redo[-1], History((*self.undo, current), self.redo[:-1])
+
+
+@dataclass(frozen=True)
+class Change:
+    """A recipe on its way: it becomes the document's when the engine has derived its records.
+
+    Attributes
+    ----------
+    history
+        What is before and after it, once it is open.
+    request
+        Of the engine.
+    """
+
+    recipe: Recipe
+    history: History
+    request: int

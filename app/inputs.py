@@ -214,7 +214,7 @@ class Inputs(QObject):
             self._settling.stop()
             if problem.code == MANY_SAMPLES and self._dropped:
                 path, self._dropped = self._dropped, ""
-                self._workspace.show_trouble()
+                self._workspace.trouble.clear()
                 self.sets.run(path)
         self.changed.emit()
 

@@ -41,7 +41,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
 
     for command in (
         Command("open", file, tr("&Open…"), window.choose_file, "Ctrl+O"),
-        Command("reload", file, tr("&Reload"), workspace.reload, "Ctrl+R"),
+        Command("reload", file, tr("&Reload"), workspace.changes.reload, "Ctrl+R"),
         Command("welcome", file, tr("&Welcome page"), window.show_welcome, "Ctrl+Home"),
         Command("document", file, tr("&Back to the model"), window.show_panes, "Ctrl+End"),
         *keeping_sessions(window),
@@ -49,8 +49,8 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.exports.commands(),
         setting_up(window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
-        Command("undo", edit, tr("&Undo"), workspace.undo, "Ctrl+Z"),
-        Command("redo", edit, tr("&Redo"), workspace.redo, "Ctrl+Shift+Z"),
+        Command("undo", edit, tr("&Undo"), workspace.changes.undo, "Ctrl+Z"),
+        Command("redo", edit, tr("&Redo"), workspace.changes.redo, "Ctrl+Shift+Z"),
         Command(
             "next-node",
             edit,

@@ -115,19 +115,19 @@ class Opening(QObject):
         """Try what was refused with another tracer."""
         refused = self._workspace.refused
         if refused is not None:
-            self._workspace.retry(msgspec.structs.replace(refused, tracer=tracer))
+            self._workspace.changes.retry(msgspec.structs.replace(refused, tracer=tracer))
 
     def translate_by_own(self) -> None:
         """Try what TVM's importer refused with Lowerscope's translator."""
         refused = self._workspace.refused
         if refused is not None:
-            self._workspace.retry(msgspec.structs.replace(refused, translator="lowerscope"))
+            self._workspace.changes.retry(msgspec.structs.replace(refused, translator="lowerscope"))
 
     def trust(self) -> None:
         """Open what was refused although it can run code."""
         refused = self._workspace.refused
         if refused is not None:
-            self._workspace.retry(with_source(refused, trust=True))
+            self._workspace.changes.retry(with_source(refused, trust=True))
 
     def ask(self) -> None:
         """Ask what a problem leaves open, if it does: which entry, its arguments, the inputs."""
@@ -164,14 +164,14 @@ class Opening(QObject):
     def _take_arguments(self, text: str) -> None:
         refused = self._workspace.refused
         if refused is not None:
-            self._workspace.retry(with_source(refused, args=text))
+            self._workspace.changes.retry(with_source(refused, args=text))
 
     def _take_entry(self) -> None:
         from lowerscope.app.views.entry_dialog import EntryDialog
 
         dialog, refused = self.sender(), self._workspace.refused
         if refused is not None and isinstance(dialog, EntryDialog):
-            self._workspace.retry(with_source(refused, entry=dialog.choice()))
+            self._workspace.changes.retry(with_source(refused, entry=dialog.choice()))
 
     def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
         from lowerscope.app.views.inputs_dialog import InputsDialog
@@ -196,7 +196,7 @@ class Opening(QObject):
 
         dialog, refused = self.sender(), self._workspace.refused
         if refused is not None and isinstance(dialog, InputsDialog):
-            self._workspace.retry(
+            self._workspace.changes.retry(
                 msgspec.structs.replace(
                     refused,
                     inputs=dialog.specs(),

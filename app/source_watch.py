@@ -82,7 +82,7 @@ class SourceWatch(QObject):
             text = self.tr("{0} was saved: it is read again, with all choices kept.")
             self._workspace.announced.emit(text.format(names), "info")
             running = self._workspace.running
-            self._workspace.reload()
+            self._workspace.changes.reload()
             if running:
                 self._workspace.run()
 

@@ -247,7 +247,7 @@ class MainWindow(QMainWindow):
             self._panes.problems.tracer_wanted.connect(self.opening.trace_by)
             self._panes.problems.own_translator_wanted.connect(self.opening.translate_by_own)
             self._panes.problems.trust_wanted.connect(self.opening.trust)
-            self._panes.problems.retry_wanted.connect(self.workspace.reload)
+            self._panes.problems.retry_wanted.connect(self.workspace.changes.reload)
             self._panes.problems.question_wanted.connect(self.opening.ask)
             self._panes.problems.library_wanted.connect(self.extensions.choose_library)
             self._panes.translation.rule.place_wanted.connect(self.extensions.open_file)
@@ -357,7 +357,7 @@ class MainWindow(QMainWindow):
 
     def compare_before(self) -> None:
         """Compare with what undo goes back to."""
-        before = self.workspace.before
+        before = self.workspace.changes.before
         if before is not None:
             self.workspace.pins.compare_with(before)
 

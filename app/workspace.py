@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.build_steps import BuildSteps
+from lowerscope.app.changes import Changes
 from lowerscope.app.children.at_work import AtWork
 from lowerscope.app.children.hanging import Hanging
 from lowerscope.app.children.recovering import Recovering
@@ -20,7 +21,7 @@ from lowerscope.app.children.requests import REPLACED_MS
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.fetching import Fetches
-from lowerscope.app.history import History
+from lowerscope.app.history import Change
 from lowerscope.app.inputs import Inputs
 from lowerscope.app.overrides import calls_among, with_strategy
 from lowerscope.app.pins import Pins
@@ -30,14 +31,14 @@ from lowerscope.app.runs.steps import RunSteps
 from lowerscope.app.selecting import Selecting
 from lowerscope.app.selection import Selection
 from lowerscope.app.stepping import Stepping
+from lowerscope.app.trouble import Trouble
 from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.engine import temporary_files
-from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
+from lowerscope.core.recipe import Recipe, Strategy
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
@@ -50,15 +51,6 @@ class Activity:
 
     text: str = ""
     fraction: float | None = None
-
-
-@dataclass(frozen=True)
-class _Change:
-    """A recipe on its way: it becomes the document's when the engine has derived its records."""
-
-    recipe: Recipe
-    history: History
-    request: int
 
 
 class Workspace(QObject):
@@ -101,13 +93,10 @@ class Workspace(QObject):
         self.engine = EngineClient("engine", parent=self)
         self.worker = EngineClient("worker", parent=self)
         self.metrics: TextMetrics = DEFAULT
-        self._recipe: Recipe | None = None
         self._snapshot: Snapshot | None = None
-        self._problems: tuple[Problem, ...] = ()
         self._activity = Activity()
-        self._history = History()
-        self._change: _Change | None = None
-        self._refused: _Change | None = None
+        self.trouble = Trouble(self)
+        self.changes = Changes(self)
         self.selecting = Selecting(self)
         self.runs = Runs(self)
         self.faults = Faults(self)
@@ -116,12 +105,14 @@ class Workspace(QObject):
         self.inputs = Inputs(self)
         self.fetches = Fetches(self.engine, self.worker, self._shown)
         self.stepping = Stepping(self)
-        self.build = BuildSteps(self.worker, lambda: self._recipe, self.stepping, self)
+        self.build = BuildSteps(self.worker, lambda: self.recipe, self.stepping, self)
         self.scheduling = Scheduling(self)
         self.variants = Variants(self)
         self.measurements = Measurements(self)
-        self.pins = Pins(lambda: self._recipe, self.stepping, self)
+        self.pins = Pins(lambda: self.recipe, self.stepping, self)
         self.colouring = Colouring(lambda: self._snapshot, lambda: self.selecting.links, self)
+        self.trouble.changed.connect(self.problems_changed)
+        self.changes.wanted_changed.connect(self.recipe_wanted)
         self.selecting.changed.connect(self.selection_changed)
         self.runs.changed.connect(self.run_changed)
         self.run_steps = RunSteps(self)
@@ -136,21 +127,22 @@ class Workspace(QObject):
     @property
     def recipe(self) -> Recipe | None:
         """The recipe whose records are shown."""
-        return self._recipe
+        return self.changes.recipe
 
     def _shown(self) -> tuple[Recipe, TextMetrics]:
-        assert self._recipe is not None
-        return self._recipe, self.metrics
+        assert self.recipe is not None
+        return self.recipe, self.metrics
 
     @property
     def wanted(self) -> Recipe | None:
         """The recipe that the user asked for last: the one on its way, or the one shown."""
-        return self._change.recipe if self._change is not None else self._recipe
+        return self.changes.wanted
 
     @property
     def refused(self) -> Recipe | None:
         """The recipe that led to `problems`; ``None`` where it was a run."""
-        return None if self._refused is None else self._refused.recipe
+        refused = self.trouble.refused
+        return None if refused is None else refused.recipe
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -175,12 +167,12 @@ class Workspace(QObject):
     @property
     def changing(self) -> bool:
         """Whether a changed recipe is on its way."""
-        return self._change is not None
+        return self.changes.under_way is not None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What went wrong with the last change or run."""
-        return self._problems
+        return self.trouble.problems
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -222,16 +214,11 @@ class Workspace(QObject):
 
     def open(self, recipe: Recipe) -> None:
         """Open another source. What is open stays until the new one's records are there."""
-        self._want(recipe, History())
+        self.changes.open(recipe)
 
     def change(self, recipe: Recipe) -> None:
         """Go over to a changed recipe of the same source, as one step of undo."""
-        if self._recipe is None:
-            self.open(recipe)
-        elif recipe == self._recipe:
-            self._give_up_change()
-        elif recipe != self.wanted:
-            self._go_over(recipe, self._history.changed_from(self._recipe))
+        self.changes.change(recipe)
 
     def lower_nodes(self, nodes: Iterable[str], strategy: Strategy | None) -> None:
         """Lower some nodes in a way of their own, or as the default says."""
@@ -240,93 +227,6 @@ class Workspace(QObject):
         if recipe is not None and chosen:
             self.change(with_strategy(recipe, chosen, strategy))
 
-    def retry(self, recipe: Recipe) -> None:
-        """Ask again for what was refused, mended; it counts as the same step of undo."""
-        assert self._refused is not None
-        self._want(recipe, self._refused.history)
-
-    def reload(self) -> None:
-        """Derive everything anew from the files as they are now; of what was refused, if it was."""
-        if self._refused is not None:
-            self._want(self._refused.recipe, self._refused.history)
-        elif self._recipe is not None:
-            self._want(self._recipe, self._history)
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
-        return bool(self._history.undo) or self._change is not None
-
-    @property
-    def can_redo(self) -> bool:
-        """Whether a step was taken back."""
-        return bool(self._history.redo)
-
-    @property
-    def before(self) -> Recipe | None:
-        """The recipe that `undo` goes back to from the one that is shown."""
-        return self._history.undo[-1] if self._history.undo else None
-
-    def undo(self) -> None:
-        """Take the last change of the recipe back, or the one that is on its way."""
-        if self._change is not None:
-            self._give_up_change()
-        elif self._history.undo and self._recipe is not None:
-            self._go_over(*self._history.back_from(self._recipe))
-
-    def redo(self) -> None:
-        """Make the change again that was taken back last."""
-        if self._history.redo and self._recipe is not None and self._change is None:
-            self._go_over(*self._history.forward_from(self._recipe))
-
-    def amend(self, recipe: Recipe) -> None:
-        """Go over to a recipe in place of the one that is wanted: no step of undo of its own."""
-        if self._recipe is not None and recipe != self.wanted:
-            history = self._history if self._change is None else self._change.history
-            self._go_over(recipe, history)
-
-    def _go_over(self, recipe: Recipe, history: History) -> None:
-        shown = self._recipe
-        if (
-            shown is None
-            or applies_schedules(recipe)
-            or without_schedules(shown) != (without_schedules(recipe))
-        ):
-            self._want(recipe, history)
-            return
-        # The model is what it was: there is nothing to derive.
-        self._give_up_change()
-        self._recipe, self._history = recipe, history
-        self.show_trouble()
-        self.recipe_wanted.emit()
-
-    def _want(self, recipe: Recipe, history: History) -> None:
-        self._abandon_change()
-        self.runs.abandon()
-        self.recovering.abandon()
-        self.say(self.tr("Opening"))
-        request = self.engine.request(
-            "snapshot",
-            SnapshotParams(recipe=recipe, metrics=self.metrics),
-            self._accept_snapshot,
-            self._refuse_change,
-            self.say,
-        )
-        self._change = _Change(recipe, history, request)
-        self.recipe_wanted.emit()
-
-    def _give_up_change(self) -> None:
-        self._abandon_change()
-        self.recovering.resume()
-
-    def _abandon_change(self) -> None:
-        """Forget the recipe that is on its way; what is shown stays."""
-        if self._change is not None:
-            change, self._change = self._change, None
-            self.abandon(self.engine, change.request)
-            self.say("")
-            self.recipe_wanted.emit()
-
     def abandon(self, client: EngineClient, request: int | None) -> None:
         """Forget a request whose answer nobody wants any more."""
         if request is not None:
@@ -334,54 +234,33 @@ class Workspace(QObject):
             client.cancel(request, REPLACED_MS)
             client.drop(request)
 
-    def _accept_snapshot(self, snapshot: Snapshot) -> None:
-        change, self._change = self._change, None
-        assert change is not None
-        another_run = self.runs.take(change.recipe, snapshot)
-        self.scheduling.take(change.recipe)
-        self._recipe, self._history, self._snapshot = change.recipe, change.history, snapshot
+    def take(self, change: Change, snapshot: Snapshot) -> None:
+        """Go over to a change, and to the records that the engine has derived of it."""
+        recipe = change.recipe
+        # These look at what has been shown until now as well.
+        another_run = self.runs.take(recipe, snapshot)
+        self.scheduling.take(recipe)
+        self.changes.settle(change)
+        self._snapshot = snapshot
         self.fetches.replace()
         if another_run:
             self.run_changed.emit()
-        self.show_trouble()
+        self.trouble.clear()
         self.say("")
         self.selecting.take(snapshot)
-        self.stepping.take(change.recipe.source, snapshot)
+        self.stepping.take(recipe.source, snapshot)
         self.build.take()
         self.pins.take()
         self.snapshot_changed.emit()
         self.recipe_wanted.emit()
         self.selection_changed.emit()
-        self.recovering.take(change.recipe)
+        self.recovering.take(recipe)
         self.runs.run_if_waiting()
-
-    def _refuse_change(self, problem: Problem) -> None:
-        change, self._change = self._change, None
-        self.say("")
-        if change is not None and problem.code == "crashed":
-            again = self.recovering.remedy(change.recipe)
-            if again is not None:
-                self._want_again(again, change)
-                return
-        if problem.code != "cancelled":
-            self.show_trouble(problem, change)
-        self.runs.give_up()
-        self.recovering.give_up(None if change is None else change.recipe)
-        self.recipe_wanted.emit()
-        self.run_changed.emit()
-
-    def _want_again(self, recipe: Recipe, lost: _Change) -> None:
-        """Ask the next engine for what was on its way, whole or without what was deadly."""
-        history = lost.history
-        if self._recipe is None and recipe != lost.recipe:
-            # Undo goes back to what was opened; otherwise to what is shown.
-            history = history.changed_from(lost.recipe)
-        self._want(recipe, history)
 
     def report(self, problem: Problem) -> None:
         """Show a problem that was found before the engine was asked."""
         if problem.code != "cancelled":
-            self.show_trouble(problem)
+            self.trouble.show(problem)
 
     # Selection
 
@@ -417,16 +296,3 @@ class Workspace(QObject):
             self.worker.start()
         self.children_changed.emit()
         self.runs.run_if_waiting()
-
-    def refuse_shown(self, problem: Problem) -> None:
-        """Show why what is shown cannot be derived any more."""
-        if self._recipe is not None:
-            self.show_trouble(problem, _Change(self._recipe, self._history, 0))
-
-    def show_trouble(self, problem: Problem | None = None, change: _Change | None = None) -> None:
-        """Show a problem, or none, together with the recipe that led to it."""
-        if problem is None and not self._problems:
-            return
-        self._refused = change
-        self._problems = () if problem is None else (problem,)
-        self.problems_changed.emit()

@@ -168,8 +168,7 @@ class Killing:
 
     def _decided(self) -> _Decided:
         workspace = self.workspace
-        change = workspace._change
-        history = workspace._history if change is None else change.history
+        history = workspace.changes.history
         # The line for news takes some of the place of the panes, for as long as it is there.
         self.window.banner.dismiss()
         QApplication.processEvents()

@@ -90,9 +90,9 @@ class RandomSession:
         """Change a strategy or the pipeline, or take a change back."""
         recipe, commands = self.wanted(), self.window.commands
         drawn = self.random.random()
-        if drawn < 0.2 and self.workspace.can_undo:
+        if drawn < 0.2 and self.workspace.changes.can_undo:
             commands.action("undo").trigger()
-        elif drawn < 0.3 and self.workspace.can_redo:
+        elif drawn < 0.3 and self.workspace.changes.can_redo:
             commands.action("redo").trigger()
         elif drawn < 0.5:
             name = self.random.choice(PIPELINES)

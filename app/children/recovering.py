@@ -181,7 +181,7 @@ class Recovering(QObject):
         else:
             self._lost = False
             if problem.code != "cancelled":
-                self._workspace.refuse_shown(problem)
+                self._workspace.changes.refuse_shown(problem)
             self._end()
 
     def _end(self) -> None:

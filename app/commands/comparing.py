@@ -80,7 +80,7 @@ def enable_comparing(commands: Commands, workspace: Workspace) -> None:
         commands.enable(key, snapshot is not None)
     for key in ("compare-pinned", "swap-sides", "unpin"):
         commands.enable(key, pinned)
-    commands.enable("compare-before", workspace.before is not None)
+    commands.enable("compare-before", workspace.changes.before is not None)
     for lowering in STRATEGIES:
         commands.enable(f"compare-{lowering}", has_torch)
     for preset in PRESETS:

@@ -166,7 +166,7 @@ class Faults(QObject):
 
     def _show(self, problem: Problem) -> None:
         self._failed = problem
-        self._workspace.show_trouble(problem)
+        self._workspace.trouble.show(problem)
         self.changed.emit()
 
     def _trespass(self, problem: Problem, found: GuardedRun) -> Problem:

@@ -218,12 +218,12 @@ class Runs(QObject):
             self._outcomes.keep(recipe, record)
             if not record.quick:
                 self.variants.keep(recipe, record)
-        workspace.show_trouble()
+        workspace.trouble.clear()
         workspace.say("")
         self.changed.emit()
         if snapshot is not None and record.key != snapshot.key:
             # What was run may not be what is shown: a file may have been changed in between.
-            workspace.reload()
+            workspace.changes.reload()
             self._reopening = True
         elif is_disturbed(record.times) and not self._repeats and not record.quick:
             # Once: somebody who goes on working would have it measured for ever.

@@ -288,7 +288,7 @@ class RunVariants(QObject):
         self._request = None
         self._end()
         if problem.code != "cancelled":
-            self._workspace.show_trouble(problem)
+            self._workspace.trouble.show(problem)
 
     def _end(self) -> None:
         self._abandon()

@@ -124,6 +124,6 @@ class Editing(QObject):
         just_now, self.edited = self.edited, ""
         self._scheduling.index = None
         if just_now:
-            self._workspace.amend(recipe)
+            self._workspace.changes.amend(recipe)
         else:
             self._workspace.change(recipe)

@@ -63,7 +63,7 @@ def _applied(window: MainWindow, primitive: Primitive) -> float:
     assert scheduling.record is not None
     assert scheduling.record.steps[0].status == "done", scheduling.record.steps[0].error
     _wait(window, lambda: scheduling.is_settled)
-    window.workspace.undo()
+    window.workspace.changes.undo()
     _wait(window, lambda: scheduling.is_settled and len(history.list.rows()) == 1)
     return taken
 

@@ -57,7 +57,7 @@ class Opening:
         workspace = window.workspace
         while workspace.recipe != recipe:
             assert workspace.recipe is not None
-            if workspace.recipe.source.spec == recipe.source.spec and workspace.can_undo:
+            if workspace.recipe.source.spec == recipe.source.spec and workspace.changes.can_undo:
                 window.commands.action("undo").trigger()
             else:
                 window.open_session(str(session))

@@ -175,11 +175,11 @@ def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, 
     window.show_page("compare")
     said = [each.accessibleDescription() for each in window.panes.compare.findChildren(EmptyState)]
     assert any("for runs on this machine only" in each for each in said)
-    workspace.undo()
+    workspace.changes.undo()
     wait_for_records(qtbot, window)
     assert "remote" not in window.tool_bar.target.text()
     assert not window.status.remote.isVisible()
-    workspace.redo()
+    workspace.changes.redo()
     wait_for_records(qtbot, window)
     assert workspace.run_record == record
     for port in list(farm.servers):

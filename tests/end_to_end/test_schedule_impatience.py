@@ -109,7 +109,7 @@ def test_a_move_is_tried_again_when_the_model_comes_anew_under_the_mouse(bench: 
     point(bench, "unroll")
     bench.wait(lambda: bench.scheduling.trying.preview is not None)
     came = bench.scheduling.moves.all
-    bench.window.workspace.reload()
+    bench.window.workspace.changes.reload()
     bench.wait(lambda: bench.scheduling.moves.all is not came and bench.scheduling.moves.all)
     bench.wait(lambda: bench.scheduling.trying.preview is not None)
     assert bench.scheduling.trying.preview is not None

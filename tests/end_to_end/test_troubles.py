@@ -166,12 +166,12 @@ def test_undo_while_a_change_is_on_its_way_takes_that_back(
     window.commands.action("te").trigger()
     window.commands.action("undo").trigger()
     assert workspace.wanted == shown
-    assert not workspace.can_undo
+    assert not workspace.changes.can_undo
     window.commands.action("te").trigger()
     window.commands.action("high-level").trigger()
     wait_for_records(qtbot, window)
     assert workspace.recipe == shown
-    assert not workspace.can_undo
+    assert not workspace.changes.can_undo
 
 
 def test_a_verdict_goes_with_the_code_that_it_was_about(

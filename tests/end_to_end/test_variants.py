@@ -59,7 +59,7 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     workspace = window.workspace
     page = run_variants(qtbot, window)
     assert window.panes.outcome.current() == "variants"
-    assert not workspace.can_undo
+    assert not workspace.changes.can_undo
     kept = workspace.runs.variants.kept
     assert texts(page, 1) == NAMES
     # The figures are those of the records, and the best that matches has the star.
