@@ -6,7 +6,6 @@ Nothing here waits for the child: a call sends or queues, and what comes of it c
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -14,10 +13,10 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.children.child_process import QUEUED, ChildProcess, Ending
-from lowerscope.app.children.outstanding import OnProblem, OnProgress, OnResult, Outstanding
-from lowerscope.app.children.server_command import server_command
+from lowerscope.app.children.outstanding import (CANCELLED, OnProblem, OnProgress, OnResult, Outstanding, Unanswered, doing)
+from lowerscope.app.children.restarting import Restarting
+from lowerscope.app.children.starting import new_child
 from lowerscope.core.encoding import UNREADABLE
-from lowerscope.core.engine import running_call
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     Cancel,
@@ -42,16 +41,7 @@ if TYPE_CHECKING:
 CANCEL_MS = 700
 """A child that has not answered a cancel by then is killed."""
 
-FAILED_STARTS = 3
-FAILED_STARTS_SECONDS = 30.0
-"""After so many deaths within so many seconds, none of which was ready before, it is given up."""
-
-RESTART_DELAYS_MS = (0, 500, 1500)
-"""Before a restart, by the number of deaths since it was last ready."""
-
 State = Literal["starting", "ready", "busy", "stopped", "failed"]
-
-_CANCELLED = Problem(what="Cancelled", code="cancelled")
 
 
 class EngineClient(QObject):
@@ -121,9 +111,9 @@ class EngineClient(QObject):
         self._children = 0
         self._ready = False
         self._fatal: Problem | None = None
-        self._outstanding: dict[int, Outstanding] = {}
-        self._last_id = 0
-        self._deaths: list[float] = []
+        self._outstanding = Unanswered(self)
+        self._outstanding.answered.connect(self._update_state)
+        self._restarting = Restarting()
         self._restart_timer = QTimer(self, singleShot=True)
         self._restart_timer.timeout.connect(self._start_child)
 
@@ -147,7 +137,7 @@ class EngineClient(QObject):
     def start(self) -> None:
         """Start the child, unless it runs."""
         if self.state in ("stopped", "failed"):
-            self._deaths.clear()
+            self._restarting.forget()
             self._start_child()
 
     def stop(self) -> None:
@@ -173,11 +163,10 @@ class EngineClient(QObject):
     def restart(self) -> None:
         """Kill the child and start anew; requests that were sent are reported as cancelled."""
         self._restart_timer.stop()
-        self._deaths.clear()
+        self._restarting.forget()
         self._abandon_child()
-        sent = [each for each in self._outstanding.values() if each.sent]
-        for each in sent:
-            self._fail_soon(each, _CANCELLED)
+        for each in self._outstanding.sent():
+            self._outstanding.fail_soon(each, CANCELLED)
         self._start_child()
 
     def _start_child(self) -> None:
@@ -185,17 +174,13 @@ class EngineClient(QObject):
         self._children += 1
         self._fatal = None
         self.failure = None
-        calls_file = running_call.new_file() if self._command is None else ""
-        command = self._command or server_command(self.role, calls_file, self.memory_limit)
-        sandbox = self.sandbox
-        enclosed = None if sandbox is None else sandbox.enclose(self.role, command, calls_file)
-        child = ChildProcess(
+        child = new_child(
             self.role,
-            enclosed or command,
             self._children,
             self,
-            calls_file=calls_file,
-            enclosed=enclosed is not None,
+            command=self._command,
+            memory_limit=self.memory_limit,
+            sandbox=self.sandbox,
         )
         child.log.connect(self.log)
         child.received.connect(self._receive, QUEUED)
@@ -242,11 +227,9 @@ class EngineClient(QObject):
             The request's id, for `cancel` and `drop`.
         """
         assert isinstance(params, self._methods[method].params)
-        self._last_id += 1
-        request = Outstanding(self._last_id, method, params, on_result, on_problem, on_progress)
-        self._outstanding[request.id] = request
+        request = self._outstanding.add(method, params, on_result, on_problem, on_progress)
         if self.failure is not None:
-            self._fail_soon(request, self.failure)
+            self._outstanding.fail_soon(request, self.failure)
         elif self._ready:
             self._send(request)
         return request.id
@@ -267,7 +250,7 @@ class EngineClient(QObject):
             return
         request.cancelled = True
         if not request.sent:
-            self._fail_soon(request, _CANCELLED)
+            self._outstanding.fail_soon(request, CANCELLED)
             return
         self._ask_to_stop(request)
         QTimer.singleShot(grace_ms, self, lambda: self._kill_for(request))
@@ -290,12 +273,21 @@ class EngineClient(QObject):
             return
         request.dropped = True
         if not request.sent:
-            del self._outstanding[request_id]
+            self._outstanding.forget(request)
         elif not request.cancelled:
             self._ask_to_stop(request)
 
+    def abandon(self, request_id: int, grace_ms: int) -> None:
+        """Forget a request: none of its callbacks is called any more.
+
+        A child that is still at it after `grace_ms` is killed.
+        """
+        # In this order: what was dropped cannot be cancelled any more.
+        self.cancel(request_id, grace_ms)
+        self.drop(request_id)
+
     def _send_waiting(self) -> None:
-        for request in list(self._outstanding.values()):
+        for request in self._outstanding.all():
             # A slot that hears of the new state may have sent some, or stopped the child.
             if self._ready and not (request.sent or request.settled):
                 self._send(request)
@@ -307,7 +299,7 @@ class EngineClient(QObject):
         try:
             self._child.send(Request(request.id, request.method, to_raw(request.params)))
         except ProtocolError as error:
-            self._fail_soon(request, Problem(what=f"The request is too large: {error}"))
+            self._outstanding.fail_soon(request, Problem(what=f"The request is too large: {error}"))
             return
         request.sent = True
         self._set_state("busy")
@@ -321,10 +313,10 @@ class EngineClient(QObject):
         if self._outstanding.get(request.id) is not request or not request.sent:
             return
         call = self.call
-        for each in self._outstanding.values():
+        for each in self._outstanding.all():
             if each.sent and (each.cancelled or each.dropped):
-                stopped = msgspec.structs.replace(_CANCELLED, where=call.text, calls=call.names)
-                self._fail_soon(each, stopped)
+                stopped = msgspec.structs.replace(CANCELLED, where=call.text, calls=call.names)
+                self._outstanding.fail_soon(each, stopped)
             each.sent = False  # what was not cancelled is sent again, to the next child
         doing = request.at or self._methods[request.method].doing
         self.log.emit(
@@ -344,7 +336,7 @@ class EngineClient(QObject):
                 pass
             case Ready():
                 self._ready = True
-                self._deaths.clear()
+                self._restarting.forget()
                 self._send_waiting()
             case Progress():
                 self._tell_progress(message)
@@ -355,7 +347,7 @@ class EngineClient(QObject):
             case Failure():
                 failed = self._outstanding.get(message.id)
                 if failed is not None:
-                    self._fail(failed, message.problem)
+                    self._outstanding.fail(failed, message.problem)
 
     def _tell_progress(self, progress: Progress) -> None:
         request = self._outstanding.get(progress.id)
@@ -370,40 +362,20 @@ class EngineClient(QObject):
         if request is None:
             return
         if request.cancelled or request.dropped:
-            self._fail(request, _CANCELLED)
+            self._outstanding.fail(request, CANCELLED)
             return
         try:
             result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
         except UNREADABLE as error:
             what = f"The {self.role}'s answer to {request.method} cannot be read: {error}"
-            self._fail(request, Problem(what=what, code="internal"))
+            self._outstanding.fail(request, Problem(what=what, code="internal"))
             return
-        self._forget(request)
+        self._outstanding.forget(request)
         request.on_result(result)
-
-    def _fail(self, request: Outstanding, problem: Problem) -> None:
-        """Answer `request` with `problem`, unless it has been answered meanwhile."""
-        if self._outstanding.get(request.id) is not request:
-            return
-        self._forget(request)
-        if not request.dropped:
-            stopped = problem.code == "cancelled"
-            request.on_problem(_CANCELLED if request.cancelled and not stopped else problem)
-
-    def _fail_soon(self, request: Outstanding, problem: Problem) -> None:
-        """Answer `request` with `problem` from the event loop: its callback may do anything."""
-        request.settled = True
-        request.sent = False
-        QTimer.singleShot(0, self, lambda: self._fail(request, problem))
-
-    def _forget(self, request: Outstanding) -> None:
-        del self._outstanding[request.id]
-        self._update_state()
 
     def _update_state(self) -> None:
         if self._ready:
-            sent = any(each.sent for each in self._outstanding.values())
-            self._set_state("busy" if sent else "ready")
+            self._set_state("busy" if self._outstanding.sent() else "ready")
 
     # --- its end --------------------------------------------------------------------------------
 
@@ -414,38 +386,20 @@ class EngineClient(QObject):
             self.sandbox.give_up(ending.reason)
             self._start_child()
             return
-        ending = dataclasses.replace(ending, during=self._doing())
+        lost = self._outstanding.sent()
+        ending = dataclasses.replace(ending, during=doing(lost, self._methods, ready=self._ready))
         was_ready = self._ready
         self._abandon_child()
-        lost = [each for each in self._outstanding.values() if each.sent]
-
-        now = time.monotonic()
-        self._deaths = [each for each in self._deaths if now - each < FAILED_STARTS_SECONDS]
-        if not was_ready:
-            self._deaths.append(now)
-        if self._fatal is not None or len(self._deaths) >= FAILED_STARTS:
+        delay = self._restarting.note_death(was_ready)
+        if self._fatal is not None or delay is None:
             self.failure = self._fatal or ending.start_problem()
-            lost = list(self._outstanding.values())
-        for request in lost:
-            self._fail_soon(request, self.failure or ending.problem())
-
-        if self.failure is not None:
-            self._set_state("failed")
+            lost = self._outstanding.all()
         else:
-            self._restart_timer.start(RESTART_DELAYS_MS[len(self._deaths)])
-            self._set_state("starting")
+            self._restart_timer.start(delay)
+        for request in lost:
+            self._outstanding.fail_soon(request, self.failure or ending.problem())
+        self._set_state("starting" if self.failure is None else "failed")
         self.crashed.emit(ending)
-
-    def _doing(self) -> str:
-        """Return what the child is at, in words that follow "while"; empty when it is idle."""
-        sent = [each for each in self._outstanding.values() if each.sent]
-        if not sent:
-            return "" if self._ready else "starting"
-        told = [each for each in sent if each.at]
-        first = (told or sent)[0]
-        if first.at:
-            return first.at[0].lower() + first.at[1:]
-        return self._methods[first.method].doing
 
     def _set_state(self, state: State) -> None:
         if state != self.state:

@@ -230,9 +230,7 @@ class Workspace(QObject):
     def abandon(self, client: EngineClient, request: int | None) -> None:
         """Forget a request whose answer nobody wants any more."""
         if request is not None:
-            # In this order: what was dropped cannot be cancelled any more.
-            client.cancel(request, REPLACED_MS)
-            client.drop(request)
+            client.abandon(request, REPLACED_MS)
 
     def take(self, change: Change, snapshot: Snapshot) -> None:
         """Go over to a change, and to the records that the engine has derived of it."""

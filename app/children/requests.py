@@ -67,7 +67,10 @@ class Requests:
         """Forget about what is no longer looked at."""
         client, request = self._under_way.pop(number, (None, 0))
         if client is not None:
-            _abandon(client, request, UNSEEN_MS if client.role == "worker" else None)
+            if client.role == "worker":
+                client.abandon(request, UNSEEN_MS)
+            else:
+                client.drop(request)
 
     def cancel_all(self, client: EngineClient) -> None:
         """Stop all that `client` is asked for; the problem has the code ``"cancelled"``."""
@@ -80,11 +83,4 @@ class Requests:
         for number, (asked, request) in tuple(self._under_way.items()):
             if asked is client:
                 del self._under_way[number]
-                _abandon(client, request, REPLACED_MS)
-
-
-def _abandon(client: EngineClient, request: int, grace_ms: int | None) -> None:
-    if grace_ms is not None:
-        # In this order: what was dropped cannot be cancelled any more.
-        client.cancel(request, grace_ms)
-    client.drop(request)
+                client.abandon(request, REPLACED_MS)

@@ -133,7 +133,7 @@ class LastingClient(EngineClient):
         child.ended.connect(self._account_for_end, QUEUED)
         self._children, self._child, self._begun = left.number, child, left.start
         # No answer to the window before may be taken for one to this.
-        self._last_id = next(self._lasting.windows) * 1_000_000
+        self._outstanding.count_from(next(self._lasting.windows) * 1_000_000)
         self._set_state("starting")
         if self._lasting.is_ready(left.number):
             QTimer.singleShot(0, self, partial(self._receive, left.number, Ready(0.0)))
@@ -142,9 +142,9 @@ class LastingClient(EngineClient):
         child = self._child
         if child is not None and child.pid is not None:
             assert self._begun is not None
-            owed = {each.id for each in self._outstanding.values() if each.sent}
-            for each in list(self._outstanding):
-                self.drop(each)
+            owed = {each.id for each in self._outstanding.sent()}
+            for each in self._outstanding.all():
+                self.drop(each.id)
             child.log.disconnect(self.log)
             child.received.disconnect(self._receive)
             child.ended.disconnect(self._account_for_end)

@@ -15,7 +15,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.children.child_process import Ending
-from lowerscope.app.engine_client import server_command
+from lowerscope.app.children.starting import server_command
 from lowerscope.core.engine.protocol import MAGIC
 from tests.app.engine_client.practice_window import (
     PRACTICE_FILE,

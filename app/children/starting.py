@@ -1,0 +1,61 @@
+"""Starting the engine, or the worker, on this machine: its command, and what encloses it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lowerscope.app.children.child_process import ChildProcess
+from lowerscope.core.engine import running_call
+from lowerscope.core.engine.protocol import Role
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from lowerscope.app.children.sandboxing import Sandboxing
+
+
+def server_command(
+    role: Role, calls_file: str = "", memory_limit: int | None = None
+) -> tuple[str, ...]:
+    """Return program and arguments; see `core.engine.server.serve`."""
+    # -P: a model's folder, where the window may have been started, must not shadow packages.
+    command = (sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", role)
+    calls = ("--calls", calls_file) if calls_file else ()
+    memory = () if memory_limit is None else ("--memory-limit", str(memory_limit))
+    return (*command, *calls, *memory)
+
+
+def new_child(
+    role: Role,
+    number: int,
+    parent: QObject,
+    *,
+    command: Sequence[str] | None,
+    memory_limit: int | None,
+    sandbox: Sandboxing | None,
+) -> ChildProcess:
+    """Return a child that is yet to be started.
+
+    Parameters
+    ----------
+    number
+        Which of its client's it is.
+    command
+        Program and arguments; ``None`` for this installation's own server, within `memory_limit`,
+        which is in bytes.
+    sandbox
+        What it runs in, if it is on.
+    """
+    calls_file = running_call.new_file() if command is None else ""
+    command = command or server_command(role, calls_file, memory_limit)
+    enclosed = None if sandbox is None else sandbox.enclose(role, command, calls_file)
+    return ChildProcess(
+        role,
+        enclosed or command,
+        number,
+        parent,
+        calls_file=calls_file,
+        enclosed=enclosed is not None,
+    )
