@@ -10,12 +10,13 @@ from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.commands.caches import clearing
-from lowerscope.app.commands.comparing import comparing
+from lowerscope.app.commands.comparing import CompareCommands
 from lowerscope.app.commands.desktop import helping, limiting, setting_up
 from lowerscope.app.commands.differing_nodes import finding_differences
 from lowerscope.app.commands.faults import FaultCommands
 from lowerscope.app.commands.importers import importing
 from lowerscope.app.commands.inputs import changing_inputs
+from lowerscope.app.commands.nodes import NodeCommands
 from lowerscope.app.commands.numbers import NumberCommands
 from lowerscope.app.commands.parameters import loading_parameters
 from lowerscope.app.commands.pipeline import passes
@@ -34,7 +35,11 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     workspace, tr = window.workspace, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
     lowering, run = tr("&Lowering"), tr("&Run")
-    run_steps, timing = RunStepCommands(window), TimingCommands(window)
+    nodes, run_steps, timing = (
+        NodeCommands(window),
+        RunStepCommands(window),
+        TimingCommands(window),
+    )
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(window.change, **fields)
@@ -51,17 +56,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
         Command("undo", edit, tr("&Undo"), workspace.changes.undo, "Ctrl+Z"),
         Command("redo", edit, tr("&Redo"), workspace.changes.redo, "Ctrl+Shift+Z"),
-        Command(
-            "next-node",
-            edit,
-            tr("&Next node"),
-            partial(window.select_node, 1),
-            "Alt+Down",
-            separated=True,
-        ),
-        Command(
-            "previous-node", edit, tr("&Previous node"), partial(window.select_node, -1), "Alt+Up"
-        ),
+        *nodes.walking(),
         Command(
             "clear-selection",
             edit,
@@ -121,35 +116,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "Ctrl+3",
             group="lowering",
         ),
-        Command(
-            "selection-high-level",
-            lowering,
-            tr("Selection as high-level"),
-            partial(window.lower_selection, "high-level"),
-            "Alt+1",
-            separated=True,
-        ),
-        Command(
-            "selection-te",
-            lowering,
-            tr("Selection as TE"),
-            partial(window.lower_selection, "te"),
-            "Alt+2",
-        ),
-        Command(
-            "selection-library",
-            lowering,
-            tr("Selection as library"),
-            partial(window.lower_selection, "library"),
-            "Alt+3",
-        ),
-        Command(
-            "selection-reset",
-            lowering,
-            tr("Selection as the default"),
-            partial(window.lower_selection, None),
-            "Alt+0",
-        ),
+        *nodes.lowering(),
         Command(
             "extensions",
             lowering,
@@ -167,7 +134,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command(
             "load-library", lowering, tr("Load a libr&ary file…"), window.extensions.choose_library
         ),
-        Command("reset-overrides", lowering, tr("Reset all nodes"), window.reset_overrides),
+        Command("reset-overrides", lowering, tr("Reset all nodes"), change(overrides=())),
         Command(
             "auto",
             lowering,
@@ -214,7 +181,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.schedules.commands(),
         *window.tune.commands(),
         *NumberCommands(window).commands(),
-        *comparing(window),
+        *CompareCommands(window).commands(),
         Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
         *running_variants(window),
         Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),

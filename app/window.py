@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lowerscope.app.views.tool_bar import ToolBar
     from lowerscope.app.widgets.banner import Banner
     from lowerscope.app.workspace import Workspace
-    from lowerscope.core.recipe import Recipe, Strategy
+    from lowerscope.core.recipe import Recipe
 
 SIZE = (1440, 900)
 SMALLEST = (1000, 600)
@@ -321,45 +321,10 @@ class MainWindow(QMainWindow):
             # A command that chose what is chosen already has switched its mark off.
             self._show_recipe()
 
-    def lower_selection(self, strategy: Strategy | None) -> None:
-        """Lower the selected nodes in a way of their own, or as the default says."""
-        self.workspace.lower_nodes(self.workspace.selection.of_kind("fx"), strategy)
-
-    def reset_overrides(self) -> None:
-        """Lower every node as the default says."""
-        self.change(overrides=())
-
     def set_scheme(self, scheme: str) -> None:
         """Follow the system's colours, or be light or dark."""
         theme.set_scheme(scheme)
         self.settings.set_scheme(scheme)
-
-    def select_node(self, step: int) -> None:
-        """Select the next or the previous FX node."""
-        snapshot = self.workspace.snapshot
-        nodes = () if snapshot is None else snapshot.fx
-        if not nodes:
-            return
-        marked = self.workspace.selection.of_kind("fx")
-        places = [index for index, node in enumerate(nodes) if node.id in marked]
-        place = places[-1 if step > 0 else 0] + step if places else 0
-        self.workspace.select((nodes[max(0, min(place, len(nodes) - 1))].id,))
-
-    def show_difference(self) -> None:
-        """Show what the step that is looked at has changed, or what is pinned."""
-        self.panes.show_difference()
-
-    def next_change(self, step: int) -> None:
-        """Go to the next change of the difference, or to the one before."""
-        self.panes.show_difference()
-        difference = self.panes.difference
-        (difference.next_change if step > 0 else difference.previous_change)()
-
-    def compare_before(self) -> None:
-        """Compare with what undo goes back to."""
-        before = self.workspace.changes.before
-        if before is not None:
-            self.workspace.pins.compare_with(before)
 
     def reset_layout(self) -> None:
         """Put every pane where it stands by default."""

@@ -123,7 +123,7 @@ def test_the_panes_export_what_they_show(
     again = module["matmul"].without_attr("global_symbol")
     assert tvm_ffi.structural_equal(function.without_attr("global_symbol"), again)
     # What the step changed.
-    window.show_difference()
+    window.commands.action("difference").trigger()
     assert wait_until(lambda: panes.difference.page.record is not None)
     say(tmp_path / "step.patch")
     panes.difference.save.click()

@@ -1,0 +1,84 @@
+"""The commands on FX nodes: to go along them, and to lower those that are selected."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from lowerscope.app.actions import Command
+
+if TYPE_CHECKING:
+    from lowerscope.app.window import MainWindow
+    from lowerscope.core.recipe import Strategy
+
+
+class NodeCommands(QObject):
+    """What can be done with nodes.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._workspace = window, window.workspace
+
+    def walking(self) -> tuple[Command, ...]:
+        """Return the commands that go along the nodes, for the menu on editing."""
+        tr = self._window.tr
+        menu, go = tr("&Edit"), self._select
+        return (
+            Command(
+                "next-node", menu, tr("&Next node"), partial(go, 1), "Alt+Down", separated=True
+            ),
+            Command("previous-node", menu, tr("&Previous node"), partial(go, -1), "Alt+Up"),
+        )
+
+    def lowering(self) -> tuple[Command, ...]:
+        """Return the commands that lower what is selected, for the menu on lowering."""
+        tr = self._window.tr
+        menu, lower = tr("&Lowering"), self._lower
+        return (
+            Command(
+                "selection-high-level",
+                menu,
+                tr("Selection as high-level"),
+                partial(lower, "high-level"),
+                "Alt+1",
+                separated=True,
+            ),
+            Command("selection-te", menu, tr("Selection as TE"), partial(lower, "te"), "Alt+2"),
+            Command(
+                "selection-library",
+                menu,
+                tr("Selection as library"),
+                partial(lower, "library"),
+                "Alt+3",
+            ),
+            Command(
+                "selection-reset",
+                menu,
+                tr("Selection as the default"),
+                partial(lower, None),
+                "Alt+0",
+            ),
+        )
+
+    def _lower(self, strategy: Strategy | None) -> None:
+        """Lower the selected nodes in a way of their own, or as the default says."""
+        self._workspace.lower_nodes(self._workspace.selection.of_kind("fx"), strategy)
+
+    def _select(self, step: int) -> None:
+        """Select the next or the previous node."""
+        snapshot = self._workspace.snapshot
+        nodes = () if snapshot is None else snapshot.fx
+        if not nodes:
+            return
+        marked = self._workspace.selection.of_kind("fx")
+        places = [index for index, node in enumerate(nodes) if node.id in marked]
+        place = places[-1 if step > 0 else 0] + step if places else 0
+        self._workspace.select((nodes[max(0, min(place, len(nodes) - 1))].id,))
