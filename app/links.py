@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.comparing.tolerances import tolerance_texts
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step, overrides_on
 from lowerscope.core.records.remote import TIMEOUT
+from lowerscope.core.records.steps import Moment
+
+
+def moment_link(
+    recipe: Recipe, moment: Moment | None, line: StepLine | None, chosen: Sequence[str]
+) -> str:
+    """Return the command that shows what is looked at.
+
+    Parameters
+    ----------
+    line
+        The step that the moment is after.
+    chosen
+        What is selected: of a module, the first function among it is shown.
+    """
+    if moment is not None and moment.clock == "translate" and line is not None:
+        return node_link(recipe, line.title)
+    functions = [each.removeprefix("tir:") for each in chosen if each.startswith("tir:")]
+    function = functions[0].partition("/")[0] if functions else ""
+    of_build = moment is not None and moment.clock == "build"
+    return (build_link if of_build else step_link)(recipe, line, function)
 
 
 def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
@@ -22,23 +43,16 @@ def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str
     function
         The one that is looked at; empty for all.
     """
-    label = "0" if line is None else line.label
-    words = ["lowerscope", "passes", *recipe_words(recipe), "--build", "--step", label]
-    return shlex.join([*words, "--function", function] if function else words)
+    return _passes_link(recipe, "0" if line is None else line.label, function, "--build")
 
 
 def step_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str:
-    """Return the command that prints the module of a recipe after a pass.
+    """Return the command that prints the module of a recipe after a pass: see `build_link`."""
+    return _passes_link(recipe, "0" if line is None else _counted(recipe, line.label), function)
 
-    Parameters
-    ----------
-    line
-        The pass; ``None`` for before the first.
-    function
-        The one that is looked at; empty for all.
-    """
-    label = "0" if line is None else _counted(recipe, line.label)
-    words = ["lowerscope", "passes", *recipe_words(recipe), "--step", label]
+
+def _passes_link(recipe: Recipe, label: str, function: str, *more: str) -> str:
+    words = ["lowerscope", "passes", *recipe_words(recipe), *more, "--step", label]
     return shlex.join([*words, "--function", function] if function else words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lowerscope.app.links import value_text
 from lowerscope.app.step_lines import StepFilter, StepLine
@@ -10,7 +11,7 @@ from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import step_text
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.core.recipe import OptionValue, Step
-from lowerscope.core.records.steps import Clock
+from lowerscope.core.records.steps import Clock, Moment
 
 METAL = "section:build"
 """Key of the row above the build's own passes."""
@@ -94,6 +95,15 @@ def build_rows(
     rows = list(_nested(lines, "build", chosen, unfolded, METAL))
     nothing = StepRow("build:", "", note, parent=METAL, state="quiet")
     return [head, *(rows or [nothing])]
+
+
+def with_pin(rows: Sequence[StepRow], moment: Moment | None, word: str) -> list[StepRow]:
+    """Return the rows, of which the one of a moment is marked by a word."""
+    at = None if moment is None else (moment.clock, moment.index)
+    return [
+        replace(row, note=f"{word} {row.note}".strip()) if at and moment_of(row) == at else row
+        for row in rows
+    ]
 
 
 def _nested(

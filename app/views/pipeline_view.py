@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import step_order
-from lowerscope.app.links import build_link, node_link, step_link
+from lowerscope.app.links import moment_link
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.pass_dialog import PassDialog
-from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows
+from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows, with_pin
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.widgets.step_row import StepRow
@@ -205,17 +205,10 @@ class PipelineView(Pane):
 
     def copy_link(self) -> None:
         """Put the command line that shows the selected step on the clipboard."""
-        recipe, moment, line = self._workspace.recipe, self.selected_moment(), self.selected_line()
+        recipe, chosen = self._workspace.recipe, self._workspace.selection.chosen
         if recipe is None:
             return
-        if moment is not None and moment.clock == "translate" and line is not None:
-            text = node_link(recipe, line.title)
-        else:
-            chosen = self._workspace.selection.chosen
-            functions = [each for each in chosen if each.startswith("tir:")]
-            name = functions[0].removeprefix("tir:").partition("/")[0] if functions else ""
-            of_build = moment is not None and moment.clock == "build"
-            text = (build_link if of_build else step_link)(recipe, line, name)
+        text = moment_link(recipe, self.selected_moment(), self.selected_line(), chosen)
         QGuiApplication.clipboard().setText(text)
         self._workspace.announced.emit(self.tr("Copied: {0}").format(text), "info")
 
@@ -245,18 +238,13 @@ class PipelineView(Pane):
             shown=self._metal_shown,
             note=self._build_note(),
         )
-        self.list.set_rows([self._with_pin(row) for row in rows])
+        pinned = workspace.pins.first
+        if pinned is not None and pinned.recipe == shown:
+            rows = with_pin(rows, pinned.moment, self.tr("pinned"))
+        self.list.set_rows(rows)
         self._show_context()
         self._show_moment()
         self._note_selected()
-
-    def _with_pin(self, row: StepRow) -> StepRow:
-        pinned, at = self._workspace.pins.first, moment_of(row)
-        if pinned is None or pinned.moment is None or pinned.recipe != self._workspace.recipe:
-            return row
-        if at != (pinned.moment.clock, pinned.moment.index):
-            return row
-        return replace(row, note=f"{self.tr('pinned')} {row.note}".strip())
 
     def _build_note(self) -> str:
         build = self._workspace.build
