@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.comparing.tolerances import tolerance_texts
-from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.passes.presets import longest_preset
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step, overrides_on
 from lowerscope.core.records.remote import TIMEOUT
 from lowerscope.core.records.steps import Moment
@@ -108,8 +108,7 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
 
 def _step_words(steps: tuple[Step, ...]) -> Iterator[str]:
     """Yield the preset that the steps begin with, the longest one, and the steps after it."""
-    begins = [each for each in PRESETS if steps[: len(each.steps)] == each.steps]
-    preset = max(begins, key=lambda each: len(each.steps))
+    preset = longest_preset(steps)
     yield from ("--pipeline", preset.name)
     for step in steps[len(preset.steps) :]:
         yield from ("--pass", step_text(step))

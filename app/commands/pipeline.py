@@ -137,15 +137,13 @@ class PipelineEditing(QObject):
         """Make arguments of the model's parameters, or constants again."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
-            self._show_state()
+            self._go_over(with_params_as_inputs(recipe, not recipe.params_as_inputs))
 
     def bind_params(self) -> None:
         """Switch the step on, or off, that makes constants of parameters that are arguments."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._workspace.change(with_bound_params(recipe, not binds_params(recipe)))
-            self._show_state()
+            self._go_over(with_bound_params(recipe, not binds_params(recipe)))
 
     def save(self) -> None:
         """Ask for a file, and write the pipeline into it."""
@@ -191,14 +189,7 @@ class PipelineEditing(QObject):
         commands.check("hide-unchanged", stepping.filter.hide_unchanged)
         commands.check(f"clock-{stepping.clock}")
         opened = self._workspace.recipe is not None
-        for key in (
-            "add-pass",
-            "save-pipeline",
-            "load-pipeline",
-            "load-passes",
-            "copy-link",
-            *EDITING,
-        ):
+        for key in EDITING:
             commands.enable(key, opened)
         self._show_binding(recipe)
         chosen = None if recipe is None else preset_of(recipe)

@@ -13,7 +13,7 @@ import torch
 
 from lowerscope.core.comparing.tensor_values import as_array, histogram_of, statistics_of
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.execution.comparing import difference, tolerances_for
+from lowerscope.core.execution.comparing import difference, tolerance_for
 from lowerscope.core.execution.elements import CHUNK, elements
 from lowerscope.core.records.comparison import Comparison, TensorPlace, Window
 
@@ -28,7 +28,7 @@ def compared(
     place: TensorPlace,
     ours: torch.Tensor | None,
     theirs: torch.Tensor | None,
-    chosen: Tolerances,
+    tolerances: Tolerances,
     reason: str = "",
 ) -> Comparison:
     """Return the figures of a tensor and of torch's.
@@ -53,7 +53,7 @@ def compared(
     )
     if ours is None or theirs is None or reason:
         return found
-    over_all = difference(ours, theirs, chosen)
+    over_all = difference(ours, theirs, tolerances)
     found = msgspec.structs.replace(
         found,
         matches=over_all.matches,
@@ -64,7 +64,7 @@ def compared(
     )
     if not comparable(ours, theirs):
         return found
-    return _with_places(found, ours, theirs, tolerances_for(theirs.dtype, chosen))
+    return _with_places(found, ours, theirs, tolerance_for(theirs.dtype, tolerances))
 
 
 def comparable(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
@@ -157,7 +157,7 @@ def window(
     place: TensorPlace,
     ours: torch.Tensor | None,
     theirs: torch.Tensor | None,
-    chosen: Tolerances,
+    tolerances: Tolerances,
     leading: Sequence[int],
     area: tuple[int, int, int, int],
     cells: int,
@@ -175,7 +175,7 @@ def window(
         Why there is nothing to compare.
     """
     if not reason and ours is not None and theirs is not None and not comparable(ours, theirs):
-        reason = difference(ours, theirs, chosen).reason
+        reason = difference(ours, theirs, tolerances).reason
     whole = ours if ours is not None else theirs
     assert whole is not None
     beside = None if reason or ours is None else theirs
@@ -187,7 +187,7 @@ def window(
     reference = None if beside is None else _piece(beside, at, area)[0]
     rows, columns = _edges(piece.shape[0], cells), _edges(piece.shape[1], cells)
     kind: Literal["<f8", "<i8"] = "<f8" if _is_real(whole) or _is_huge(piece) else "<i8"
-    tolerance = EXACT if beside is None else tolerances_for(beside.dtype, chosen)
+    tolerance = EXACT if beside is None else tolerance_for(beside.dtype, tolerances)
     bands = [
         _band(piece[a:b], None if reference is None else reference[a:b], edges, columns, tolerance)
         for (a, b), edges in _bands(rows, piece.shape[1])

@@ -50,11 +50,6 @@ EPSILONS: Mapping[str, float] = MappingProxyType(
 EXACT = Tolerance(0.0, 0.0)
 
 
-def with_tolerance(tolerances: Tolerances, dtype: str, tolerance: Tolerance) -> Tolerances:
-    """Return `tolerances` with another one for a dtype of `DTYPES`."""
-    return msgspec.structs.replace(tolerances, **{dtype: tolerance})
-
-
 def parse_number(text: str, what: str) -> float:
     """Read a tolerance's number: ``"rtol"`` or ``"atol"``.
 
@@ -112,13 +107,13 @@ def parse_tolerances(texts: Iterable[str]) -> Tolerances:
             raise LowerscopeError(
                 f"{problem.where}: {problem.what}", where=where, todo=problem.todo
             ) from error
-        found = with_tolerance(found, dtype.strip(), Tolerance(rtol, atol))
+        found = msgspec.structs.replace(found, **{dtype.strip(): Tolerance(rtol, atol)})
     return found
 
 
 def tolerance_texts(tolerances: Tolerances) -> dict[str, str]:
     """Return, by dtype, what `parse_tolerances` reads."""
-    chosen = {dtype: getattr(tolerances, dtype) for dtype in DTYPES}
+    chosen: dict[str, Tolerance] = msgspec.structs.asdict(tolerances)
     return {dtype: f"{dtype}={each.rtol},{each.atol}" for dtype, each in chosen.items()}
 
 

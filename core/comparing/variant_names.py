@@ -12,7 +12,7 @@ from pathlib import PurePath
 import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
-from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.passes.presets import longest_preset
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules, overrides_on
 from lowerscope.core.schedules import APPLY_RULES, APPLY_TUNED, SCHEDULING
 
@@ -80,9 +80,8 @@ def _overrides(recipe: Recipe) -> str:
 def _pipeline(recipe: Recipe) -> str:
     apart = (*SCHEDULING, BIND_PARAMS)
     steps = tuple(step for step in recipe.steps if step.name not in apart)
-    # The longest one that the steps begin with: what comes after it was added by hand.
-    begun = [each for each in PRESETS if steps[: len(each.steps)] == each.steps]
-    preset = max(begun, key=lambda each: len(each.steps))
+    # What comes after it was added by hand.
+    preset = longest_preset(steps)
     added = [step.name for step in steps[len(preset.steps) :] if step.on]
     if len(added) > 2:
         count = sum(step.on for step in steps)

@@ -46,7 +46,7 @@ _PARTS = {
 }
 
 
-def tolerances_for(dtype: torch.dtype, chosen: Tolerances) -> Tolerance:
+def tolerance_for(dtype: torch.dtype, tolerances: Tolerances) -> Tolerance:
     """Return the tolerance for values of `dtype`; integers and booleans have none.
 
     That of a float of eight bits is four units in its last place, at least that of float16.
@@ -56,19 +56,19 @@ def tolerances_for(dtype: torch.dtype, chosen: Tolerances) -> Tolerance:
     part = _PARTS.get(dtype, dtype)
     name = str(part).removeprefix("torch.")
     if name in DTYPES:
-        found: Tolerance = getattr(chosen, name)
+        found: Tolerance = getattr(tolerances, name)
         return found
     floor = 4 * torch.finfo(part).eps
-    return Tolerance(max(chosen.float16.rtol, floor), max(chosen.float16.atol, floor * 1e-1))
+    return Tolerance(max(tolerances.float16.rtol, floor), max(tolerances.float16.atol, floor * 1e-1))
 
 
-def difference(actual: torch.Tensor, expected: torch.Tensor, chosen: Tolerances) -> Difference:
+def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Difference:
     """Compare a tensor with its reference, elementwise."""
     if actual.shape != expected.shape:
         return _incomparable(f"shape {tuple(actual.shape)} instead of {tuple(expected.shape)}")
     if actual.dtype != expected.dtype:
         return _incomparable(f"dtype {actual.dtype} instead of {expected.dtype}")
-    tolerance = tolerances_for(expected.dtype, chosen)
+    tolerance = tolerance_for(expected.dtype, tolerances)
     largest = farthest = 0.0
     outside, not_finite = 0, NotFinite()
     ours, theirs = actual.reshape(-1), expected.reshape(-1)
@@ -130,7 +130,7 @@ class Verdict:
 def judge(
     actual: Sequence[torch.Tensor],
     expected: Sequence[torch.Tensor] | None,
-    chosen: Tolerances,
+    tolerances: Tolerances,
     random: Sequence[Sequence[str]] = (),
     names: Sequence[str] = (),
 ) -> Verdict:
@@ -155,19 +155,19 @@ def judge(
             _record(name, value, Judged("no-reference"))
             for name, value in zip(names, actual, strict=True)
         )
-        return Verdict("no-reference", reason, None, None, chosen.float32, outputs)
+        return Verdict("no-reference", reason, None, None, tolerances.float32, outputs)
     if len(actual) != len(expected):
         reason = f"{len(actual)} outputs instead of {len(expected)}"
         outputs = tuple(
             _record(name, value, Judged("differ", reason))
             for name, value in zip(names, actual, strict=True)
         )
-        return Verdict("differ", reason, float("inf"), float("inf"), chosen.float32, outputs)
+        return Verdict("differ", reason, float("inf"), float("inf"), tolerances.float32, outputs)
     sources = random or [()] * len(actual)
     judged = [
-        _judge_output(*values, chosen) for values in zip(actual, expected, sources, strict=True)
+        _judge_output(*values, tolerances) for values in zip(actual, expected, sources, strict=True)
     ]
-    return _over_all(names, actual, expected, judged, chosen)
+    return _over_all(names, actual, expected, judged, tolerances)
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,9 @@ class Judged:
 
 
 def _judge_output(
-    actual: torch.Tensor, expected: torch.Tensor, random: Sequence[str], chosen: Tolerances
+    actual: torch.Tensor, expected: torch.Tensor, random: Sequence[str], tolerances: Tolerances
 ) -> Judged:
-    found = difference(actual, expected, chosen)
+    found = difference(actual, expected, tolerances)
     # How many numbers there are may be random as well, what they are is not.
     same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
     if random and same_type:
@@ -198,7 +198,7 @@ def _over_all(
     actual: Sequence[torch.Tensor],
     expected: Sequence[torch.Tensor],
     judged: Sequence[Judged],
-    chosen: Tolerances,
+    tolerances: Tolerances,
 ) -> Verdict:
     """Return the verdict over outputs that were judged one by one."""
     verdicts = {each.verdict for each in judged}
@@ -212,7 +212,7 @@ def _over_all(
     found = [each.found for each in judged if each.found is not None]
     compared = bool(found) or not judged
     used = [
-        tolerances_for(value.dtype, chosen)
+        tolerance_for(value.dtype, tolerances)
         for value, each in zip(expected, judged, strict=True)
         if each.found is not None
     ]
@@ -221,7 +221,7 @@ def _over_all(
         reason="; ".join(reasons),
         max_abs=max((each.max_abs for each in found), default=0.0) if compared else None,
         max_rel=max((each.max_rel for each in found), default=0.0) if compared else None,
-        tolerance=max(used, key=lambda each: each.rtol, default=chosen.float32),
+        tolerance=max(used, key=lambda each: each.rtol, default=tolerances.float32),
         outputs=tuple(
             _record(name, value, each)
             for name, value, each in zip(names, actual, judged, strict=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lowerscope.core.comparing.tolerances import DTYPES
+import msgspec
+
+from lowerscope.core.comparing.tolerances import Tolerance
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.recipe import Recipe
@@ -161,11 +163,8 @@ def side_of(stages: Stages) -> str:
 
 
 def _tolerances(recipe: Recipe) -> str:
-    found = {
-        dtype: (each.rtol, each.atol)
-        for dtype in DTYPES
-        for each in [getattr(recipe.tolerances, dtype)]
-    }
+    chosen: dict[str, Tolerance] = msgspec.structs.asdict(recipe.tolerances)
+    found = {dtype: (each.rtol, each.atol) for dtype, each in chosen.items()}
     parts = {"complex128": "float64", "complex64": "float32", "complex32": "float16"}
     found |= {dtype: found[part] for dtype, part in parts.items()}
     inside = "".join(f'\n    "{dtype}": {pair},' for dtype, pair in found.items())

@@ -92,6 +92,12 @@ def preset_of(recipe: Recipe) -> Preset | None:
     return next((preset for preset in PRESETS if preset.steps == steps), None)
 
 
+def longest_preset(steps: tuple[Step, ...]) -> Preset:
+    """Return the longest preset that steps begin with; at least the one without any does."""
+    begun = (each for each in PRESETS if steps[: len(each.steps)] == each.steps)
+    return max(begun, key=lambda each: len(each.steps))
+
+
 def pipeline_title(recipe: Recipe) -> str:
     """Return the name of a recipe's pipeline in a few words."""
     preset = preset_of(recipe)

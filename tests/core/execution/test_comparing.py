@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.execution.comparing import difference, judge, tolerances_for
+from lowerscope.core.execution.comparing import difference, judge, tolerance_for
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(
@@ -84,11 +84,11 @@ def test_each_dtype_has_its_own_tolerance() -> None:
     off = torch.tensor([1.0]), torch.tensor([1.001])
     assert difference(off[0].half(), off[1].half(), chosen).matches
     assert not difference(*off, chosen).matches
-    assert tolerances_for(torch.float64, chosen) == Tolerances().float64
+    assert tolerance_for(torch.float64, chosen) == Tolerances().float64
     # Complex numbers have that of their parts; eight bits cannot tell what float16 can.
-    assert tolerances_for(torch.complex64, chosen) == tight
-    assert tolerances_for(torch.float8_e4m3fn, Tolerances()).rtol == 0.5
-    assert tolerances_for(torch.bool, chosen) == EXACT
+    assert tolerance_for(torch.complex64, chosen) == tight
+    assert tolerance_for(torch.float8_e4m3fn, Tolerances()).rtol == 0.5
+    assert tolerance_for(torch.bool, chosen) == EXACT
 
 
 def test_nothing_to_compare_is_a_match() -> None:
