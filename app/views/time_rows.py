@@ -16,9 +16,6 @@ from lowerscope.core.records.run import CallRun, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.units import bytes_text
 
-BY = ("node", "function", "module", "call")
-"""What rows are made for."""
-
 _MIXED = ""
 
 

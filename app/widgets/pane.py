@@ -314,12 +314,6 @@ class Pane(QWidget):
         """The keys of all pages."""
         return list(self._pages)
 
-    def set_page_enabled(self, key: str, enabled: bool, tooltip: str = "") -> None:
-        """Say whether a page may be chosen, and why not."""
-        tab = self.header.tabs.tab(key)
-        tab.setEnabled(enabled)
-        tab.setToolTip(tooltip)
-
     # Header
 
     def title(self) -> str:

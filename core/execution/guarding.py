@@ -24,9 +24,6 @@ import tvm
 PATTERN = 0xA5
 """What the bytes around a tensor are filled with."""
 
-ALIGNMENT = 64
-"""What TVM's code and torch expect of the address of a tensor, in bytes."""
-
 NO_ACCESS = 0
 """Of ``mprotect``."""
 

@@ -29,9 +29,6 @@ from lowerscope.core.stages import Stages
 NAMES = ("TARGET", "transform", "scheduled", "sch", "s_tir", "FOLDING", "TRANSPOSED", "VECTOR_MATH")
 """Names that the program defines."""
 
-_OURS = re.compile(r"^(from (lowerscope\S*) import (.+))$", re.MULTILINE)
-"""An import of Lowerscope's."""
-
 _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     FOLD_BATCH_NORM: (folding, "fold_batch_norm"),
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),

@@ -54,13 +54,6 @@ from lowerscope.core.sources.user_code import run_file, user_code
 if TYPE_CHECKING:
     import tvm
 
-def load(
-    source: Source, inputs: tuple[InputSpec, ...], seed: int, sizes: Sizes | None = None
-) -> LoadedModel:
-    """Open a source with its inputs: see `open_model` and `with_inputs`."""
-    return with_inputs(open_model(source, seed), inputs, seed, sizes)
-
-
 def open_model(source: Source, seed: int) -> OpenedModel:
     """Open a source.
 

@@ -21,7 +21,7 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Drawing, InputSpec, Source, from_json, to_json
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.times import times_as_fast
-from lowerscope.core.sources.loading import (load)
+from tests.opening import load
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import (
     PATIENCE,

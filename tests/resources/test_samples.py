@@ -14,7 +14,7 @@ import torch
 
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import (LoadedModel)
-from lowerscope.core.sources.loading import (load)
+from tests.opening import load
 from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.sources.samples import SAMPLES, sample_path, samples
 

@@ -193,17 +193,6 @@ def _begin(writing: Writing, parts: str) -> None:
     )
 
 
-def _enough(stage: Stage, lanes: int) -> tuple[int, int | None]:
-    """Return the first of the axes that are fused for the lanes to be filled, and their extent."""
-    extent: int | None = 1
-    for axis in reversed(range(stage.spatial, len(stage.extents))):
-        size = stage.extents[axis]
-        extent = None if size is None or extent is None else extent * size
-        if extent is not None and extent % lanes == 0:
-            return axis, extent
-    return stage.spatial, extent
-
-
 def _place(writing: Writing, parts: str) -> int:
     """Return which loop of a block of parts is that over the lanes, which its first axis is."""
     lane = writing.inner(parts, 0, 0)

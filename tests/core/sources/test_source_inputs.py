@@ -14,7 +14,7 @@ from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.input_option import parse_input
-from lowerscope.core.sources.loading import (load)
+from tests.opening import load
 from lowerscope.core.sources.pictures import picture_of
 
 MODEL = """

@@ -12,7 +12,7 @@ import torch
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Source
-from lowerscope.core.sources.loading import (load)
+from tests.opening import load
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.pickles import HIDDEN, imports_of
 

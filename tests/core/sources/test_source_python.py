@@ -12,7 +12,7 @@ import torch
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import (LoadedModel)
-from lowerscope.core.sources.loading import (load)
+from tests.opening import load
 
 NET = """
 import torch
