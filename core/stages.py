@@ -54,7 +54,13 @@ class Stages(StagesBeforePasses):
 
     @cached_property
     def unscheduled(self) -> TransformedModel:
-        """The module before the first step that applies schedules: what these are made for."""
+        """The module before the first step that applies schedules: what these are made for.
+
+        Raises
+        ------
+        LowerscopeError
+            If parameters are to be bound, and there are none.
+        """
         module, steps = self.module, steps_before_schedules(self._recipe)
         target, passes = self.target, self.passes
         if binds_params(self._recipe) and self.loaded.module is not None and not self.parameters:

@@ -32,7 +32,13 @@ def add_set_option(parser: argparse.ArgumentParser) -> None:
 
 
 def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Return whether no sample differs, and what the command prints."""
+    """Return whether no sample differs, and what the command prints.
+
+    Raises
+    ------
+    LowerscopeError
+        If the nodes are to be compared as well, or there are no samples.
+    """
     if options.per_node:
         raise LowerscopeError(
             "the nodes are compared on one input",

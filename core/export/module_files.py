@@ -140,6 +140,11 @@ def parameter_files(stages: Stages) -> Iterator[File]:
     """Yield the parameters that are arguments of ``main``, if there are any.
 
     Those of bfloat16, which NumPy does not have, are float32.
+
+    Raises
+    ------
+    LowerscopeError
+        If there are none.
     """
     arguments = {variable.name for variable in stages.completed["main"].params}
     values = {name: value for name, value in stages.parameters.items() if name in arguments}

@@ -20,6 +20,11 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
 
     They are those that were applied to the model, by hand or by rules; and those that the recipe
     has for functions besides. Of the latter, a program fetches blocks by their names.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none, or none of that function.
     """
     applied: dict[str, Applied] = {
         each.schedule.function: each for step in stages.transformed.schedules for each in step

@@ -77,7 +77,13 @@ class RemoteBench(Bench):
         return None
 
     def compiled(self, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
-        """Compile here, and send it."""
+        """Compile here, and send it.
+
+        Raises
+        ------
+        LowerscopeError
+            If TVM cannot compile it.
+        """
         assert self._session is not None, "it connects before it is asked to measure"
         module = tvm.IRModule({_ENTRY: function.with_attr("global_symbol", _ENTRY)})
         try:

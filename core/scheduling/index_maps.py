@@ -224,6 +224,11 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
         Whose axes, for the message.
     dtype
         Of indices.
+
+    Raises
+    ------
+    StepFailed
+        If it has another number of axes, or its indices do not fit into 31 bits.
     """
     if len(index_map.axes) != len(extents):
         raise StepFailed(f"{what} has {len(extents)} axes, and the map {len(index_map.axes)}")
@@ -333,7 +338,13 @@ def of_buffer(call: Call) -> tirx.IndexMap:
 
 
 def accessed(block: Any, name: str) -> Any:
-    """Return the buffer of a name that a block reads or writes."""
+    """Return the buffer of a name that a block reads or writes.
+
+    Raises
+    ------
+    StepFailed
+        If it does neither.
+    """
     buffers = buffers_of(block)
     if name not in buffers:
         raise StepFailed(f"{block.name_hint} accesses {', '.join(buffers)}, and not {name}")

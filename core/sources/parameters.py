@@ -139,7 +139,13 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
 
 
 def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, str]:
-    """Return the parameter of `model` that each of `arrays` is for: see `load_into`."""
+    """Return the parameter of `model` that each of `arrays` is for: see `load_into`.
+
+    Raises
+    ------
+    LowerscopeError
+        If one is for no parameter, or there is none for a parameter.
+    """
     state = model.state_dict(keep_vars=True)
     names = {key: key for key in arrays}
     if not set(arrays) <= set(state) and all(_NUMBERED.fullmatch(key) for key in arrays):

@@ -115,6 +115,11 @@ class _Reading:
         """Return how a primitive names a loop or block of the trace.
 
         -1 and -2 where a drawn loop is none: see `_STAYS` and `_INLINED`.
+
+        Raises
+        ------
+        StepFailed
+            If a later instruction has removed it.
         """
         own = self._known[each]
         if isinstance(own, int):
