@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from lowerscope.app.actions import Command, Commands
-from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import STRATEGIES
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lowerscope.app.views.descriptions import name_of
-from lowerscope.app.views.formats import STATUS_MARKS, STRATEGY_LETTERS
+from lowerscope.core.strategy_names import (STRATEGY_LETTERS)
+from lowerscope.app.views.formats import (STATUS_MARKS)
 from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasEdge,
     CanvasGraph,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from lowerscope.app.views.formats import (
-    STRATEGY_NAMES,
-    count_text,
-    shape_text,
-)
+from lowerscope.core.strategy_names import (STRATEGY_NAMES)
+from lowerscope.app.views.formats import (count_text, shape_text)
 from lowerscope.core.records.snapshot import (
     FunctionRecord,
     FxNode,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
 STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
-STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 TRANSLATOR_NAMES = {
     "lowerscope": "Lowerscope's rules",
     "tvm-fx": "TVM from_fx",

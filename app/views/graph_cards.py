@@ -12,7 +12,7 @@ from lowerscope.app.views.descriptions import (
     name_of,
     names_of,
 )
-from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.app.views.node_figures import measured_in, run_facts
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import name_of
-from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring
 from lowerscope.core.recipe import STRATEGIES
 

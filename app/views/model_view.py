@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication
 from PySide6.QtWidgets import QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.views.formats import count_text, shape_text
+from lowerscope.app.views.formats import (count_text, shape_text)
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane

@@ -9,7 +9,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
-from lowerscope.app.views.formats import STRATEGY_LETTERS, STRATEGY_NAMES
+from lowerscope.core.strategy_names import (STRATEGY_LETTERS, STRATEGY_NAMES)
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import name_of, names_of
-from lowerscope.app.views.formats import STRATEGY_LETTERS, duration_text
+from lowerscope.core.strategy_names import (STRATEGY_LETTERS)
+from lowerscope.app.views.formats import (duration_text)
 from lowerscope.app.widgets.run_chart import Piece, Span
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.memory import MemoryRecord, Storage

@@ -8,12 +8,8 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.overrides import switched
-from lowerscope.app.views.formats import (
-    STRATEGY_NAMES,
-    error_text,
-    milliseconds_text,
-    shape_text,
-)
+from lowerscope.core.strategy_names import (STRATEGY_NAMES)
+from lowerscope.app.views.formats import (error_text, milliseconds_text, shape_text)
 from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim

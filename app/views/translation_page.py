@@ -9,7 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import find_node, name_of
-from lowerscope.app.views.formats import STRATEGY_NAMES
+from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.app.views.rule_panel import RulePanel
 from lowerscope.app.views.te_panel import TePanel
 from lowerscope.app.views.when_looked_at import WhenLookedAt

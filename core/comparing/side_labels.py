@@ -6,13 +6,13 @@ from pathlib import PurePath
 
 import msgspec
 
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.spec import is_file, source_label
 
-_STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 
 _STARTS: dict[Clock, str] = {
     "translate": "before the translation",
@@ -75,7 +75,7 @@ def _source(recipe: Recipe) -> str:
 def _lowering(recipe: Recipe) -> str:
     count = len(overrides_on(recipe))
     more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
-    return _STRATEGIES[recipe.lowering] + more
+    return STRATEGY_NAMES[recipe.lowering] + more
 
 
 def _written(recipe: Recipe, name: str) -> str:

@@ -8,6 +8,7 @@ from html import escape
 
 import msgspec
 
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 from lowerscope.core.command_line.time_text import claims_text
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
@@ -31,7 +32,6 @@ VERDICTS = {
 }
 
 
-_STRATEGIES = {"high-level": "High-level", "te": "TE", "library": "Library"}
 
 _STATUS: Mapping[bool | None, tuple[str, str]] = {
     True: ("✓ matches", "right"),
@@ -300,7 +300,7 @@ def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
     return [
         Cell(node.id.removeprefix("fx:")),
-        Cell(_STRATEGIES.get(node.strategy, ""), kind=node.strategy),
+        Cell(STRATEGY_NAMES.get(node.strategy, ""), kind=node.strategy),
         Cell(", ".join(called)),
         _error(node.max_abs_error),
         _error(node.max_rel_error),

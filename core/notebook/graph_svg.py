@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from lowerscope.core.strategy_names import STRATEGY_LETTERS
 from lowerscope.core.records.graph import TITLE_BAR, Box, Edge, GraphRecord, Port, Region
 
 _MARGIN = 12
-_LETTERS = {"high-level": "HL", "te": "TE", "library": "LB"}
-"""A strategy is a colour and two letters."""
 
 
 def graph_svg(graph: GraphRecord) -> str:
@@ -67,7 +66,7 @@ def _port(port: Port) -> Iterator[str]:
 
 
 def _box(box: Box) -> Iterator[str]:
-    strategy = box.strategy if box.strategy in _LETTERS else ""
+    strategy = box.strategy if box.strategy in STRATEGY_LETTERS else ""
     yield f'<g class="{box.kind} {strategy}"><title>{escape(_words(box))}</title>'
     yield _rect("box", box, 5)
     yield (
@@ -83,7 +82,7 @@ def _box(box: Box) -> Iterator[str]:
     if strategy:
         yield (
             f'<text class="letters" x="{box.x + box.width - 6:.1f}" y="{box.y + 12:.1f}">'
-            f"{_LETTERS[strategy]}</text>"
+            f"{STRATEGY_LETTERS[strategy]}</text>"
         )
     yield "</g>"
 
