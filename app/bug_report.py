@@ -3,7 +3,6 @@
 No more of the user's own than that: of paths the last name stands alone, and of the model its kind.
 """
 
-from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from __future__ import annotations
 
 import os
@@ -18,7 +17,7 @@ from PySide6.QtGui import QGuiApplication
 
 from lowerscope.app import theme
 from lowerscope.app.preferences import preferences_of
-from lowerscope.app.widgets.typefaces import ui_family
+from lowerscope.app.widgets.typefaces import CODE_PIXELS, ui_family
 from lowerscope.core.running.memory_limit import bytes_text, usual_limit
 from lowerscope.core.sources.samples import PREFIX
 

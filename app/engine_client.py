@@ -13,7 +13,15 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.children.child_process import QUEUED, ChildProcess, Ending
-from lowerscope.app.children.outstanding import (CANCELLED, OnProblem, OnProgress, OnResult, Outstanding, Unanswered, doing)
+from lowerscope.app.children.outstanding import (
+    CANCELLED,
+    OnProblem,
+    OnProgress,
+    OnResult,
+    Outstanding,
+    Unanswered,
+    doing,
+)
 from lowerscope.app.children.restarting import Restarting
 from lowerscope.app.children.starting import new_child
 from lowerscope.core.encoding import UNREADABLE

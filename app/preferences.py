@@ -1,6 +1,5 @@
 """What the user prefers, as one value: read from the settings, and put into effect."""
 
-from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.app import theme
 from lowerscope.app.commands.caches import cleared_text
+from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from lowerscope.core.cache_limit import cache_limit, set_cache_limit
 from lowerscope.core.running.memory_limit import bytes_text, usual_limit
 

@@ -29,7 +29,11 @@ from lowerscope.core.command_line.passes import (
     recipe_of_catalogue,
 )
 from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import (SOURCE_HELP, OneLineParser, add_recipe_options)
+from lowerscope.core.command_line.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+)
 from lowerscope.core.command_line.report import add_report_option
 from lowerscope.core.command_line.schedule import add_schedule_options, schedule
 from lowerscope.core.command_line.sets import add_set_option

@@ -18,7 +18,7 @@ from lowerscope.core.rendering.graphs.fused_groups import FusedGroup, groups_in,
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.graphs.hierarchy import Opening
 from lowerscope.core.rendering.graphs.relax_graph import relax_graph
-from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
 

@@ -22,7 +22,7 @@ from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
-from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.tracing.tracing import TracedModel
 

@@ -10,25 +10,18 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-import msgspec
 import psutil
 import pytest
-from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.history import History
 from lowerscope.app.window import MainWindow
 from lowerscope.core.engine.running_call import call_files
-from lowerscope.core.passes.presets import find_pipeline, with_pipeline
-from lowerscope.core.recipe import STRATEGIES, Recipe, Source, Strategy
-from lowerscope.core.records.tuning import TuneOptions
-from lowerscope.core.schedules import Primitive
+from lowerscope.core.recipe import Recipe
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 from tests.pulse import Pulse
@@ -178,7 +171,9 @@ class Killing:
         }
         timeline = self.window.panes.timeline_action.isChecked()
         chosen = workspace.selection.chosen
-        return _Decided(self.session.wanted(), history, (self.window.geometry(), timeline, panes), chosen)
+        return _Decided(
+            self.session.wanted(), history, (self.window.geometry(), timeline, panes), chosen
+        )
 
     def _is_back(self) -> bool:
         workspace = self.workspace

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
-from typing import Any
-
-import msgspec
-import numpy as np
-import torch
 
 from lowerscope.app.trusting import code_of
 from lowerscope.core.engine.protocol import (
@@ -34,11 +27,8 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import InputSpec, Recipe, Source, applied_to_model
+from lowerscope.core.recipe import Recipe
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
-from lowerscope.core.schedule_files import load_schedules, schedules_text
-from lowerscope.core.schedules import At, Made, Primitive, Schedule
-from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
 from tests.bad_files import KINDS, bad_file, numbers, write_seeds
 
 PATIENCE = 300.0

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
-import signal
-import statistics
-import tempfile
-import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 import msgspec
-import psutil
-import pytest
-from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QApplication
 
-from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.history import History
 from lowerscope.app.window import MainWindow
-from lowerscope.core.engine.running_call import call_files
 from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.recipe import STRATEGIES, Recipe, Source, Strategy
 from lowerscope.core.records.tuning import TuneOptions
 from lowerscope.core.schedules import Primitive
-from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 
 SOURCES = ("sample:matmul_relu", "sample:fashion_mlp")
@@ -143,7 +126,9 @@ class RandomSession:
     def _build(self) -> None:
         """Look at the passes of the build, which the worker compiles for."""
         self.workspace.build.look(False)
-        self.workspace.change(msgspec.structs.replace(self.wanted(), seed=self.random.randrange(1 << 30)))
+        self.workspace.change(
+            msgspec.structs.replace(self.wanted(), seed=self.random.randrange(1 << 30))
+        )
         self.workspace.build.look(True)
 
     def _run(self) -> None:

@@ -51,8 +51,8 @@ class Requests:
             deriving = derived(method)
             can_derive = problem.code == "not-kept" and deriving in METHODS
             if can_derive and number in self._under_way:
-                derived = client.request(deriving, params, take_record, take_problem, on_progress)
-                self._under_way[number] = (client, derived)
+                request = client.request(deriving, params, take_record, take_problem, on_progress)
+                self._under_way[number] = (client, request)
             else:
                 self._under_way.pop(number, None)
                 on_problem(problem)

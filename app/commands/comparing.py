@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from lowerscope.app.actions import Command, Commands
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import STRATEGIES
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
@@ -45,7 +45,12 @@ class CompareCommands(QObject):
                 "Shift+F7",
             ),
             Command(
-                "pin-step", menu, tr("&Pin this step"), pins.pin_here, "Ctrl+Shift+D", separated=True
+                "pin-step",
+                menu,
+                tr("&Pin this step"),
+                pins.pin_here,
+                "Ctrl+Shift+D",
+                separated=True,
             ),
             Command(
                 "compare-pinned",

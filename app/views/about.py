@@ -1,6 +1,5 @@
 """What this is: versions, licences, and the details that a report of a problem needs."""
 
-from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -16,9 +15,9 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from lowerscope.app import theme
 from lowerscope.app.bug_report import details
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lowerscope.app.views.descriptions import name_of
-from lowerscope.core.strategy_names import (STRATEGY_LETTERS)
-from lowerscope.app.views.formats import (STATUS_MARKS)
+from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasEdge,
     CanvasGraph,
@@ -13,6 +12,7 @@ from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasRegion,
 )
 from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.strategy_names import STRATEGY_LETTERS
 
 _BADGES = STRATEGY_LETTERS | STATUS_MARKS
 

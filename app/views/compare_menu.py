@@ -11,9 +11,9 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import find_node, line_text
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.core.recipe import STRATEGIES
 from lowerscope.core.records.steps import Moment
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 if TYPE_CHECKING:
     from lowerscope.app.views.compare_page import ComparePage

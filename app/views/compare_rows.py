@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.core.strategy_names import (STRATEGY_LETTERS, STRATEGY_NAMES)
-from lowerscope.app.views.formats import (duration_text, error_text)
+from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.run import NodeRun, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
+from lowerscope.core.strategy_names import STRATEGY_LETTERS, STRATEGY_NAMES
 
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""

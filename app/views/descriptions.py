@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
-from lowerscope.app.views.formats import (count_text, shape_text)
+from lowerscope.app.views.formats import count_text, shape_text
 from lowerscope.core.records.snapshot import (
     FunctionRecord,
     FxNode,
@@ -15,6 +14,7 @@ from lowerscope.core.records.snapshot import (
     Snapshot,
     SourceLine,
 )
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 from lowerscope.core.units import bytes_text
 
 Facts = tuple[tuple[str, str], ...]

@@ -8,7 +8,7 @@ import msgspec
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.views.formats import (STATUS_MARKS)
+from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table

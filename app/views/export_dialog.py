@@ -1,6 +1,5 @@
 """The dialog that exports: what, where to, how far it is, and what has come of it."""
 
-from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,12 +20,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app import theme
 from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.progress_line import ProgressLine
+from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
-from lowerscope.app.views.formats import (error_text)
+from lowerscope.app.views.formats import error_text
 from lowerscope.app.workspace import Workspace
 
 

@@ -7,14 +7,14 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.descriptions import RANDOM
 from lowerscope.app.views.fetched_page import FetchedPage
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
-from lowerscope.app.views.formats import (shape_text)
+from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
 from lowerscope.app.views.source_page import SourcePage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import FxNode, FxPart
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 
 class FxView(Pane):

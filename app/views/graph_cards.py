@@ -12,12 +12,12 @@ from lowerscope.app.views.descriptions import (
     name_of,
     names_of,
 )
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.app.views.node_figures import measured_in, run_facts
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.graph import Box, Region
 from lowerscope.core.records.snapshot import FxNode, Snapshot
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 _TYPE = re.compile(r"(?<=\w): .+? = ")
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.app.views.formats import (STATUS_MARKS)
+from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.canvas.graph_canvas import CanvasGraph, GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText

@@ -11,9 +11,9 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import name_of
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring
 from lowerscope.core.recipe import STRATEGIES
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage

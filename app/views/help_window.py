@@ -1,6 +1,5 @@
 """The window with the help: a list of its pages, a search in them, and the page."""
 
-from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from lowerscope.app import help_pages, theme
 from lowerscope.app.views.course_files import CourseFiles, command_of
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.markdown_view import MarkdownView
+from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.resources import HELP

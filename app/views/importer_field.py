@@ -6,7 +6,7 @@ import msgspec
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from lowerscope.app.views.formats import (TRANSLATOR_NAMES)
+from lowerscope.app.views.formats import TRANSLATOR_NAMES
 from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import TRANSLATORS

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.dimensions_form import DimensionsForm
-from lowerscope.app.views.formats import (shape_text)
+from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.core.dimensions import check_dimensions

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import (error_text, shape_text)
+from lowerscope.app.views.formats import error_text, shape_text
 from lowerscope.app.views.input_panel import InputPanel
 from lowerscope.app.views.set_panel import SetPanel
 from lowerscope.app.widgets.pane import ElidedLabel

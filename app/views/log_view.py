@@ -1,6 +1,5 @@
 """The log: what torch, TVM and the user's file printed in the children."""
 
-from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from PySide6.QtGui import QTextCursor
@@ -8,6 +7,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.workspace import Workspace
 
 MOST_LINES = 5000

@@ -1,6 +1,5 @@
 """The Model pane: modules, functions and parameters, as three lists."""
 
-from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from functools import partial
@@ -11,10 +10,11 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication
 from PySide6.QtWidgets import QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.views.formats import (count_text, shape_text)
+from lowerscope.app.views.formats import count_text, shape_text
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.model import ModuleRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Snapshot

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import Facts, names_of
-from lowerscope.app.views.formats import (duration_text, error_text)
+from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.canvas.colours import Colouring
 from lowerscope.app.widgets.canvas.graph import CanvasFigures, CanvasShade

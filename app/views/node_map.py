@@ -9,12 +9,12 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
-from lowerscope.core.strategy_names import (STRATEGY_LETTERS, STRATEGY_NAMES)
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.records.steps import TranslationRecord
+from lowerscope.core.strategy_names import STRATEGY_LETTERS, STRATEGY_NAMES
 
 NOT_YET = "not yet"
 """What is said of a node that the translation has not come to at the step that is looked at."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowerscope.app.views.formats import (duration_text)
+from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.number_words import (
     operations_text,
     rate_text,

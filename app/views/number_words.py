@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import (duration_text, error_text)
+from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduled import Scheduled
 from lowerscope.core.records.numbers import Checked, Measured

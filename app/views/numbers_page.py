@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import (duration_text)
+from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.number_rows import measured_rows, work_rows
 from lowerscope.app.views.number_words import faster_text, verdict_of
 from lowerscope.app.widgets.pane import ElidedLabel

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lowerscope.app.links import value_text
 from lowerscope.app.step_lines import StepFilter, StepLine
-from lowerscope.app.views.formats import (milliseconds_text)
+from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import step_text
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.core.recipe import OptionValue, Step

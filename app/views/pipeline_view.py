@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app import step_order
 from lowerscope.app.links import moment_link
 from lowerscope.app.step_lines import StepLine
-from lowerscope.app.views.formats import (milliseconds_text)
+from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.pass_dialog import PassDialog
 from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows, with_pin
 from lowerscope.app.widgets.pane import Pane

@@ -1,6 +1,5 @@
 """The list of what went wrong, each with what to do about it."""
 
-from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import Note

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.views.formats import (shape_text)
+from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.score_bars import ScoreBars

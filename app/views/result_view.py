@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
-from lowerscope.app.views.formats import (count_text, error_text, milliseconds_text, shape_text)
+from lowerscope.app.views.formats import count_text, error_text, milliseconds_text, shape_text
 from lowerscope.app.views.result_side import ResultSide
 from lowerscope.app.views.times_panel import TimesPanel
 from lowerscope.app.views.tolerances_dialog import edit_tolerances

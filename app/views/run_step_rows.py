@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import (shape_text)
+from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.comparison import TensorStatistics
 from lowerscope.core.records.run_step import RunStep, StepTensor

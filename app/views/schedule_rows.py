@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lowerscope.app.views.formats import (milliseconds_text)
+from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.widgets.choice_list import Choice
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.app.widgets.table_model import Cell

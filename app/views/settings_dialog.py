@@ -1,6 +1,5 @@
 """The dialog of settings: all that the user prefers, on one page."""
 
-from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,13 +19,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app import theme
 from lowerscope.app.commands.caches import ask_to_clear
 from lowerscope.app.preferences import Preferences, prefer, preferences_of
 from lowerscope.app.settings import SCALES
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES
+from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.core.cache_limit import cache_size
 from lowerscope.core.running.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
 

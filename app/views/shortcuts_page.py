@@ -1,6 +1,5 @@
 """The page with all shortcuts: those of the menus, read from the registry, and those of panes."""
 
-from lowerscope.app.widgets.typefaces import ui_font
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +17,12 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from lowerscope.app import theme
 from lowerscope.app.actions import LEADER, keys_of, plain
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pane_keys import Keys, pane_keys
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.typefaces import ui_font
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
-from lowerscope.app.views.formats import (STATUS_MARKS)
+from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.table import Cell, Table
 from lowerscope.app.workspace import Workspace

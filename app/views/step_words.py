@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lowerscope.app.step_lines import HEAVY, StepLine
 from lowerscope.app.stepping import Stepping
-from lowerscope.app.views.formats import (duration_text, milliseconds_text)
+from lowerscope.app.views.formats import duration_text, milliseconds_text
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.run import CallRun
 from lowerscope.core.records.snapshot import Snapshot

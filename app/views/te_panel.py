@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import name_of
-from lowerscope.app.views.formats import (shape_text)
+from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table

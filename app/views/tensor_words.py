@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import (error_text, shape_text)
+from lowerscope.app.views.formats import error_text, shape_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.comparison import Comparison, TensorStatistics
 

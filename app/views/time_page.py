@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
-from lowerscope.app.views.formats import (duration_text)
+from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.time_rows import (
     memory_text,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import name_of, names_of
-from lowerscope.core.strategy_names import (STRATEGY_LETTERS)
-from lowerscope.app.views.formats import (duration_text)
+from lowerscope.app.views.formats import duration_text
 from lowerscope.app.widgets.run_chart import Piece, Span
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.memory import MemoryRecord, Storage
 from lowerscope.core.records.run import CallRun, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
+from lowerscope.core.strategy_names import STRATEGY_LETTERS
 from lowerscope.core.units import bytes_text
 
 _MIXED = ""

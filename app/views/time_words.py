@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import (milliseconds_text)
+from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.widgets.time_bars import Bar
 from lowerscope.core.command_line.time_text import ratio_text
 from lowerscope.core.records.times import (

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.stepping import APART
-from lowerscope.app.views.formats import (milliseconds_text)
+from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import call_text, changed_text, run_text, step_text
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch

@@ -8,8 +8,7 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.overrides import switched
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
-from lowerscope.app.views.formats import (error_text, milliseconds_text, shape_text)
+from lowerscope.app.views.formats import error_text, milliseconds_text, shape_text
 from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim
@@ -24,6 +23,7 @@ from lowerscope.core.records.model import ModelRecord
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.target import short_target
 from lowerscope.core.sources.spec import source_label
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",

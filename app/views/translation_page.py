@@ -9,7 +9,6 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import find_node, name_of
-from lowerscope.core.strategy_names import (STRATEGY_NAMES)
 from lowerscope.app.views.rule_panel import RulePanel
 from lowerscope.app.views.te_panel import TePanel
 from lowerscope.app.views.when_looked_at import WhenLookedAt
@@ -19,6 +18,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.records.translation import NodeTranslation
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 BOTH = 900
 """From this width on, in pixels, the rule and what ``emit_te`` did stand side by side."""

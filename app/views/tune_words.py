@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowerscope.app.views.formats import (count_text, duration_text)
+from lowerscope.app.views.formats import count_text, duration_text
 from lowerscope.app.widgets.best_curve import CurvePoint, Level
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.app.workbench.tuning import Tuning

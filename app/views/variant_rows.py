@@ -7,7 +7,13 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.runs.variants import KeptRun
-from lowerscope.app.views.formats import (STATUS_MARKS, count_text, duration_text, error_text, milliseconds_text)
+from lowerscope.app.views.formats import (
+    STATUS_MARKS,
+    count_text,
+    duration_text,
+    error_text,
+    milliseconds_text,
+)
 from lowerscope.app.views.result_view import STATUS
 from lowerscope.app.views.time_words import how_of
 from lowerscope.app.widgets.table import Cell, Column, Row

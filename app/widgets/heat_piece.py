@@ -8,7 +8,7 @@ from math import isfinite
 
 from PySide6.QtGui import QColor
 
-from lowerscope.app.theme_colours import (Theme)
+from lowerscope.app.theme_colours import Theme
 
 STEPS = 255
 """Colours of a scale; one more is that of what is not finite."""

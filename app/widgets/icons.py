@@ -6,7 +6,7 @@ from functools import cache
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPainterPath, QPen, QPixmap
 
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
 
 _SIDE = 16
 

@@ -1,7 +1,5 @@
 """A text in Markdown, in the fonts and colours of the theme."""
 
-from lowerscope.app.widgets.typefaces import ui_font
-from lowerscope.app.widgets.typefaces import code_font
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,6 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QTextBrowser, QTextEdit, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.typefaces import code_font, ui_font
 
 MARGIN = 24
 PIXELS = 13.0

@@ -1,6 +1,5 @@
 """How the cells of a table are painted: fonts, colours, and the lines of long texts."""
 
-from lowerscope.app.theme_colours import strategy_colour
 from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
@@ -8,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout, Q
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import strategy_colour
 from lowerscope.app.widgets.table_model import Cell, Column, TableModel
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, UI_PIXELS, code_font, ui_font
 from lowerscope.app.widgets.whole_words import WholeWords

@@ -10,7 +10,13 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import (RULES, SEVERAL, SOURCE_HELP, TUNED, add_recipe_options)
+from lowerscope.core.command_line.recipe_options import (
+    RULES,
+    SEVERAL,
+    SOURCE_HELP,
+    TUNED,
+    add_recipe_options,
+)
 from lowerscope.core.command_line.report import (
     add_report_option,
     check_report_option,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.command_line.recipe_options import (SOURCE_HELP, add_recipe_options)
+from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.passes.step_option import parse_step

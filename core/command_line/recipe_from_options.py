@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
 
 import msgspec
 
-from lowerscope.core.command_line.recipe_options import RULES, TUNED, OneLineParser, add_recipe_options
-from lowerscope.core.comparing.tolerances import Tolerances, parse_tolerances, tolerance_texts
+from lowerscope.core.command_line.recipe_options import (
+    RULES,
+    TUNED,
+    OneLineParser,
+    add_recipe_options,
+)
+from lowerscope.core.comparing.tolerances import parse_tolerances
 from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.presets import PRESETS, find_pipeline
+from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.step_option import parse_step
 from lowerscope.core.recipe import (
     SEEDS,
     STRATEGIES,
-    TRACERS,
-    TRANSLATORS,
-    Extension,
-    ExtensionKind,
     Override,
     Recipe,
     Source,
@@ -33,8 +32,8 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
     with_tuned,
 )
-from lowerscope.core.records.remote import TIMEOUT, remote_of
-from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring, check_measuring
+from lowerscope.core.records.remote import remote_of
+from lowerscope.core.running.measuring import Measuring, check_measuring
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import named_apart
 from lowerscope.core.session_archives import is_archive, open_archive

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn, get_args
 
-import msgspec
-
-from lowerscope.core.comparing.tolerances import Tolerances, parse_tolerances, tolerance_texts
-from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.comparing.tolerances import Tolerances, tolerance_texts
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.presets import PRESETS, find_pipeline
-from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import (
-    SEEDS,
     STRATEGIES,
     TRACERS,
     TRANSLATORS,
     Extension,
     ExtensionKind,
-    Override,
-    Recipe,
-    Source,
-    applied_to_model,
-    applies_schedules,
-    ruled_in_model,
-    with_bound_params,
-    with_params_as_inputs,
-    with_tuned,
 )
-from lowerscope.core.records.remote import TIMEOUT, remote_of
-from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring, check_measuring
-from lowerscope.core.schedule_files import load_schedules
-from lowerscope.core.schedules import named_apart
-from lowerscope.core.session_archives import is_archive, open_archive
-from lowerscope.core.session_files import SUFFIX, Hashes, load_session
-from lowerscope.core.sources.input_option import parse_input
-from lowerscope.core.sources.spec import parse_spec, user_path
+from lowerscope.core.records.remote import TIMEOUT
+from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring
+from lowerscope.core.sources.spec import user_path
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"
 
@@ -54,6 +33,7 @@ SEVERAL = {
 
 RULES, TUNED = "rules", "tuned"
 """What ``--schedule`` is given for the schedules that rules write, or that tuning has found."""
+
 
 class _AddExtension(argparse.Action):
     """Adds a file of the user's own: all kinds are one list, in the order of the options."""

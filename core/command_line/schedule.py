@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.command_line.recipe_options import (RULES, SOURCE_HELP, TUNED, add_recipe_options)
+from lowerscope.core.command_line.recipe_options import (
+    RULES,
+    SOURCE_HELP,
+    TUNED,
+    add_recipe_options,
+)
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent

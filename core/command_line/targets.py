@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from lowerscope.core.command_line.recipe_from_options import check_threads
-from lowerscope.core.command_line.recipe_options import (add_remote_options)
+from lowerscope.core.command_line.recipe_options import add_remote_options
 from lowerscope.core.encoding import to_json
 from lowerscope.core.progress import Silent
 from lowerscope.core.records.remote import Remote, RemoteState, key_text, machine_text, remote_of

@@ -6,13 +6,12 @@ from pathlib import PurePath
 
 import msgspec
 
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.spec import is_file, source_label
-
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 _STARTS: dict[Clock, str] = {
     "translate": "before the translation",

@@ -125,9 +125,16 @@ METHODS: Mapping[str, MethodType] = MappingProxyType(
         **_at_once("graph", GraphParams, GraphRecord, "drawing a graph"),
         **_at_once("difference", DifferenceParams, DifferenceRecord, "comparing two modules"),
         **_at_once("functions", FunctionsParams, tuple[FunctionRecord, ...], "listing functions"),
-        **_at_once("graph_difference", GraphDifferenceParams, GraphDifference, "comparing two graphs"),
+        **_at_once(
+            "graph_difference", GraphDifferenceParams, GraphDifference, "comparing two graphs"
+        ),
         **_at_once("values", ValuesParams, ValuesRecord, "looking at a tensor"),
-        **_at_once("translation", TranslationParams, NodeTranslation, "looking at the translation of a node"),
+        **_at_once(
+            "translation",
+            TranslationParams,
+            NodeTranslation,
+            "looking at the translation of a node",
+        ),
         **_at_once("schedule", ScheduleParams, ScheduleRecord, "applying a schedule"),
         "moves": MethodType(
             MovesParams, tuple[Move, ...], "light", "trying what can come next", ("engine",)

@@ -20,7 +20,7 @@ import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.channel import Channel, end_group, lead_group
-from lowerscope.core.engine.jobs import Call, Context, Job, Jobs, Lane, problem_of
+from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     VERSION,

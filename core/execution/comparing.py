@@ -59,7 +59,8 @@ def tolerance_for(dtype: torch.dtype, tolerances: Tolerances) -> Tolerance:
         found: Tolerance = getattr(tolerances, name)
         return found
     floor = 4 * torch.finfo(part).eps
-    return Tolerance(max(tolerances.float16.rtol, floor), max(tolerances.float16.atol, floor * 1e-1))
+    half = tolerances.float16
+    return Tolerance(max(half.rtol, floor), max(half.atol, floor * 1e-1))
 
 
 def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Difference:

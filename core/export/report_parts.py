@@ -8,7 +8,6 @@ from html import escape
 
 import msgspec
 
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 from lowerscope.core.command_line.time_text import claims_text
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
@@ -21,6 +20,7 @@ from lowerscope.core.records.variant import (
     our_times,
     ratio_of,
 )
+from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 NONE = "–"
 
@@ -30,7 +30,6 @@ VERDICTS = {
     "not-comparable": ("not comparable", ""),
     "no-reference": ("ran, no reference", ""),
 }
-
 
 
 _STATUS: Mapping[bool | None, tuple[str, str]] = {

@@ -18,7 +18,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import members
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.array_files import is_archive
-from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import names_for, read_arrays
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.spec import user_path

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
@@ -24,7 +20,6 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     torch_dtype,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact, rule
 
 
 def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:

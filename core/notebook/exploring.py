@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import (OneLineParser, add_recipe_options)
+from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.notebook.window import open_window
 from lowerscope.core.progress import Silent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from lowerscope.core.strategy_names import STRATEGY_LETTERS
 from lowerscope.core.records.graph import TITLE_BAR, Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.strategy_names import STRATEGY_LETTERS
 
 _MARGIN = 12
 

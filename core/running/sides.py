@@ -19,7 +19,7 @@ from lowerscope.core.records.times import RunTimes
 from lowerscope.core.running.measuring import BUDGET, MEASURING, REPEATS, Measuring
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
-from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Stages
 
 

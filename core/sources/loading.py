@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lowerscope.core.calling import Calling, Place
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.nesting import mapped
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.entries import (
     build,
     find_entry,
@@ -52,7 +49,8 @@ from lowerscope.core.sources.spec import (
 from lowerscope.core.sources.user_code import run_file, user_code
 
 if TYPE_CHECKING:
-    import tvm
+    pass
+
 
 def open_model(source: Source, seed: int) -> OpenedModel:
     """Open a source.

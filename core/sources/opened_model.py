@@ -4,51 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lowerscope.core.calling import Calling, Place
-from lowerscope.core.dimensions import Sizes
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
-from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.sources.entries import (
-    build,
-    find_entry,
-    is_ir_module,
-    is_model,
-    parse_arguments,
-)
 from lowerscope.core.sources.environments import Environment
-from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
-from lowerscope.core.sources.exported import load_exported
-from lowerscope.core.sources.files import input_files, source_files
-from lowerscope.core.sources.handed_over import read_handed
-from lowerscope.core.sources.inputs import gather
-from lowerscope.core.sources.package_types import register_package_types
-from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.prim_funcs import is_prim_func, with_main
-from lowerscope.core.sources.random_state import RandomState, seed_all
-from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.examples import ExampleInput, Examples
+from lowerscope.core.sources.random_state import RandomState
 from lowerscope.core.sources.signatures import (
     Signature,
-    signature_of_function,
-    signature_of_model,
 )
-from lowerscope.core.sources.spec import (
-    MEMORY,
-    check_readable,
-    source_kind,
-    source_label,
-    source_path,
-    user_path,
-)
-from lowerscope.core.sources.user_code import run_file, user_code
 
 if TYPE_CHECKING:
     import tvm

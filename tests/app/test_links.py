@@ -11,7 +11,7 @@ import pytest
 from lowerscope.app.links import build_link, node_link, recipe_words, step_link
 from lowerscope.app.step_lines import StepLine
 from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import (add_recipe_options)
+from lowerscope.core.command_line.recipe_options import add_recipe_options
 from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, Override, Recipe, Source, Step

@@ -1,6 +1,5 @@
 """Settings in one dialog, and the details that a report of a problem needs."""
 
-from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from lowerscope.app.settings import Settings
 from lowerscope.app.views.about import AboutDialog
 from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.widgets.code.view import CodeView
+from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from lowerscope.app.window import MainWindow
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, Source

@@ -1,11 +1,5 @@
 """The theme: its colours, where they are put on, and who hears of it."""
 
-from lowerscope.app.widgets.typefaces import ui_font
-from lowerscope.app.theme_colours import strategy_colour
-from lowerscope.app.widgets.typefaces import code_font
-from lowerscope.app.theme_colours import Theme
-from lowerscope.app.theme_colours import LIGHT
-from lowerscope.app.theme_colours import DARK
 import re
 
 import pytest
@@ -15,6 +9,8 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import DARK, LIGHT, Theme, strategy_colour
+from lowerscope.app.widgets.typefaces import code_font, ui_font
 
 
 @pytest.fixture(autouse=True)

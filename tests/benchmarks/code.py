@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.figures import (Figure, milliseconds, within)
+from tests.benchmarks.figures import Figure, milliseconds, within
 
 if TYPE_CHECKING:
     from lowerscope.app.widgets.code.view import CodeView

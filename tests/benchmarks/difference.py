@@ -13,7 +13,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.rendering.difference import FunctionText, function_differences
 from lowerscope.core.rendering.script import function_text
-from tests.benchmarks.figures import (Figure, milliseconds, within)
+from tests.benchmarks.figures import Figure, milliseconds, within
 
 LIMIT = 100.0
 """Milliseconds."""

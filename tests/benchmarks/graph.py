@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from lowerscope.app.widgets.canvas.graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
-from tests.benchmarks.figures import (Figure, processor_milliseconds)
+from tests.benchmarks.figures import Figure, processor_milliseconds
 from tests.benchmarks.graph_layout import layout_figures
 
 SIZE = (1600, 1000)

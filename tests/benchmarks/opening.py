@@ -17,7 +17,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
-from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.opened_model import LoadedModel
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
 GOAL = 1.3

@@ -6,7 +6,6 @@ time that it may take, for the whole module after each pass.
 
 from __future__ import annotations
 
-
 import tvm
 from tvm import relax
 
@@ -18,7 +17,13 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
-from tests.benchmarks.figures import (Figure, alternately, milliseconds, processor_milliseconds, within)
+from tests.benchmarks.figures import (
+    Figure,
+    alternately,
+    milliseconds,
+    processor_milliseconds,
+    within,
+)
 
 RECORDING = 1.1
 PAIRS = {"fashion_mlp": 9, "conv_net": 7, "resnet18": 5}

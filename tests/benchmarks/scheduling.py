@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedules import Primitive, Reference
-from tests.benchmarks.figures import (Figure, within)
+from tests.benchmarks.figures import Figure, within
 
 if TYPE_CHECKING:
     import tvm

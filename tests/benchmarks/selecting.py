@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lowerscope.app.window import MainWindow
-from tests.benchmarks.figures import (Figure, within)
+from tests.benchmarks.figures import Figure, within
 
 MODEL = """
 import torch

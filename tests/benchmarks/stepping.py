@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from lowerscope.app.window import MainWindow
-from tests.benchmarks.figures import (Figure, within)
+from tests.benchmarks.figures import Figure, within
 
 PIPELINES = ("fuse", "cpu")
 SIZE = (1600, 1000)

@@ -14,7 +14,13 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
-from tests.benchmarks.figures import (Figure, alternately, milliseconds, processor_milliseconds, within)
+from tests.benchmarks.figures import (
+    Figure,
+    alternately,
+    milliseconds,
+    processor_milliseconds,
+    within,
+)
 
 RECORDING = 1.1
 PAIRS = {"fashion_mlp": 15, "conv_net": 9, "resnet18": 3}

@@ -177,9 +177,7 @@ def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None
         closed = pipeline.graph(recipe, DEFAULT, Silent(), "relax", moment)
         assert closed.collapsible
         first, second = (box for box in closed.boxes if box.kind == "fused")
-        opened = pipeline.graph(
-            recipe, DEFAULT, Silent(), "relax", moment, Opening((first.id,))
-        )
+        opened = pipeline.graph(recipe, DEFAULT, Silent(), "relax", moment, Opening((first.id,)))
         assert opened.expanded == (first.id,)
         titles = {box.id: box.title for box in opened.boxes}
         edges = [(titles[edge.source], titles[edge.target]) for edge in opened.edges]

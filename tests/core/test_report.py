@@ -1,7 +1,5 @@
 """Reports: one file without a network, with the figures of the records."""
 
-from lowerscope.app.theme_colours import LIGHT
-from lowerscope.app.theme_colours import DARK
 from __future__ import annotations
 
 import json
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.app import theme
+from lowerscope.app.theme_colours import DARK, LIGHT
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.report import check_report, write_report

@@ -14,8 +14,8 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.session_files import Hashes, load_session
 from tests.bad_files import KINDS, bad_file, numbers, write_seeds
-from tests.opening_bad_files import unclear
 from tests.end_to_end.driving import OpenWindow, wait_for_records
+from tests.opening_bad_files import unclear
 
 COUNT = 10
 """One or two of each kind; `tests/soak/test_bad_files_at_length.py` has more of them."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.formats import (error_text)
+from lowerscope.app.views.formats import error_text
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension, Override

@@ -1,13 +1,11 @@
 """The Outcome pane while things happen: during a run, and when the colours change."""
 
-from lowerscope.app.theme_colours import LIGHT
-from lowerscope.app.theme_colours import DARK
 from __future__ import annotations
 
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import theme
+from lowerscope.app.theme_colours import DARK, LIGHT
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.formats import (duration_text, error_text, milliseconds_text)
+from lowerscope.app.views.formats import duration_text, error_text, milliseconds_text
 from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Extension

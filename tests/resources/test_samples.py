@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.opened_model import (LoadedModel)
-from tests.opening import load
+from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.sources.samples import SAMPLES, sample_path, samples
+from tests.opening import load
 
 TORCH_SAMPLES = {
     "matmul_relu": ((1, 128), (1, 128)),

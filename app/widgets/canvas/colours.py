@@ -5,7 +5,7 @@ from typing import Literal
 
 from PySide6.QtGui import QColor
 
-from lowerscope.app.theme_colours import (Theme, kind_colour, strategy_colour)
+from lowerscope.app.theme_colours import Theme, kind_colour, strategy_colour
 from lowerscope.app.widgets.canvas.graph import CanvasNode, CanvasShade
 
 Colouring = Literal["strategy", "kind", "time", "error"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
 
 #: Of the disc: where a node is large, a part of it; where it is small, still to be seen.
 _RADIUS = 6.0

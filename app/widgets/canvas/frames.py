@@ -5,7 +5,7 @@ from collections.abc import Collection
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasRegion
 from lowerscope.app.widgets.canvas.index import (
     CHEVRON,

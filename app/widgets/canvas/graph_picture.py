@@ -5,7 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import QMarginsF, QRect, QRectF, QSize, QSizeF
 from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPaintDevice, QPainter, QPdfWriter
 
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas.paint import GraphPainter
 
 #: Around the drawing, in pixels.

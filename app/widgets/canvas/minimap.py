@@ -1,6 +1,5 @@
 """The whole graph in a corner, and which part of it is seen."""
 
-from lowerscope.app.theme_colours import Theme
 from collections.abc import Mapping
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
@@ -8,6 +7,7 @@ from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPix
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import Theme
 from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring, node_colour, shade_ground
 from lowerscope.app.widgets.canvas.graph import CanvasShade
 from lowerscope.app.widgets.canvas.index import GraphIndex

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from lowerscope.app.theme_colours import (Theme)
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
+from lowerscope.app.theme_colours import Theme
 from lowerscope.app.widgets.canvas.colours import (
     FIGURES,
     STATUSES,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas.colours import Colouring
 from lowerscope.app.widgets.canvas.edges import LABEL_PIXELS, EdgePaths
 from lowerscope.app.widgets.canvas.flags import paint_flags

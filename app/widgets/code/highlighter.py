@@ -10,7 +10,7 @@ from typing import Protocol
 
 from PySide6.QtGui import QColor, QTextBlock, QTextCharFormat, QTextDocument, QTextLayout
 
-from lowerscope.app.theme_colours import (Theme)
+from lowerscope.app.theme_colours import Theme
 
 #: Language to the pygments lexer that reads it; any other language has no colours.
 _LEXERS = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from lowerscope.app.theme_colours import (Theme)
+from lowerscope.app.theme_colours import Theme
 from lowerscope.app.widgets.code.lines import LineSet, Match, Span, Spans
 
 Tint = Callable[[str], int | None]

@@ -3,7 +3,7 @@
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QTextBlock
 
-from lowerscope.app.theme_colours import (Theme)
+from lowerscope.app.theme_colours import Theme
 from lowerscope.app.widgets.code.lines import Match
 from lowerscope.app.widgets.code.marks import CodeMarks
 from lowerscope.app.widgets.typefaces import ui_font

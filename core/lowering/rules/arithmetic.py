@@ -12,18 +12,15 @@ from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import (cast, common_dtype, is_nan, to_common_dtype)
+from lowerscope.core.lowering.promotion import cast, common_dtype, is_nan, to_common_dtype
 from lowerscope.core.lowering.relax_values import (
     HALF,
     Value,
-    dtype_name,
     dtype_of,
     is_float,
     is_scalar_constant,
     is_tensor,
-    rank_of,
     scalar,
-    torch_dtype,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 

@@ -20,7 +20,7 @@ from lowerscope.core.lowering.relax_values import (
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import softmax
-from lowerscope.core.lowering.rules.arithmetic import (add, mul)
+from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.linear import matmul
 from lowerscope.core.lowering.rules.shape import transpose
 

@@ -10,6 +10,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_name,
@@ -20,7 +21,6 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.promotion import (cast)
 from lowerscope.core.lowering.rules.shape import broadcast_to, flat
 
 aten = torch.ops.aten

@@ -12,7 +12,7 @@ from tvm.relax import op
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.relax_values import Value, axis_of, dtype_of, rank_of, scalar
 from lowerscope.core.lowering.rule_table import rule
-from lowerscope.core.lowering.rules.arithmetic import (add, div, maximum, mul, sub)
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul, sub
 from lowerscope.core.lowering.rules.reduction import sum, vector_norm
 from lowerscope.core.lowering.rules.shape import unsqueeze
 

@@ -11,6 +11,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import differs, is_nan, to_float
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
@@ -20,8 +21,7 @@ from lowerscope.core.lowering.relax_values import (
     torch_dtype,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.promotion import (differs, is_nan, to_float)
-from lowerscope.core.lowering.rules.arithmetic import (add, div, maximum, minimum, mul, sub)
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, sub
 
 aten = torch.ops.aten
 

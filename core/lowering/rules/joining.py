@@ -8,6 +8,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast, common_dtype, to_common_dtype
 from lowerscope.core.lowering.relax_values import (
     Value,
     axis_of,
@@ -15,7 +16,6 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import exact
-from lowerscope.core.lowering.promotion import (cast, common_dtype, to_common_dtype)
 from lowerscope.core.lowering.rules.shape import reshape_to, unsqueeze
 
 aten = torch.ops.aten

@@ -11,6 +11,7 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
@@ -21,8 +22,7 @@ from lowerscope.core.lowering.relax_values import (
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import log_softmax, logsigmoid
-from lowerscope.core.lowering.promotion import (cast)
-from lowerscope.core.lowering.rules.arithmetic import (add, div, maximum, mul, sub)
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul, sub
 from lowerscope.core.lowering.rules.indexing import gather
 from lowerscope.core.lowering.rules.reduction import mean, sum
 from lowerscope.core.lowering.rules.shape import unsqueeze

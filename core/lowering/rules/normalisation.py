@@ -12,6 +12,7 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
@@ -19,8 +20,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
-from lowerscope.core.lowering.promotion import (cast)
-from lowerscope.core.lowering.rules.arithmetic import (add, mul, sub)
+from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 
 aten = torch.ops.aten
 

@@ -11,9 +11,9 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast
 from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import exact
-from lowerscope.core.lowering.promotion import (cast)
 
 aten = torch.ops.aten
 

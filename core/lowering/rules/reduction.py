@@ -11,6 +11,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast, is_nan, to_float
 from lowerscope.core.lowering.relax_values import (
     Value,
     axis_of,
@@ -23,8 +24,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.promotion import (cast, is_nan, to_float)
-from lowerscope.core.lowering.rules.arithmetic import (add, maximum, minimum, mul, pow, sub)
+from lowerscope.core.lowering.rules.arithmetic import add, maximum, minimum, mul, pow, sub
 from lowerscope.core.lowering.rules.elementwise import truth
 
 aten = torch.ops.aten

@@ -1,6 +1,5 @@
 """Folding in the code view, by mouse and by keyboard, and which lines there then are."""
 
-from lowerscope.app.theme_colours import LIGHT
 from itertools import pairwise
 
 import pytest
@@ -12,6 +11,7 @@ from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import LIGHT
 from lowerscope.app.widgets.code.document import SLICE
 from lowerscope.app.widgets.code.regions import regions_of
 from lowerscope.app.widgets.code.rows import Rows, difference, union, within

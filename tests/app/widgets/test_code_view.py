@@ -1,6 +1,5 @@
 """The code view as it is used: by mouse and by keyboard."""
 
-from lowerscope.app.theme_colours import DARK
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import DARK
 from lowerscope.app.widgets.code.document import SLICE
 from lowerscope.app.widgets.code.view import CodeView, Span
 

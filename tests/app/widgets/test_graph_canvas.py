@@ -1,7 +1,5 @@
 """The graph canvas as it is used: by mouse and by keyboard."""
 
-from lowerscope.app.theme_colours import LIGHT
-from lowerscope.app.theme_colours import DARK
 from dataclasses import replace
 
 import pytest
@@ -12,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import DARK, LIGHT
 from lowerscope.app.widgets.canvas.graph_canvas import (
     CanvasEdge,
     CanvasGraph,

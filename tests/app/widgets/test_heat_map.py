@@ -1,8 +1,5 @@
 """The heat map and the grid of values: colours, places, the cursor, and what is in view."""
 
-from lowerscope.app.theme_colours import Theme
-from lowerscope.app.theme_colours import LIGHT
-from lowerscope.app.theme_colours import DARK
 from __future__ import annotations
 
 import itertools
@@ -15,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
+from lowerscope.app.theme_colours import DARK, LIGHT, Theme
 from lowerscope.app.widgets.heat_map import HeatMap
 from lowerscope.app.widgets.heat_piece import HeatPiece, HeatScale
 from lowerscope.app.widgets.value_grid import ValueGrid

@@ -4,7 +4,7 @@ from PySide6.QtGui import QColor, QTextDocument
 from PySide6.QtWidgets import QPlainTextDocumentLayout
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.theme_colours import (DARK, LIGHT, Theme)
+from lowerscope.app.theme_colours import DARK, LIGHT, Theme
 from lowerscope.app.widgets.code.highlighter import Highlighter, OpenQuotes
 
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.theme import (current)
+from lowerscope.app.theme import current
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 
 LEFT = Qt.MouseButton.LeftButton

@@ -7,25 +7,19 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import psutil
-import pytest
 
-from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
-    VERSION,
     Cancel,
     Failure,
     FrameReader,
-    Hello,
     Progress,
-    Ready,
     Reply,
     Request,
     ToWindow,

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import msgspec
 import psutil
@@ -20,22 +14,15 @@ import pytest
 
 from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
 from lowerscope.core.engine.protocol import (
-    TO_WINDOW,
     VERSION,
-    Cancel,
     Failure,
-    FrameReader,
     Hello,
     Progress,
     Ready,
     Reply,
-    Request,
-    ToWindow,
-    encode_frame,
-    to_raw,
 )
-from tests.core.engine.practice_driving import PRACTICE_FILE, TIMEOUT, Child
 from tests.core.engine import practice_child as practice
+from tests.core.engine.practice_driving import PRACTICE_FILE, TIMEOUT, Child
 
 
 @pytest.fixture

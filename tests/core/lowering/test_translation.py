@@ -146,9 +146,7 @@ def test_the_node_map_has_names_of_the_script_and_descriptions() -> None:
     assert values["fx:x"] == "x"
     assert values["fx:linear0"] == "lv1"
     assert values["fx:relu"] == "lv2"
-    text = PIPELINE.text(
-        recipe, "script", "", Silent(), Moment(clock="translate", index=3)
-    ).text
+    text = PIPELINE.text(recipe, "script", "", Silent(), Moment(clock="translate", index=3)).text
     assert "lv2 = R.call_tir(cls.te_relu" in text
     assert "return gv" in text
     assert "lv3" not in text

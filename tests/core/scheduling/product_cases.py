@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from tvm import relax, tirx
 from tvm.relax import op
 
-from tests.core.scheduling.rule_case import (FLOATS, SIZES, Case, Emit, Shape, extents, label_of)
+from tests.core.scheduling.rule_case import FLOATS, Case, Emit, Shape, extents, label_of
 
 
 def _dtypes(draw: Any) -> tuple[str, str]:
@@ -171,4 +167,3 @@ def pooling(draw: Any) -> Case:
         counted=counted, dtype=dtype,
     )  # fmt: skip
     return Case(label, ((shape, dtype),), emit, same)
-

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
 from tvm import relax, tirx
-from tvm.relax import op
 
 Extent = int | str
 """A number, or the name of a dimension that has any size."""
@@ -82,4 +80,3 @@ def extents(symbolic: bool = False) -> st.SearchStrategy[Any]:
 def label_of(kind: str, **drawn: object) -> str:
     """Return a label."""
     return f"{kind}({', '.join(f'{name}={value}' for name, value in drawn.items())})"
-

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from tvm import relax, tirx
 from tvm.relax import op
 
-from tests.core.scheduling.rule_case import (FLOATS, SIZES, Case, Emit, Shape, extents, label_of)
 from tests.core.scheduling.product_cases import convolution, pooling, product
-
-
+from tests.core.scheduling.rule_case import FLOATS, SIZES, Case, Emit, Shape, extents, label_of
 
 _MOST_TERMS = {"float16": 1024, "bfloat16": 128}
 """Of more of the same sign, the unscheduled function rounds away what it adds one by one."""

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
-import tvm
-from tvm import te, tirx, topi
+from tvm import te, topi
 from tvm.script import tirx as T
 
-from lowerscope.core.schedules import At
-from lowerscope.core.scheduling import results
-from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.references import function_of
-from tests.core.scheduling.examples import in_place, total
+from tests.core.scheduling.examples import in_place
 from tests.core.scheduling.functions import (
     Steps,
     add_relu,
-    biased,
     block,
     loop,
     made,
     matmul,
     padded_conv,
     refused,
-    schedule,
     symbolic,
 )
-from tests.core.scheduling.running import Runner
 
 
 @pytest.mark.parametrize("places", [(0, 0), (0, 1), (1, 0)])

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm
-from tvm import te, tirx, topi
-from tvm.script import tirx as T
+from tvm import te, tirx
 
 from lowerscope.core.schedules import At
 from lowerscope.core.scheduling import results
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import function_of
-from tests.core.scheduling.examples import in_place, total
+from tests.core.scheduling.examples import total
 from tests.core.scheduling.functions import (
     Steps,
     add_relu,
@@ -26,7 +25,6 @@ from tests.core.scheduling.functions import (
     padded_conv,
     refused,
     schedule,
-    symbolic,
 )
 from tests.core.scheduling.running import Runner
 

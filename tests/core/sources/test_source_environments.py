@@ -15,7 +15,7 @@ import tvm_ffi
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.opened_model import (LoadedModel)
+from lowerscope.core.sources.opened_model import LoadedModel
 from tests.opening import load
 
 LAZY = """

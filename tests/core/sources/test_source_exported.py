@@ -16,9 +16,9 @@ from torch import nn
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.opened_model import (LoadedModel)
-from tests.opening import load
+from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.program_text import harmless_expression, harmless_target
+from tests.opening import load
 
 
 class Net(nn.Module):

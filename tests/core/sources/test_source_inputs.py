@@ -14,8 +14,8 @@ from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.input_option import parse_input
-from tests.opening import load
 from lowerscope.core.sources.pictures import picture_of
+from tests.opening import load
 
 MODEL = """
 import torch

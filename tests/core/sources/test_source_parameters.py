@@ -12,9 +12,9 @@ import torch
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Source
-from tests.opening import load
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.pickles import HIDDEN, imports_of
+from tests.opening import load
 
 SHAPES = {"w0": (128, 784), "b0": (128,), "w1": (10, 128), "b1": (10,)}
 

@@ -3,11 +3,8 @@
 from tests.core.lowering.operator_table.drawing import (
     F32,
     FLOATS,
-    SIGNED,
-    WIDE_FLOATS,
     Tensors,
     flag,
-    like,
     one_of,
 )
 from tests.core.lowering.operator_table.entries import Entry

@@ -6,15 +6,14 @@ from tests.core.lowering.operator_table.drawing import (
     SIGNED,
     WIDE_FLOATS,
     Tensors,
-    flag,
     like,
-    one_of,
 )
 from tests.core.lowering.operator_table.entries import Entry
 
 _WITHOUT = "no relax operator for"
 
 ENTRIES = (
+    Entry(
         "linear",
         {"x": Tensors(FLOATS, (2, 3, 5)), "w": Tensors("x", (4, 5)), "b": Tensors("x", (4,))},
         (
