@@ -21,7 +21,6 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Drawing, InputSpec, Source, from_json, to_json
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.times import times_as_fast
-from tests.opening import load
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -30,6 +29,7 @@ from tests.end_to_end.driving import (
     run_and_wait,
     wait_for_records,
 )
+from tests.opening import load
 
 
 @pytest.fixture(scope="module")

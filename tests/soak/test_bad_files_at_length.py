@@ -13,9 +13,9 @@ from pytestqt.qtbot import QtBot
 
 from tests.bad_files import numbers
 from tests.end_to_end.conftest import _look, children, lasting, open_window, writable
-from tests.opening_bad_files import open_bad_files
 from tests.end_to_end.driving import OpenWindow
 from tests.end_to_end.test_bad_files import open_in_window
+from tests.opening_bad_files import open_bad_files
 
 __all__ = ["_look", "children", "lasting", "open_window", "writable"]
 

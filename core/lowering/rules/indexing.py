@@ -27,7 +27,7 @@ from lowerscope.core.lowering.relax_values import (
     simplified,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import (add, mul)
+from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 
 aten = torch.ops.aten

@@ -12,6 +12,7 @@ from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import to_common_dtype
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
@@ -21,7 +22,6 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.promotion import (to_common_dtype)
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 from lowerscope.core.lowering.te_functions import te_dense, te_matmul
 

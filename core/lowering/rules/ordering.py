@@ -9,6 +9,7 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast, is_nan, to_common_dtype
 from lowerscope.core.lowering.relax_values import (
     Value,
     axis_of,
@@ -20,8 +21,7 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.promotion import (cast, is_nan, to_common_dtype)
-from lowerscope.core.lowering.rules.arithmetic import (add, mul, sub)
+from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
 from lowerscope.core.lowering.rules.reduction import sum
 

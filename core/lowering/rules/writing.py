@@ -11,6 +11,7 @@ from tvm import relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.promotion import cast
 from lowerscope.core.lowering.relax_values import (
     HALF,
     Value,
@@ -23,8 +24,7 @@ from lowerscope.core.lowering.relax_values import (
     torch_dtype,
 )
 from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.promotion import (cast)
-from lowerscope.core.lowering.rules.arithmetic import (div, maximum, mul)
+from lowerscope.core.lowering.rules.arithmetic import div, maximum, mul
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
 from lowerscope.core.lowering.rules.joining import cat
 from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, unsqueeze
