@@ -267,7 +267,7 @@ class EngineClient(QObject):
         """Return the methods of the requests whose answers are still wanted, by id."""
         return {
             each.id: each.method
-            for each in self._outstanding.values()
+            for each in self._outstanding.all()
             if not (each.cancelled or each.dropped or each.settled)
         }
 
