@@ -238,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     course.add_argument("--force", action="store_true", help="overwrite files that are there")
-    for each in (show, run, rule, *(commands.choices[name] for name in _OPENING)):
+    for each in (run, rule, *(commands.choices[name] for name in ("show", *_OPENING))):
         add_sandbox_option(each)
     return parser
 

@@ -77,7 +77,7 @@ def test_what_was_on_its_way_when_the_terminal_was_closed_is_there_at_the_next_s
 
     qtbot.waitUntil(is_as_it_was, timeout=PATIENCE)
     assert not window.panes.docks["model"].isVisible()
-    assert window.workspace.can_undo == (session.wanted is not None)
+    assert window.workspace.changes.can_undo == (session.wanted is not None)
 
 
 READS = """
