@@ -54,6 +54,11 @@ class FxView(Pane):
         snapshot = self._workspace.snapshot
         self.code.show_nothing()
         if snapshot is None:
+            title = self.tr("Nothing to show yet")
+            hint = self.tr("It comes with the model; Problems says why one cannot be opened.")
+            self.graph.canvas.set_empty(title, hint)
+            self.table.set_empty(title, hint)
+            self.code.show_nothing(title, hint)
             self.graph.show_nothing()
             self._stale = False
             self.table.set_rows(())

@@ -48,6 +48,10 @@ class RelaxView(Pane):
         self.numpy.show_nothing()
         self.bytecode.show_nothing()
         if snapshot is None:
+            title = self.tr("Nothing to show yet")
+            hint = self.tr("It comes with the model; Problems says why one cannot be opened.")
+            self.graph.canvas.set_empty(title, hint)
+            self.script.plain.code.set_empty(title, hint)
             self.graph.show_nothing()
             self.script.show_text(None)
             self.set_context("")
