@@ -28,9 +28,9 @@ def _look(qapp: object) -> None:
     theme.start(qapp, "light")  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lasting(qapp: object) -> Iterator[Children]:
-    """The engine and the worker that the windows of a file open their sources in, one by one."""
+    """The engine and the worker that all windows open their sources in, one by one."""
     children = Children()
     yield children
     children.close()
