@@ -147,13 +147,13 @@ QHeaderView::section {{
 }}
 QTableCornerButton::section {{ background: {panel}; border: none; }}
 QCheckBox, QRadioButton {{ spacing: 6px; }}
-QCheckBox::indicator, QRadioButton::indicator {{
+QCheckBox::indicator, QRadioButton::indicator, QTreeView::indicator {{
     width: 14px; height: 14px; border: 1px solid {faint}; border-radius: 4px;
     background: {panel};
 }}
 QRadioButton::indicator {{ border-radius: 8px; }}
 QCheckBox::indicator:hover, QRadioButton::indicator:hover {{ border-color: {accent}; }}
-QCheckBox::indicator:checked {{
+QCheckBox::indicator:checked, QTreeView::indicator:checked {{
     background: {accent}; border-color: {accent}; image: url("{icons}/check-{name}.svg");
 }}
 QRadioButton::indicator:checked {{ border: 5px solid {accent}; width: 6px; height: 6px; }}
