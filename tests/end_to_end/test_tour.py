@@ -1,0 +1,140 @@
+"""The tour of the help, step by step: each shows what the page says, by the keys that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from PySide6.QtCore import QPoint, Qt
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app import help_pages
+from lowerscope.app.views.palette import Palette
+from lowerscope.app.widgets.code.view import CodeView
+from lowerscope.app.window import MainWindow
+from lowerscope.core.records.steps import Moment
+from lowerscope.core.running.measuring import Measuring
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+
+LEFT = Qt.MouseButton.LeftButton
+KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d)\b")
+CLOCKS = ("Translate", "Passes", "To the metal", "Run")
+
+NOT_PRESSED = {"Ctrl+O"}
+"""It opens the system's dialog."""
+
+
+class Tour:
+    """A window, and the keys that were pressed in it."""
+
+    def __init__(self, qtbot: QtBot, window: MainWindow) -> None:
+        self.qtbot, self.window = qtbot, window
+        self.pressed: set[str] = set()
+
+    def press(self, key: str) -> None:
+        """Do what a key does; a display without a window manager activates no window."""
+        self.pressed.add(key)
+        (action,) = (action for each, action in self.window.commands if each.shortcut == key)
+        assert action.isEnabled(), key
+        action.trigger()
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        self.qtbot.waitUntil(lambda: bool(condition()), timeout=PATIENCE)
+
+    def functions(self) -> set[str]:
+        """Return the functions that TensorIR offers for the selection."""
+        return {each.key for each in self.window.panes.tensorir.siblings.segments()}
+
+    def click_line(self, code: CodeView, part: str) -> None:
+        """Click the first line that has a part."""
+        number = next(n for n, text in enumerate(code.text().split("\n")) if part in text)
+        code.go_to_line(number + 1)
+        port = code.editor.viewport()
+        rect = next(rect for n, rect in code.editor.visible_lines(port.rect()) if n == number)
+        self.qtbot.mouseClick(port, LEFT, pos=QPoint(20, round(rect.center().y())))
+
+
+def marked(code: CodeView) -> list[str]:
+    lines = enumerate(code.text().split("\n"))
+    return [text.strip() for number, text in lines if code.editor.is_selected(number)]
+
+
+def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
+    page = help_pages.text_of("tour")
+    # Times of a few calls are enough to be shown.
+    window = open_window("sample:fashion_mlp", measuring=Measuring(repeats=5))
+    tour, panes, workspace = Tour(qtbot, window), window.panes, window.workspace
+
+    # 1, 2: a node, and what it became.
+    canvas = panes.fx.graph.canvas
+    qtbot.mouseClick(canvas.viewport(), LEFT, pos=canvas.node_rect("fx:linear0").center().toPoint())
+    assert workspace.selection.chosen == ("fx:linear0",)
+    script = panes.relax.script.code
+    assert [text.partition(" = R.")[2].partition("(")[0] for text in marked(script)] == [
+        "permute_dims",
+        "matmul",
+        "add",
+    ]
+    tour.wait(lambda: tour.functions() == {"transpose", "matmul", "add"})
+    rows = {row.cells[0].text: row.cells[1].text for row in panes.details.table.rows()}
+    assert re.match(r"fashion_mlp\.py:\d+", rows["source"])
+    tour.click_line(script, "R.nn.relu")
+    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+
+    # 3: the same by tensor expressions, by torch, and one node alone.
+    def lowered() -> set[str]:
+        wait_for_records(qtbot, window)
+        assert workspace.snapshot is not None
+        return {each.name for each in workspace.snapshot.functions if each.kind == "tensorir"}
+
+    tour.press("Ctrl+2")
+    assert lowered() == {"dense", "add", "te_relu", "dense1", "add1"}
+    tour.press("Ctrl+3")
+    assert lowered() == set()
+    assert "R.call_dps_packed(" in script.text()
+    for _ in range(2):
+        tour.press("Ctrl+Z")
+        wait_for_records(qtbot, window)
+    workspace.select(("fx:relu",))
+    tour.press("Alt+3")
+    wait_for_records(qtbot, window)
+    assert window.tool_bar.overrides.text() == "1 override"
+    tour.press("Alt+0")
+    wait_for_records(qtbot, window)
+    assert not window.tool_bar.overrides.isVisible()
+
+    # 4: it is run, and compared.
+    tour.press("F5")
+    tour.wait(lambda: workspace.run_record is not None and not workspace.running)
+    verdict = window.tool_bar.verdict
+    assert "matches torch" in verdict.accessibleName()
+    for part in ("largest absolute error", "largest relative error", "tolerance"):
+        assert part in verdict.toolTip()
+    assert panes.result.side.prediction.text().count("Ankle boot") == 2
+
+    # 6: step by step.
+    clocks = panes.timeline.clocks.segments()
+    assert [each.label for each in clocks if each.key != "schedule"] == list(CLOCKS)
+    workspace.stepping.set_clock("passes")
+    tour.press("Alt+Right")
+    assert workspace.stepping.moment == Moment(clock="passes", index=1)
+    assert panes.timeline.title.text() == "1 LegalizeOps"
+    tour.press("Alt+Left")
+    assert workspace.stepping.moment == Moment(clock="passes", index=0)
+    tour.press("F8")
+    tour.wait(lambda: not workspace.stepping.playing)
+    window.commands.action("leave-steps").trigger()
+
+    # 5, 6: for this machine, and optimised, it computes the same.
+    window.commands.action("target-native").trigger()
+    window.commands.action("pipeline-optimise-cpu").trigger()
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    assert "matches torch" in verdict.accessibleName()
+
+    tour.press("F1")
+    assert window.help.shown is not None
+    tour.press("Ctrl+Shift+P")
+    (palette,) = window.findChildren(Palette)
+    palette.close()
+    assert tour.pressed == set(KEY.findall(page)) - NOT_PRESSED
