@@ -25,7 +25,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.scheduling import Bench
 
-PATIENCE = 600.0
+PATIENCE = 1_800.0
 _SAMPLE = 0.02
 
 
