@@ -1,7 +1,7 @@
 """LegalizeOps of a large model: calls that are alike are legalised once, and it can be stopped.
 
 TVM makes a function for each call of an operator, and throws it away where the module has an equal
-one: 2 ms each, 15 s for a thousand equal layers. A call of the same operator with the same
+one: 4 ms of the processor for a layer of six calls. A call of the same operator with the same
 attributes on tensors of the same types has the function that the first had: 0.5 ms.
 """
 
