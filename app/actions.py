@@ -127,6 +127,27 @@ class Commands(QObject):
             shortcut=f"{LEADER}, {menu[1].upper()}, {letter}",
         )
 
+    def part_letters(self) -> None:
+        """Underline another letter where two commands of a menu have the same one, or none.
+
+        Those that are typed after the leader stay.
+        """
+        for command, action in self:
+            if command.shortcut.startswith(LEADER):
+                continue
+            taken = self._letters.setdefault(command.menu, set())
+            name, tab, keys = action.text().partition("\t")
+            marked = _MNEMONIC.search(name)
+            bare = _MNEMONIC.sub(r"\1", name)
+            places = [] if marked is None else [marked.start()]
+            places += [place for place, letter in enumerate(bare) if letter.isalnum()]
+            place = next((each for each in places if bare[each].upper() not in taken), None)
+            if place is None:
+                action.setText(bare + tab + keys)
+            else:
+                taken.add(bare[place].upper())
+                action.setText(f"{bare[:place]}&{bare[place:]}{tab}{keys}")
+
     def _run_sender(self) -> None:
         # One slot of our own for all: a function that refers to the window would keep it alive.
         action = self.sender()

@@ -20,6 +20,7 @@ from lowerscope.app.commands.nodes import NodeCommands
 from lowerscope.app.commands.numbers import NumberCommands
 from lowerscope.app.commands.parameters import loading_parameters
 from lowerscope.app.commands.pipeline import passes
+from lowerscope.app.commands.pointing import Pointing
 from lowerscope.app.commands.reporting import reporting
 from lowerscope.app.commands.run_steps import RunStepCommands
 from lowerscope.app.commands.sessions import keeping_sessions
@@ -47,8 +48,8 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     for command in (
         Command("open", file, tr("&Open…"), window.choose_file, "Ctrl+O"),
         Command("reload", file, tr("&Reload"), workspace.changes.reload, "Ctrl+R"),
-        Command("welcome", file, tr("&Welcome page"), window.show_welcome, "Ctrl+Home"),
-        Command("document", file, tr("&Back to the model"), window.show_panes, "Ctrl+End"),
+        Command("welcome", file, tr("&Welcome page"), window.show_welcome),
+        Command("document", file, tr("&Back to the model"), window.show_panes),
         *keeping_sessions(window),
         *reporting(window),
         *window.exports.commands(),
@@ -74,13 +75,6 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("light", view, tr("&Light"), partial(window.set_scheme, "light"), group="scheme"),
         Command("dark", view, tr("&Dark"), partial(window.set_scheme, "dark"), group="scheme"),
         Command(
-            "reset-layout",
-            view,
-            tr("&Reset layout"),
-            window.reset_layout,
-            separated=True,
-        ),
-        Command(
             "node-map",
             view,
             tr("&Node map"),
@@ -98,7 +92,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.graphs.commands(),
         *window.exports.picture_commands(),
         *window.code_commands.commands(),
-        *window.pane_commands.commands(),
+        *Pointing(window).commands(),
         Command(
             "high-level",
             lowering,
@@ -193,6 +187,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *run_steps.commands(),
         *timing.commands(),
         *window.targets.commands(),
+        *window.pane_commands.commands(),
         *helping(window),
     ):
         commands.add(command)
@@ -205,6 +200,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
 
 def fill_menus(bar: QMenuBar, commands: Commands) -> None:
     """Put the commands into menus."""
+    commands.part_letters()
     menus: dict[str, QMenu] = {}
     for command, action in commands:
         menu = menus.get(command.menu)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer
+from PySide6.QtCore import QByteArray, QChildEvent, QEvent, Qt, QTimer
 from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
+from lowerscope.app.docking import Docking, name_tabs
+from lowerscope.app.pane_rows import (
+    ABOVE,
+    BELOW,
+    BESIDE_SCRIPT,
+    BOTTOM,
+    BOTTOM_HEIGHT,
+    TOP,
+    WORKBENCH,
+    Row,
+    widths,
+)
 from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
@@ -32,27 +44,6 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.comparison import TensorPlace
 from lowerscope.core.records.run import RunRecord
 
-Row = tuple[tuple[str, int], ...]
-"""Panes that stand side by side, from the left, each with its width."""
-
-TOP = (("model", 240), ("fx", 360), ("relax", 420), ("tensorir", 420))
-BOTTOM = (("pipeline", 440), ("outcome", 710), ("details", 290))
-WORKBENCH = (("schedule", 1110), ("outcome", 330))
-"""The row at the bottom while the steps are those of a schedule; the details are put away."""
-
-BESIDE_SCRIPT = (("model", 180), ("fx", 250), ("relax", 330), ("tensorir", 680))
-"""The row at the top meanwhile: it is the script that is worked on."""
-STEADY = ("model", "pipeline", "details")
-"""These get little more than that: more room is that of graphs, scripts and tables."""
-
-MOST_SHARE = 1.3
-"""Of that, what these get at most in a wide window: names of parameters are long."""
-
-NARROW = 1440
-"""Width of the window for which these widths are."""
-
-BOTTOM_HEIGHT = 250
-
 OUTCOME_WIDTH = 320
 """So narrow the outcome can be, beside the workbench."""
 
@@ -75,6 +66,8 @@ class Panes(QMainWindow):
         # A main window inside another has to be told that it is a plain widget.
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
+        # One key after the other finds every pane where it will be.
+        self.setAnimated(False)
         self.model = ModelView(workspace)
         self.fx = FxView(workspace)
         self.relax = RelaxView(workspace)
@@ -95,6 +88,7 @@ class Panes(QMainWindow):
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self._fill_outcome(workspace)
         self._workspace = workspace
+        # 0 where panes were moved out of their rows: then each keeps the room that it was given.
         self._bottom = BOTTOM_HEIGHT
         self._saved = QByteArray()
         self._shown_run: RunRecord | None = None
@@ -111,7 +105,10 @@ class Panes(QMainWindow):
                 ("details", self.details),
             )
         }
+        self.docking = Docking(self, self.docks, (ABOVE, BELOW))
+        self.docking.set_corners()
         for name, dock in self.docks.items():
+            dock.dockLocationChanged.connect(self.note_moved)
             # Each page of the outcome has its own.
             set_page(dock, "result" if name == "outcome" else name)
         set_page(self.timeline, "timeline")
@@ -165,18 +162,27 @@ class Panes(QMainWindow):
 
     def show_page(self, key: str) -> None:
         """Show a page of the pane at the bottom, even if that was closed."""
-        self.docks["outcome"].show()
+        self.bring("outcome")
         self.outcome.set_current(key)
+
+    def bring(self, name: str) -> None:
+        """Have a pane in view, wherever it is: closed, behind a tab, or behind one maximised."""
+        if not self.docking.is_in_front(name):
+            self.take_back()
+            self.docks[name].show()
+            self.docks[name].raise_()
 
     def arrange(self) -> None:
         """Put every dock where it stands by default."""
+        self.docking.forget()
+        self._bottom = BOTTOM_HEIGHT
         self._saved = QByteArray()
         self._details_before = True
-        self._top_before = self._widths(TOP)
+        self._top_before = widths(TOP, self.width())
         top, bottom = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
-        for area, row in ((top, TOP), (bottom, (("schedule", 0), *BOTTOM))):
+        for area, row in ((top, ABOVE), (bottom, BELOW)):
             previous: QDockWidget | None = None
-            for name, _ in row:
+            for name in row:
                 dock = self.docks[name]
                 dock.setFloating(False)
                 dock.show()
@@ -187,12 +193,33 @@ class Panes(QMainWindow):
                 previous = dock
         self._show_workbench(self._scheduling)
         self.timeline_action.setChecked(True)
+        self.timeline.show()
         self._settle_soon()
 
     def restore(self, state: QByteArray) -> None:
         """Put the docks where they were when `state` was saved."""
+        self.take_back()
         self._saved = state
         self._settle_soon()
+
+    def state(self) -> QByteArray:
+        """Return where the docks are, for `restore`; with all of them if one is maximised."""
+        return self.docking.state()
+
+    def maximise(self, name: str) -> None:
+        """Give a pane the room of all that are docked, until `take_back`."""
+        self.docking.maximise(name)
+        self.timeline.hide()
+
+    def take_back(self) -> None:
+        """Show again what had to make room for the pane that is maximised, if one is."""
+        if self.docking.is_maximised:
+            self.timeline.setVisible(self.timeline_action.isChecked())
+            self.docking.take_back()
+
+    def note_moved(self) -> None:
+        """Take the panes as the user has arranged them; once they are laid out."""
+        QTimer.singleShot(0, self, self._note_bottom)
 
     def _settle_soon(self) -> None:
         # Sizes count only once the docks are shown and have been laid out.
@@ -205,34 +232,31 @@ class Panes(QMainWindow):
             return
         if not self._saved.isEmpty():
             self.restoreState(self._saved)
+            self.docking.set_corners()
+            self._settled = True
+            self._note_bottom()
             if not self._scheduling and not self.docks["schedule"].isHidden():
                 # It was closed at the workbench, and begins with the steps of the passes.
                 self._show_workbench(False)
-                self._lay_out(BOTTOM, self._widths(BOTTOM))
-                self._lay_out(TOP, self._widths(TOP))
+                self._lay_out(BOTTOM)
+                self._lay_out(TOP)
         else:
             for row in (BESIDE_SCRIPT, WORKBENCH) if self._scheduling else (TOP, BOTTOM):
-                self._lay_out(row, self._widths(row))
+                self._lay_out(row)
             self._bottom = BOTTOM_HEIGHT
             self._keep_bottom()
         self._settled = True
         QTimer.singleShot(0, self, self._note_bottom)
 
-    def _lay_out(self, row: Row, widths: list[int]) -> None:
-        docks = [self.docks[name] for name, _ in row]
-        self.resizeDocks(docks, widths, Qt.Orientation.Horizontal)
-
-    def _widths(self, row: Row) -> list[int]:
-        wide = min(MOST_SHARE, max(1.0, self.width() / NARROW))
-        steady = sum(wide * width for name, width in row if name in STEADY)
-        others = sum(width for name, width in row if name not in STEADY)
-        share = max(1.0, (self.width() - steady) / others)
-        return [round((wide if name in STEADY else share) * width) for name, width in row]
+    def _lay_out(self, row: Row, given: list[int] | None = None) -> None:
+        if self._bottom:
+            docks = [self.docks[name] for name, _ in row]
+            wide = given or widths(row, self.width())
+            self.resizeDocks(docks, wide, Qt.Orientation.Horizontal)
 
     def _foot(self) -> QDockWidget:
         """Return a pane at the bottom that is in view, if there is one."""
-        names = ("schedule", *(name for name, _ in BOTTOM))
-        docks = [self.docks[name] for name in names]
+        docks = [self.docks[name] for name in BELOW]
         return next((dock for dock in docks if dock.isVisible()), docks[1])
 
     def _follow_clock(self) -> None:
@@ -241,20 +265,22 @@ class Panes(QMainWindow):
         if scheduling == self._scheduling:
             return
         self._scheduling = scheduling
+        self.take_back()
         if scheduling:
             self._bottom_before = self._bottom
-            self._bottom = max(self._bottom, round(self.height() * DIFFERENCE_SHARE))
+            if self._bottom:
+                self._bottom = max(self._bottom, round(self.height() * DIFFERENCE_SHARE))
             self._top_before = [self.docks[name].width() for name, _ in TOP]
             self._details_before = not self.docks["details"].isHidden()
-        else:
-            self._bottom = self._bottom_before
+        elif self._bottom:
+            self._bottom = self._bottom_before or self._bottom
         self._show_workbench(scheduling)
         if self._settled:
             if scheduling:
-                self._lay_out(WORKBENCH, self._widths(WORKBENCH))
-                self._lay_out(BESIDE_SCRIPT, self._widths(BESIDE_SCRIPT))
+                self._lay_out(WORKBENCH)
+                self._lay_out(BESIDE_SCRIPT)
             else:
-                self._lay_out(BOTTOM, self._widths(BOTTOM))
+                self._lay_out(BOTTOM)
                 self._lay_out(TOP, self._top_before)
             self._keep_bottom()
 
@@ -267,10 +293,18 @@ class Panes(QMainWindow):
         self._workspace.stepping.set_clock("schedule" if shown else "passes")
 
     def _note_bottom(self) -> None:
-        self._bottom = self._foot().height()
+        if self._settled and not self.docking.is_maximised:
+            in_rows = self.docking.stand_in_rows({"up": ABOVE, "down": BELOW})
+            self._bottom = self._foot().height() if in_rows else 0
 
     def _keep_bottom(self) -> None:
-        heads = [self.docks[TOP[0][0]], self._foot()]
+        if not self._bottom or self.docking.is_maximised:
+            return
+        above = [self.docks[name] for name in ABOVE]
+        head = next((dock for dock in above if dock.isVisible() and not dock.isFloating()), None)
+        if head is None:
+            return
+        heads = [head, self._foot()]
         strip = self.timeline.height() if self.timeline.isVisible() else 0
         heights = [max(1, self.height() - strip - self._bottom), self._bottom]
         self.resizeDocks(heads, heights, Qt.Orientation.Vertical)
@@ -288,8 +322,7 @@ class Panes(QMainWindow):
             # It is said where the input is chosen.
             return
         if workspace.problems or any(note.code for note in workspace.notes):
-            self.docks["outcome"].show()
-            self.outcome.set_current("problems")
+            self.show_page("problems")
         elif self.outcome.current() == "problems":
             self.outcome.set_current("result")
 
@@ -326,7 +359,7 @@ class Panes(QMainWindow):
         """Show a page that is of little use in few lines, at such a share of the height."""
         dock = self.docks["outcome"]
         self.show_page(key)
-        if not dock.isFloating() and dock.height() < self.height() * share:
+        if self._bottom and not dock.isFloating() and dock.height() < self.height() * share:
             self._bottom = round(self.height() * share)
             self._keep_bottom()
 
@@ -364,4 +397,6 @@ class Panes(QMainWindow):
         if self._settled and event.type() == QEvent.Type.MouseButtonRelease:
             # The user may have dragged the line between the rows.
             self._note_bottom()
+        if event.type() == QEvent.Type.ChildPolished and isinstance(event, QChildEvent):
+            name_tabs(event.child())
         return handled

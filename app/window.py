@@ -384,7 +384,7 @@ class MainWindow(QMainWindow):
             event.acceptProposedAction()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        layout = QByteArray() if self._panes is None else self._panes.saveState()
+        layout = QByteArray() if self._panes is None else self._panes.state()
         self.settings.save(self.saveGeometry(), layout)
         self.sessions.finish()
         self.workspace.stop()

@@ -57,7 +57,7 @@ class CompareCommands(QObject):
                 menu,
                 tr("&Compare with the pinned step"),
                 pins.compare_here,
-                "Ctrl+Alt+D",
+                "Ctrl+Shift+B",
             ),
             Command("swap-sides", menu, tr("&Swap the sides"), pins.swap),
             Command("unpin", menu, tr("&Unpin"), pins.clear),

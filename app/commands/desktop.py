@@ -49,7 +49,7 @@ def helping(window: MainWindow) -> tuple[Command, ...]:
     return (
         Command("palette", menu, tr("&All commands…"), partial(_palette, window), "Ctrl+Shift+P"),
         Command(
-            "shortcuts", menu, tr("&Keyboard shortcuts"), partial(_shortcuts, window), "Ctrl+F1"
+            "shortcuts", menu, tr("&Keyboard shortcuts"), partial(_shortcuts, window), "Ctrl+?"
         ),
         *window.help.commands(),
         Command("about", menu, tr("A&bout Lowerscope"), partial(_about, window)),

@@ -37,7 +37,7 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("&Compare node by node"),
             show_nodes,
-            "Ctrl+E",
+            "Ctrl+N",
             separated=True,
         ),
         Command(
@@ -53,14 +53,14 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("&Next node that differs"),
             partial(select_differing, workspace, 1),
-            "Ctrl+F9",
+            "Alt+PgDown",
         ),
         Command(
             "previous-difference",
             menu,
             tr("&Previous node that differs"),
             partial(select_differing, workspace, -1),
-            "Ctrl+Shift+F9",
+            "Alt+PgUp",
         ),
     )
 

@@ -52,7 +52,7 @@ class ExportCommands(QObject):
         tr = self._window.tr
         file = tr("&File")
         return (
-            Command("export-files", file, tr("&Export…"), self.choose, "Ctrl+Alt+E"),
+            Command("export-files", file, tr("&Export…"), self.choose, "Ctrl+Shift+X"),
             Command("export-function", file, tr("Export the &function…"), self.export_function),
             Command("export-step", file, tr("Export the module of the &step…"), self.export_step),
             Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),

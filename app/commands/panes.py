@@ -1,4 +1,4 @@
-"""The commands on panes: to show and to close each, to go from one to the next, to float one."""
+"""The commands on panes: to show and to close each, and to go from one to the next."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 from lowerscope.app.actions import Command
+from lowerscope.app.commands.pane_places import PanePlaces
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -17,17 +18,21 @@ if TYPE_CHECKING:
 
 
 class PaneCommands(QObject):
-    """What a mouse does with the headers of panes, and where the keyboard goes."""
+    """What is done with the panes as a whole, and where the keyboard goes."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        # The one that was let float last: it may not have the keyboard yet.
-        self._floated: QDockWidget | None = None
+        self._closed: list[str] = []
+        self.places = PanePlaces(window, self)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._note_focus)
+        self._last = ""
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands of the menu on what is in view."""
-        view, tr = self._window.tr("&View"), self._window.tr
+        """Return the commands of the menu on what is in the window."""
+        menu, tr = self._window.tr("&Window"), self._window.tr
         panes = (
             ("model", tr("Mode&l")),
             ("fx", tr("F&X")),
@@ -36,13 +41,20 @@ class PaneCommands(QObject):
             ("schedule", tr("Sc&hedule")),
             ("pipeline", tr("&Pipeline")),
             ("outcome", tr("Outco&me")),
-            ("details", tr("Details")),
+            ("details", tr("&Details")),
         )
         return (
+            Command("next-pane", menu, tr("&Next pane"), partial(self._go, 1), "Ctrl+Tab"),
+            Command(
+                "previous-pane", menu, tr("Pre&vious pane"), partial(self._go, -1), "Ctrl+Shift+Tab"
+            ),
+            *self.places.commands(menu),
+            Command("close-pane", menu, tr("&Close the pane"), self._close, "Ctrl+W"),
+            Command("reopen-pane", menu, tr("Re&open the pane closed last"), self._reopen),
             *(
                 Command(
                     f"pane-{name}",
-                    view,
+                    menu,
                     title,
                     partial(self._switch, name),
                     separated=name == "model",
@@ -50,23 +62,14 @@ class PaneCommands(QObject):
                 )
                 for name, title in panes
             ),
-            Command("pane-timeline", view, tr("T&imeline"), self._switch_timeline, checkable=True),
+            Command("pane-timeline", menu, tr("T&imeline"), self._switch_timeline, checkable=True),
             Command(
-                "next-pane",
-                view,
-                tr("&Next pane"),
-                partial(self._go, 1),
-                "Ctrl+Tab",
+                "reset-layout",
+                menu,
+                tr("&Reset layout"),
+                self._window.reset_layout,
                 separated=True,
             ),
-            Command(
-                "previous-pane",
-                view,
-                tr("Pre&vious pane"),
-                partial(self._go, -1),
-                "Ctrl+Shift+Tab",
-            ),
-            Command("float-pane", view, tr("&Float the pane, or put it back"), self._float),
         )
 
     def fill(self, panes: Panes) -> None:
@@ -76,6 +79,30 @@ class PaneCommands(QObject):
             dock.toggleViewAction().toggled.connect(self._follow_sender)
         panes.timeline_action.toggled.connect(self._follow_timeline)
         self._follow_timeline(panes.timeline_action.isChecked())
+
+    def current(self) -> str:
+        """Return the name of the pane that has, or had last, the focus; empty for none."""
+        panes = self._window.made_panes
+        if panes is None or not panes.isVisible():
+            return ""
+        return self._last if self._last and panes.docking.is_in_front(self._last) else ""
+
+    def enter(self, place: QWidget) -> bool:
+        """Give the keyboard to what is in a pane; False where nothing takes it."""
+        target = _target(place)
+        if target is not None:
+            target.window().activateWindow()
+            target.setFocus(Qt.FocusReason.TabFocusReason)
+        return target is not None
+
+    def _note_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
+        panes = self._window.made_panes
+        if panes is not None and new is not None:
+            names = (name for name, dock in panes.docks.items() if _holds(dock, new))
+            in_main = new.window() is self._window
+            self._last = next(names, "" if in_main else self._last)
+
+    # Showing and closing
 
     def _follow(self, key: str, shown: bool) -> None:
         self._window.commands.enable(key, True)
@@ -92,14 +119,40 @@ class PaneCommands(QObject):
     def _switch(self, name: str) -> None:
         # A switch that nothing stands behind yet is not on.
         self._window.commands.check(f"pane-{name}", False)
-        if (panes := self._window.made_panes) is not None:
-            panes.docks[name].toggleViewAction().trigger()
-            self._follow(f"pane-{name}", not panes.docks[name].isHidden())
+        if (panes := self._window.made_panes) is None:
+            return
+        dock = panes.docks[name]
+        if dock.isHidden() or panes.docking.is_in_front(name):
+            if not dock.isHidden() and self.current() == name:
+                self._go(1)
+            dock.toggleViewAction().trigger()
+            if dock.isHidden():
+                self._closed = [*(each for each in self._closed if each != name), name]
+        if not dock.isHidden():
+            panes.bring(name)
+            self.enter(dock)
+        self._follow(f"pane-{name}", not dock.isHidden())
+
+    def _close(self) -> None:
+        name = self.current()
+        if name:
+            self._window.panes.take_back()
+            self._switch(name)
+
+    def _reopen(self) -> None:
+        panes = self._window.made_panes
+        while panes is not None and self._closed:
+            name = self._closed.pop()
+            if panes.docks[name].isHidden():
+                self._switch(name)
+                return
 
     def _switch_timeline(self) -> None:
         if (panes := self._window.made_panes) is not None:
             panes.timeline_action.trigger()
             self._follow_timeline(panes.timeline_action.isChecked())
+
+    # From one to the next
 
     def _go(self, step: int) -> None:
         panes = self._window.made_panes
@@ -112,41 +165,27 @@ class PaneCommands(QObject):
         start = (-1 if step > 0 else 0) if here is None else here
         for distance in range(1, len(places) + 1):
             there = places[(start + step * distance) % len(places)]
-            target = _target(there)
-            if target is not None:
-                target.window().activateWindow()
-                target.setFocus(Qt.FocusReason.TabFocusReason)
+            if isinstance(there, QDockWidget) and _target(there) is not None:
+                panes.bring(there.objectName())
+            if self.enter(there):
                 return
-
-    def _float(self) -> None:
-        panes = self._window.made_panes
-        if panes is None:
-            return
-        focus = QApplication.focusWidget()
-        dock = self._floated
-        if dock is None or not dock.isFloating():
-            dock = next((each for each in panes.docks.values() if _holds(each, focus)), None)
-        if dock is None:
-            return
-        dock.setFloating(not dock.isFloating())
-        self._floated = dock if dock.isFloating() else None
-        target = focus if _holds(dock, focus) else _target(dock)
-        if target is not None:
-            target.window().activateWindow()
-            target.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
 def _holds(place: QWidget, widget: QWidget | None) -> bool:
     return widget is not None and (place is widget or place.isAncestorOf(widget))
 
 
-def _place_in(panes: Panes) -> Callable[[QWidget], tuple[bool, int, int]]:
-    """Return what orders panes: as they are read, and behind them those that float."""
+def _place_in(panes: Panes) -> Callable[[QWidget], tuple[bool, int, int, int]]:
+    """Return what orders panes: as they are read, tab by tab, and behind them those that float."""
 
-    def place(widget: QWidget) -> tuple[bool, int, int]:
-        floats = isinstance(widget, QDockWidget) and widget.isFloating()
-        corner = widget.pos() if floats else widget.mapTo(panes, widget.rect().topLeft())
-        return floats, corner.y(), corner.x()
+    def place(widget: QWidget) -> tuple[bool, int, int, int]:
+        if not isinstance(widget, QDockWidget):
+            corner = widget.mapTo(panes, widget.rect().topLeft())
+            return False, corner.y(), corner.x(), 0
+        mates = panes.docking.mates(widget.objectName())
+        front = next((each for each in mates if panes.docking.is_in_front(each)), mates[0])
+        corner = panes.docks[front].pos()
+        return widget.isFloating(), corner.y(), corner.x(), mates.index(widget.objectName())
 
     return place
 

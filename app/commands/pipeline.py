@@ -97,7 +97,7 @@ class PipelineEditing(QObject):
         for line in self._workspace.stepping.lines("passes"):
             if line.status == "failed" and line.depth == 0:
                 self._workspace.stepping.go(Moment(clock="passes", index=line.number))
-                self._window.panes.docks["pipeline"].show()
+                self._window.panes.bring("pipeline")
                 self.view.select_place(line.step - 1)
 
     def fill(self, panes: Panes) -> None:

@@ -47,7 +47,7 @@ class RunStepCommands(QObject):
                 menu,
                 tr("Run &on to the next break"),
                 partial(stepping.to_break, 1),
-                "Ctrl+F8",
+                "Shift+F8",
             ),
             Command(
                 "previous-break",

@@ -105,7 +105,7 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("Schedule by r&ule"),
                 self.by_rule,
-                "Ctrl+Alt+U",
+                "Ctrl+Shift+R",
                 separated=True,
             ),
             Command(
@@ -113,7 +113,7 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("The whole &model by rules"),
                 self.rules_in_model,
-                "Ctrl+Alt+Shift+U",
+                "Ctrl+Shift+M",
             ),
             Command("new-variant", menu, tr("&New variant…"), new),
             Command(
@@ -167,7 +167,7 @@ class ScheduleCommands(QObject):
         """Show the workbench."""
         self._window.show_panes()
         self._workspace.stepping.set_clock("schedule")
-        self._window.panes.docks["schedule"].show()
+        self._window.panes.bring("schedule")
         self.view.set_current("loops")
         self.view.tree.setFocus()
 

@@ -88,7 +88,7 @@ def layout_of(window: MainWindow) -> Layout:
     panes = window.made_panes
     return Layout(
         geometry=_text(window.saveGeometry()),
-        panes="" if panes is None else _text(panes.saveState()),
+        panes="" if panes is None else _text(panes.state()),
         panes_version=LAYOUT_VERSION,
         timeline=panes is None or panes.timeline_action.isChecked(),
         selection=window.workspace.selection.chosen,

@@ -30,7 +30,7 @@ class TuneCommands(QObject):
         tr, tuning = self._window.tr, self._tuning
         menu = tr("&Schedule")
         return (
-            Command("tune", menu, tr("&Tune…"), self.ask, "Ctrl+Alt+T", separated=True),
+            Command("tune", menu, tr("&Tune…"), self.ask, "Ctrl+Shift+Y", separated=True),
             Command("tune-page", menu, tr("Tu&ning so far"), self._show_page, "Ctrl+Shift+T"),
             Command("tune-pause", menu, tr("Pause the tuning"), tuning.pause),
             Command("tune-resume", menu, tr("Resume the tuning"), tuning.resume),

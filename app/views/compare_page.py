@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.compare_menu import open_menu
 from lowerscope.app.views.compare_table import CompareTable
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
 from lowerscope.app.views.tensor_page import TensorPage
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
 
 BOTH = 1240
@@ -56,7 +57,7 @@ class ComparePage(QWidget):
                 Segment("tensor", self.tr("Tensor"), self.tr("The values of the selected node")),
             ),
         )
-        self.halves = QSplitter(Qt.Orientation.Horizontal)
+        self.halves = Split(Qt.Orientation.Horizontal)
         self.halves.setChildrenCollapsible(False)
         self.halves.addWidget(self.nodes)
         self.halves.addWidget(self.tensor)

@@ -10,6 +10,7 @@ import msgspec
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
+    QHeaderView,
     QLabel,
     QPushButton,
     QTreeWidget,
@@ -50,8 +51,7 @@ class ExtensionsDialog(Dialog):
         self.list.setAccessibleName(self.tr("Rule and library files"))
         self.list.setRootIsDecorated(False)
         self.list.setHeaderLabels([self.tr("file"), self.tr("kind"), self.tr("holds")])
-        self.list.setColumnWidth(0, 220)
-        self.list.setColumnWidth(1, 70)
+        self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.empty = EmptyState(
             self.tr("No files yet"),
             self.tr("Add one, or let a node's menu in the FX graph write a rule for it."),

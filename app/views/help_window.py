@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QSplitter,
     QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -23,6 +22,7 @@ from lowerscope.app import help_pages, theme
 from lowerscope.app.views.course_files import CourseFiles, command_of
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.markdown_view import MarkdownView
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
@@ -124,7 +124,7 @@ class HelpWindow(QWidget):
         column.addLayout(row)
         column.addWidget(self.page, 1)
         column.addWidget(self.course)
-        split = QSplitter()
+        split = Split()
         split.setChildrenCollapsible(False)
         split.addWidget(left)
         split.addWidget(right)

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QPushButton,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
@@ -19,6 +18,7 @@ from lowerscope.app.views.number_words import faster_text, verdict_of
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.time_bars import Bar, TimeBars
 from lowerscope.app.workbench.scheduled import Scheduled
@@ -100,7 +100,7 @@ class NumbersPage(QWidget):
         column.setSpacing(0)
         column.addWidget(self.variants, 1)
         column.addWidget(self.bars)
-        split = QSplitter(Qt.Orientation.Horizontal)
+        split = Split(Qt.Orientation.Horizontal)
         for part in (self.figures, self.roofline, compared):
             split.addWidget(part)
         for place, share in enumerate((2, 4, 3)):

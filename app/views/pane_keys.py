@@ -21,12 +21,15 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (tr("Menu of what the focus is on"), "Menu  ·  Shift+F10"),
                 (tr("Another tab, or another choice of a switch"), "Left  ·  Right"),
                 (tr("Press a button, tick a box"), "Space"),
+                (tr("Move the line between two parts"), "Left … Down  ·  Home  ·  End"),
             ),
         ),
         (
             tr("Graphs"),
             (
                 (tr("Walk along the edges"), "Up  ·  Down  ·  Left  ·  Right"),
+                (tr("Walk, and add to the selection"), "Shift+Up … Shift+Right"),
+                (tr("Move the graph"), "Ctrl+Up … Ctrl+Right"),
                 (tr("First and last node"), "Home  ·  End"),
                 (tr("Select the node, or open the module"), "Return"),
                 (tr("Open or close the module"), "Space  ·  +  ·  -"),
@@ -41,7 +44,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             tr("Code"),
             (
-                (tr("Select what the line belongs to"), "Return"),
+                (tr("Select what the name, or the line, belongs to"), "Return"),
                 (tr("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
                 (tr("Go to a line"), "Ctrl+G"),
                 (tr("What the name under the caret stands for"), "F2"),
@@ -54,6 +57,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
             tr("Differences"),
             (
                 (tr("Another row, page, first, last"), "Up  ·  Down  ·  PgUp  ·  PgDown"),
+                (tr("Select rows; of the old side, of the new"), "Shift+Down  ·  Shift+Left"),
                 (tr("Next and previous change"), "N  ·  P"),
                 (tr("Unfold equal lines"), "Return  ·  Space"),
                 (tr("Find; the next, the previous"), "Ctrl+F  ·  F3  ·  Shift+F3"),
@@ -97,7 +101,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
         (
             tr("Values and curves"),
             (
-                (tr("Another element, or another trial"), "Up  ·  Down  ·  Left  ·  Right"),
+                (tr("Another element, trial or bar"), "Up  ·  Down  ·  Left  ·  Right"),
                 (tr("First and last"), "Home  ·  End"),
                 (tr("Longer and shorter times; all of them"), "+  ·  -  ·  0"),
             ),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QColor, QKeyEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -21,11 +20,10 @@ from lowerscope.app import theme
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pass_form import PassForm
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.finder import FindLine
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.passes import PassType
-
-MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
 class PassDialog(Dialog):
@@ -46,13 +44,11 @@ class PassDialog(Dialog):
         self.setWindowTitle(self.tr("Add a pass") if adds else self.tr("Options of the step"))
         self.form = PassForm()
         self.form.edited.connect(self._check)
-        self.line = QLineEdit()
+        self.list = QTreeWidget()
+        self.line = FindLine(self.list)
         self.line.setPlaceholderText(self.tr("Type a part of a pass's name, or of what it does"))
         self.line.setAccessibleName(self.tr("Filter passes"))
-        self.line.setClearButtonEnabled(True)
-        self.line.installEventFilter(self)
         self.line.textChanged.connect(self._filter)
-        self.list = QTreeWidget()
         self.list.setAccessibleName(self.tr("Passes"))
         self.list.setColumnCount(2)
         self.list.setHeaderHidden(True)
@@ -188,13 +184,6 @@ class PassDialog(Dialog):
         self.chosen = self._read()
         if self.chosen is not None:
             super().accept()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self.line and isinstance(event, QKeyEvent) and event.key() in MOVES:
-            if event.type() == QEvent.Type.KeyPress:
-                self.list.keyPressEvent(event)
-            return True
-        return super().eventFilter(watched, event)
 
 
 def _starts(item: QTreeWidgetItem, words: list[str]) -> bool:

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
     QPushButton,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -22,6 +21,7 @@ from lowerscope.app.views.schedule_moves_page import ScheduleMenu, ScheduleMoves
 from lowerscope.app.views.schedule_tree import ScheduleTree
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import is_shared, shown_name
 
@@ -120,7 +120,7 @@ class ScheduleView(Pane):
         strip.setLayout(bar)
         strip.setProperty("edge", "bottom")
         strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split = Split(Qt.Orientation.Horizontal)
         for part in (self.tree, self.middle, self.history):
             self.split.addWidget(part)
         for place, share in enumerate((4, 3, 4)):

@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import (
-    QHeaderView,
-    QLabel,
-    QLineEdit,
-    QStackedWidget,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QTreeWidgetItem
 
 from lowerscope.app.actions import LEADER, keys_of, plain
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pane_keys import Keys, pane_keys
-from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.finder import Finder
 from lowerscope.app.widgets.typefaces import ui_font
 
 if TYPE_CHECKING:
@@ -37,47 +28,26 @@ def open_shortcuts(window: MainWindow) -> None:
     page.show()
 
 
-class ShortcutsPage(Dialog):
+class ShortcutsPage(Finder):
     """A line to type in, above what is done by which keys, grouped as the menus are."""
 
     def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+        super().__init__(2, window)
         self.setWindowTitle(self.tr("Keyboard shortcuts"))
-        self.line = QLineEdit()
         self.line.setPlaceholderText(self.tr("Type a part of a name, or keys"))
         self.line.setAccessibleName(self.tr("Find shortcuts"))
-        self.line.setClearButtonEnabled(True)
-        self.tree = QTreeWidget()
-        self.tree.setAccessibleName(self.tr("Shortcuts"))
-        self.tree.setColumnCount(2)
-        self.tree.setHeaderHidden(True)
-        self.tree.setRootIsDecorated(False)
-        self.tree.setIndentation(12)
-        header = self.tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
-        self.empty = EmptyState(self.tr("No such name or keys"))
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self.tree)
-        self._stack.addWidget(self.empty)
-        hint = QLabel(
+        self.rows.setAccessibleName(self.tr("Shortcuts"))
+        self.rows.setIndentation(12)
+        self.empty.set_text(self.tr("No such name or keys"), "")
+        self.hint.setText(
             self.tr(
-                "“{0}, F, E” is typed one after the other: {0}, then the letter that is underlined "
+                "“{0}, V, D” is typed one after the other: {0}, then the letter that is underlined "
                 "in the menu's title, then the one in the command's name."
             ).format(LEADER)
         )
-        hint.setProperty("role", "quiet")
-        hint.setWordWrap(True)
         for title, rows in (*_of_menus(window), *pane_keys()):
             self._add(title, rows)
         self.line.textChanged.connect(self._filter)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 12, 12, 12)
-        column.setSpacing(8)
-        column.addWidget(self.line)
-        column.addWidget(self._stack, 1)
-        column.addWidget(hint)
         self.resize(*SIZE)
         self._filter("")
         offer_help(self, "window")
@@ -92,7 +62,7 @@ class ShortcutsPage(Dialog):
         ]
 
     def _add(self, title: str, rows: Sequence[Keys]) -> None:
-        group = QTreeWidgetItem(self.tree, [title])
+        group = QTreeWidgetItem(self.rows, [title])
         group.setFont(0, ui_font(13, QFont.Weight.DemiBold))
         group.setFlags(Qt.ItemFlag.ItemIsEnabled)
         for words, keys in rows:
@@ -100,8 +70,8 @@ class ShortcutsPage(Dialog):
         group.setExpanded(True)
 
     def _groups(self) -> Iterator[QTreeWidgetItem]:
-        for index in range(self.tree.topLevelItemCount()):
-            item = self.tree.topLevelItem(index)
+        for index in range(self.rows.topLevelItemCount()):
+            item = self.rows.topLevelItem(index)
             assert item is not None
             yield item
 
@@ -112,8 +82,7 @@ class ShortcutsPage(Dialog):
                 text = f"{item.text(0)} {item.text(1)} {group.text(0)}".lower()
                 item.setHidden(not all(word in text for word in words))
             group.setHidden(all(item.isHidden() for item in _below(group)))
-        found = not all(group.isHidden() for group in self._groups())
-        self._stack.setCurrentWidget(self.tree if found else self.empty)
+        self.show_found(not all(group.isHidden() for group in self._groups()))
 
 
 def _of_menus(window: MainWindow) -> list[tuple[str, list[Keys]]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Cell, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -62,7 +63,7 @@ class SidesPage(QWidget):
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
         self._filter = ""
         self._all = False
-        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split = Split(Qt.Orientation.Horizontal)
         self.split.addWidget(table)
         right = QWidget()
         self.column = QVBoxLayout(right)

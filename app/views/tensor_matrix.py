@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QPushButton,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -31,6 +30,7 @@ from lowerscope.app.widgets.heat_piece import number_text
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.value_grid import ValueGrid
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -86,7 +86,7 @@ class TensorMatrix(QWidget):
         strip.addWidget(self.slices)
         strip.addWidget(self.as_picture)
         strip.addStretch(1)
-        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split = Split(Qt.Orientation.Horizontal)
         self.split.addWidget(self.map)
         self.split.addWidget(self.grid)
         self.split.setStretchFactor(0, 5)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QSpinBox,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -29,6 +28,7 @@ from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.histogram import Histogram
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -98,7 +98,7 @@ class TensorPage(QWidget):
         self.no_values = EmptyState()
         self.right.addWidget(self.matrix)
         self.right.addWidget(self.no_values)
-        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split = Split(Qt.Orientation.Horizontal)
         self.split.addWidget(left)
         self.split.addWidget(self.right)
         self.split.setStretchFactor(0, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.graph_page import EXTENDING
@@ -18,6 +18,7 @@ from lowerscope.app.views.time_rows import (
 )
 from lowerscope.app.widgets.run_chart import RunChart
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.run import NOT_THERE, RunRecord
@@ -83,7 +84,7 @@ class TimePage(QWidget):
         strip.setSpacing(12)
         strip.addWidget(self.by)
         strip.addWidget(self.summary, 1)
-        self.parts = QSplitter(Qt.Orientation.Vertical)
+        self.parts = Split(Qt.Orientation.Vertical)
         self.parts.setChildrenCollapsible(False)
         self.parts.addWidget(self.chart)
         self.parts.addWidget(self.table)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import find_node, name_of
 from lowerscope.app.views.rule_panel import RulePanel
@@ -14,6 +14,7 @@ from lowerscope.app.views.te_panel import TePanel
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.steps import Moment
@@ -58,7 +59,7 @@ class TranslationPage(QWidget):
         row.addWidget(self.title)
         row.addWidget(self.summary, 1)
         row.addWidget(self.parts)
-        self.halves = QSplitter(Qt.Orientation.Horizontal)
+        self.halves = Split(Qt.Orientation.Horizontal)
         self.halves.setChildrenCollapsible(False)
         self.halves.addWidget(self.rule)
         self.halves.addWidget(self.te)

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QSplitter,
     QVBoxLayout,
     QWidget,
 )
@@ -25,6 +24,7 @@ from lowerscope.app.views.tune_words import (
 from lowerscope.app.widgets.best_curve import BestCurve
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.progress_line import ProgressLine
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.tuning import TunedFunction
@@ -133,7 +133,7 @@ class TunePage(QWidget):
         bar.addLayout(buttons)
         bar.addWidget(self.summary, 1)
         bar.addWidget(self.in_model)
-        split = self._split = QSplitter(Qt.Orientation.Horizontal)
+        split = self._split = Split(Qt.Orientation.Horizontal)
         for place, part in enumerate((self.table, self.curve)):
             split.addWidget(part)
             split.setStretchFactor(place, _SHARES[place])

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QScrollArea,
-    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.variant_functions import VariantFunctions
 from lowerscope.app.views.variant_rows import variant_bars, variant_columns, variant_row
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Table
 from lowerscope.app.widgets.time_bars import TimeBars
 from lowerscope.app.workspace import Workspace
@@ -123,7 +123,7 @@ class VariantsPage(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         self._beside.addWidget(area)
         self._beside.addWidget(self.functions)
-        split = self._split = QSplitter(Qt.Orientation.Horizontal)
+        split = self._split = Split(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
         split.addWidget(self._beside)
         for place, share in enumerate(_SHARES[0]):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -291,6 +291,12 @@ class BestCurve(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(220, 90)
+
+    def inputMethodQuery(self, query: Qt.InputMethodQuery) -> object:
+        # Where the keyboard is: a menu or a tip that is asked for by key comes up there.
+        if query == Qt.InputMethodQuery.ImCursorRectangle and self._here >= 0:
+            return QRectF(self.point_place(self._here), QSizeF(1, 1)).toRect()
+        return super().inputMethodQuery(query)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

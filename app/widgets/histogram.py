@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
+    QFocusEvent,
     QFontMetricsF,
     QHelpEvent,
+    QKeyEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -15,6 +17,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.typefaces import ui_font
 
 _ROOM = 12.0
@@ -48,7 +51,10 @@ class Histogram(QWidget):
         self._logarithmic = logarithmic
         self._edges: tuple[float, ...] = ()
         self._counts: tuple[int, ...] = ()
+        self._here = 0
+        self._ring = False
         self._font = ui_font(_FONT_PIXELS)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.notifier().changed.connect(self.update)
@@ -57,6 +63,7 @@ class Histogram(QWidget):
         """Show counts, each between an edge and the next; none of them for no bars."""
         assert len(edges) == len(counts) + 1 or not counts, (len(edges), len(counts))
         self._edges, self._counts = tuple(edges), tuple(counts)
+        self._go(self._here)
         words = self._name
         if self._counts:
             words = self.tr("{0}: {1} values from {2} to {3}").format(
@@ -86,9 +93,17 @@ class Histogram(QWidget):
         plot = self._plot()
         if not self._counts or not plot.left() <= x < plot.right():
             return ""
-        index = int((x - plot.left()) / plot.width() * len(self._counts))
+        return self._words_of(int((x - plot.left()) / plot.width() * len(self._counts)))
+
+    def _words_of(self, index: int) -> str:
         low, high = self._edges[index], self._edges[index + 1]
         return f"{_number(low)} … {_number(high)}: {self._counts[index]:,}"
+
+    def _go(self, index: int) -> None:
+        """Go to a bar by keyboard: what it says is shown above it."""
+        self._here = max(0, min(index, len(self._counts) - 1))
+        self.setAccessibleDescription(self._words_of(self._here) if self._counts else "")
+        self.update()
 
     def _plot(self) -> QRectF:
         return QRectF(self.rect()).adjusted(_ROOM, _ABOVE, -_ROOM, -_AXIS)
@@ -111,8 +126,43 @@ class Histogram(QWidget):
             return True
         return super().event(event)
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        match event.key():
+            case Qt.Key.Key_Right:
+                self._go(self._here + 1)
+            case Qt.Key.Key_Left:
+                self._go(self._here - 1)
+            case Qt.Key.Key_Home:
+                self._go(0)
+            case Qt.Key.Key_End:
+                self._go(len(self._counts) - 1)
+            case _:
+                super().keyPressEvent(event)
+
+    def _paint_here(self, painter: QPainter) -> None:
+        """Paint where the keyboard is, and what the bar there says."""
+        colours, bar = theme.current(), self.bar_rect(self._here)
+        painter.setPen(QPen(QColor(colours.accent), 1))
+        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -1, -1))
+        plot = self._plot()
+        painter.fillRect(
+            QRectF(bar.left(), plot.top(), bar.width(), plot.height()), QColor(colours.hover)
+        )
+        painter.fillRect(bar, QColor(colours.text))
+        painter.setFont(self._font)
+        words, metrics = self._words_of(self._here), QFontMetricsF(self._font)
+        left = min(bar.center().x(), plot.right() - metrics.horizontalAdvance(words))
+        painter.setPen(QColor(colours.text))
+        painter.drawText(QPointF(max(plot.left(), left), plot.top() + metrics.ascent()), words)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._counts:
+            if self._ring and self.hasFocus():
+                QPainter(self).drawRect(self.rect().adjusted(0, 0, -1, -1))
             return
         colours = theme.current()
         painter = QPainter(self)
@@ -138,6 +188,8 @@ class Histogram(QWidget):
             painter.drawLine(QPointF(at, plot.top()), QPointF(at, plot.bottom()))
             if ends < at - half and at + half < right_at - 8:
                 painter.drawText(QPointF(at - half, base), "0")
+        if self._ring and self.hasFocus():
+            self._paint_here(painter)
 
 
 def _number(value: float) -> str:

@@ -15,10 +15,12 @@ ROLES = {
     "GraphCanvas": _ROLE.Canvas,
     "DrawingPad": _ROLE.Canvas,
     "HeatMap": _ROLE.Table,
+    "Histogram": _ROLE.Chart,
     "RunChart": _ROLE.Chart,
     "BestCurve": _ROLE.Chart,
     "DiffArea": _ROLE.Document,
     "WelcomePage": _ROLE.Grouping,
+    "SplitLine": _ROLE.Splitter,
 }
 """By the name of the class."""
 

@@ -284,6 +284,12 @@ class RunChart(QWidget):
     def minimumSizeHint(self) -> QSize:
         return QSize(160, round(_AXIS + _SPANS + _GAP + 24))
 
+    def inputMethodQuery(self, query: Qt.InputMethodQuery) -> object:
+        # Where the keyboard is: a menu or a tip that is asked for by key comes up there.
+        if query == Qt.InputMethodQuery.ImCursorRectangle and self._here >= 0:
+            return self.span_rect(self._here).toRect()
+        return super().inputMethodQuery(query)
+
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             place = QPointF(event.pos())

@@ -225,6 +225,12 @@ class SegmentedSwitch(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def inputMethodQuery(self, query: Qt.InputMethodQuery) -> object:
+        # Where the keyboard is: a menu or a tip that is asked for by key comes up there.
+        if query == Qt.InputMethodQuery.ImCursorRectangle and self._current:
+            return self.segment_rect(self._current).toRect()
+        return super().inputMethodQuery(query)
+
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             i = self._at(QPointF(event.pos()))

@@ -229,6 +229,12 @@ class StepSlider(QAbstractSlider):
         super().focusOutEvent(event)
         self.update()
 
+    def inputMethodQuery(self, query: Qt.InputMethodQuery) -> object:
+        # Where the keyboard is: a menu or a tip that is asked for by key comes up there.
+        if query == Qt.InputMethodQuery.ImCursorRectangle and self._current >= 0:
+            return QRectF(self._x(self._current) - 1, 0, 2, self.height()).toRect()
+        return super().inputMethodQuery(query)
+
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             x = float(event.pos().x())

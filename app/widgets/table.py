@@ -8,6 +8,7 @@ from PySide6.QtCore import (
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
+    QPoint,
     Qt,
     Signal,
 )
@@ -29,6 +30,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.column_menu import open_column_menu
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.table_cells import (
     LINE_HEIGHT,
@@ -79,6 +81,9 @@ class Table(QTableView):
         self._model = TableModel(columns, self)
         self._hovered = -1
         self._later: tuple[Row, ...] | None = None
+        # Widths that the user has given to columns; and whether they are being fitted.
+        self._chosen: dict[int, int] = {}
+        self._fitting = False
         self.setModel(self._model)
         self.setItemDelegate(CellDelegate(self, self._model, self.hovered_row))
         self.setAccessibleName(name)
@@ -102,6 +107,8 @@ class Table(QTableView):
         header.setHighlightSections(False)
         header.setSectionsClickable(False)
         header.setStretchLastSection(False)
+        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        header.customContextMenuRequested.connect(self._open_columns)
         # A scroll bar that comes makes the column narrower, and that of a hidden header late.
         header.sectionResized.connect(self._note_width)
         self.empty = EmptyState("", "", self)
@@ -186,6 +193,10 @@ class Table(QTableView):
         """What is said while there is no row."""
         self.empty.set_text(title, hint)
 
+    def open_columns(self) -> None:
+        """Open the menu on the columns: to sort by one, make it wider, put it away."""
+        open_column_menu(self)
+
     def copy(self) -> None:
         """Put the marked rows, or all, on the clipboard: titles, then rows, parted by tabs."""
         chosen = set(self.selected_keys())
@@ -203,8 +214,11 @@ class Table(QTableView):
         """The model of columns and rows."""
         return self._model
 
+    def _open_columns(self, place: QPoint) -> None:
+        open_column_menu(self, self.horizontalHeader().mapToGlobal(place))
+
     def _fit_columns(self) -> None:
-        header = self.horizontalHeader()
+        header, self._fitting = self.horizontalHeader(), True
         for i, column in enumerate(self._model.columns):
             if column.stretch and not column.width:
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Stretch)
@@ -214,8 +228,9 @@ class Table(QTableView):
                 # A number that is cut is another number.
                 least = max(column.width, wanted) if column.numeric else column.width or wanted
                 self._given[i] = least
-                header.resizeSection(i, least)
+                header.resizeSection(i, self._chosen.get(i, least))
         self._widen()
+        self._fitting = False
         self._fit_wide()
         self._fit_rows()
 
@@ -235,6 +250,7 @@ class Table(QTableView):
             if not header.isSectionHidden(i)
         )
         room = max(0, self.viewport().width() - least) // 2
+        before, self._fitting = self._fitting, True
         for i in named:
             # One that the user has drawn stays as it is.
             if header.sectionSize(i) == self._given[i]:
@@ -242,16 +258,22 @@ class Table(QTableView):
                 room -= more
                 self._given[i] = columns[i].width + more
                 header.resizeSection(i, self._given[i])
+        self._fitting = before
 
     def _fit_wide(self) -> None:
         """Give a column that stretches, and has a width that it needs, the room that is left."""
-        header = self.horizontalHeader()
+        header, before = self.horizontalHeader(), self._fitting
+        self._fitting = True
         for i, column in enumerate(self._model.columns):
-            if column.stretch and column.width:
+            if column.stretch and column.width and i not in self._chosen:
                 left = self.viewport().width() - header.length() + header.sectionSize(i)
                 header.resizeSection(i, max(column.width, left))
+        self._fitting = before
 
     def _note_width(self, column: int, _before: int, width: int) -> None:
+        mode = self.horizontalHeader().sectionResizeMode(column)
+        if not self._fitting and width and mode == QHeaderView.ResizeMode.Interactive:
+            self._chosen[column] = width
         if self._is_fitted and self._model.columns[column].wrap:
             # It is told before the column has it.
             self._fit_rows({column: width})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import permutations
 
 from PySide6.QtCore import QKeyCombination, QObject, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.actions import LEADER, Command, Commands, plain
@@ -48,9 +50,84 @@ def window_of(qtbot: QtBot) -> MainWindow:
     return window
 
 
+WINDOW_SYSTEM = re.compile(
+    # Of GNOME, KDE and Xfce; Ctrl+Alt is AltGr on other systems.
+    r"Meta|Ctrl\+Alt|Alt\+(F\d+|Tab|Shift\+Tab|Esc|Space|Shift\+Esc)$|Ctrl\+(Esc|F([1-4]|\d0))$"
+    r"|Ctrl\+F(7|9|12)$|Print|Alt\+`"
+)
+
+EDITING = (
+    *("Undo", "Redo", "Cut", "Copy", "Paste", "SelectAll", "Delete", "Backspace"),
+    *("DeleteCompleteLine", "DeleteEndOfLine", "DeleteEndOfWord", "DeleteStartOfWord"),
+    *("MoveToNextWord", "MoveToPreviousWord", "MoveToStartOfLine", "MoveToEndOfLine"),
+    *("MoveToStartOfDocument", "MoveToEndOfDocument", "SelectNextWord", "SelectPreviousWord"),
+    *("SelectStartOfLine", "SelectEndOfLine", "SelectStartOfBlock", "SelectEndOfBlock"),
+    *("SelectStartOfDocument", "SelectEndOfDocument", "SelectNextChar", "SelectPreviousChar"),
+)
+"""Qt's standard keys that a text field has a use for."""
+
+X11 = ("Ctrl+E", "Ctrl+K", "Ctrl+U")
+"""Those of them that are only there on X11, which the tests are not."""
+
+
+def test_no_shortcut_is_one_of_the_window_system(qtbot: QtBot) -> None:
+    for taken in ("Alt+F4", "Ctrl+Alt+T", "Alt+Tab", "Meta+D", "Ctrl+F1", "Ctrl+Alt+Left"):
+        assert WINDOW_SYSTEM.search(taken), taken
+    for _, action in window_of(qtbot).commands:
+        keys = action.shortcut().toString()
+        assert not WINDOW_SYSTEM.search(keys), keys
+
+
+def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    ran: list[str] = []
+    for command, action in window.commands:
+        action.setEnabled(True)
+        action.triggered.disconnect()
+        action.triggered.connect(lambda *_, key=command.key: ran.append(key))
+    keys = {QKeySequence(each) for each in X11}
+    for name in EDITING:
+        keys |= set(QKeySequence.keyBindings(QKeySequence.StandardKey[name]))
+    shared = [action.shortcut() for _, action in window.commands if action.shortcut() in keys]
+    # Undo and redo, at least: the field's own while it has the focus, the window's elsewhere.
+    assert QKeySequence("Ctrl+Z") in shared
+    for field in (QLineEdit(window), QPlainTextEdit(window)):
+        field.show()
+        field.setFocus()
+        for each in keys:
+            if each.count() == 1 and each[0].key() < Qt.Key.Key_Back:
+                QTest.keySequence(field, each)
+        assert ran == [], (type(field).__name__, ran)
+        field.hide()
+    window.welcome.setFocus()
+    QTest.keySequence(window.welcome, QKeySequence("Ctrl+Z"))
+    assert ran == ["undo"]
+
+
+def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    bar = window.menuBar().actions()
+    for title in bar:
+        shown = title.menu().actions()
+        letters = [found[1].upper() for each in shown if (found := MNEMONIC.search(each.text()))]
+        assert len(letters) > 2
+        assert len(set(letters)) == len(letters), (title.text(), sorted(letters))
+        for each in shown:
+            assert each.isSeparator() or not each.shortcut().isEmpty(), each.text()
+            assert each.isShortcutVisibleInContextMenu()
+    titles = [found[1].upper() for each in bar if (found := MNEMONIC.search(each.text()))]
+    assert len(set(titles)) == len(bar)
+
+
+MNEMONIC = re.compile(r"&(\w)")
+
+
 def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
     window = window_of(qtbot)
-    shortcuts = Counter(command.shortcut for command, _ in window.commands if command.shortcut)
+    shortcuts = Counter(action.shortcut().toString() for _, action in window.commands)
+    assert len(shortcuts) > 100
     assert [shortcut for shortcut, count in shortcuts.items() if count > 1] == []
     titles = [action.text().replace("&", "") for action in window.menuBar().actions()]
     assert titles[:4] == ["File", "Edit", "View", "Graph"]
@@ -62,6 +139,7 @@ def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
 def test_every_command_has_keys_that_are_shown_in_its_menu(qtbot: QtBot) -> None:
     window = window_of(qtbot)
     sequences = [action.shortcut() for _, action in window.commands]
+    assert len(sequences) > 100
     assert not any(sequence.isEmpty() for sequence in sequences)
     for one, other in permutations(sequences, 2):
         # Nor does one hide another, as Ctrl+J would hide all that begin with it.

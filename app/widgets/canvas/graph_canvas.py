@@ -264,11 +264,11 @@ class GraphCanvas(CanvasDrawing):
         self.node_clicked.emit(name, modifiers)
         self._describe()
 
-    def _walk(self, key: int) -> None:
+    def _walk(self, key: int, modifiers: Qt.KeyboardModifier) -> None:
         here = self._walked or next(iter(sorted(self._selection)), "")
         there = self._index.beside(here, WALK[key], self._before)
         if there:
-            self._click(there, Qt.KeyboardModifier.NoModifier)
+            self._click(there, modifiers & Qt.KeyboardModifier.ShiftModifier)
             self.reveal(there)
 
     # Qt
@@ -360,8 +360,8 @@ class GraphCanvas(CanvasDrawing):
         key, walked = event.key(), self._walked
         plain = not event.modifiers() & Qt.KeyboardModifier.ControlModifier
         is_open = self.card.dismiss()
-        if key in WALK:
-            self._walk(key)
+        if key in WALK and plain:
+            self._walk(key, event.modifiers())
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and walked:
             if self.is_group(walked) or self.is_frame(walked):
                 self.fold(walked)

@@ -22,6 +22,13 @@ from lowerscope.app.widgets.canvas.view import CanvasView
 #: The factor of a step in or out.
 ZOOM_STEP = 1.25
 _WHEEL_STEP = 60.0
+
+_PANS = {
+    Qt.Key.Key_Left: QPointF(1, 0),
+    Qt.Key.Key_Right: QPointF(-1, 0),
+    Qt.Key.Key_Up: QPointF(0, 1),
+    Qt.Key.Key_Down: QPointF(0, -1),
+}
 _REVEAL_MS = 140
 
 
@@ -230,7 +237,10 @@ class PanningArea(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()
-        if key == Qt.Key.Key_F and not event.modifiers():
+        control = event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        if control and key in _PANS:
+            self._move_by(_PANS[Qt.Key(key)] * _WHEEL_STEP)
+        elif key == Qt.Key.Key_F and not event.modifiers():
             self.fit()
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
             self.zoom_by(ZOOM_STEP)

@@ -82,7 +82,13 @@ class CodeCards:
 
     def entity_under(self, at: QPoint) -> str:
         """The id of what is named under the mouse, on the line on which it begins, or ``""``."""
-        found = self._under(at)
+        return self._begun(self._under(at))
+
+    def entity_at_caret(self) -> str:
+        """The id of what is named at the caret, on the line on which it begins, or ``""``."""
+        return self._begun(self._at(*self._editor.caret()))
+
+    def _begun(self, found: _Found | None) -> str:
         begins = found is not None and found.line + 1 == found.place.first
         return found.place.entity if found is not None and begins else ""
 

@@ -211,7 +211,8 @@ class CodeEditor(CodeText):
             if key == "close":
                 event.ignore()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            entity = self.marks.entity(self.place(self.textCursor().position())[0])
+            line = self.place(self.textCursor().position())[0]
+            entity = self.cards.entity_at_caret() or self.marks.entity(line)
             if entity:
                 self.entity_clicked.emit(entity, event.modifiers())
         else:

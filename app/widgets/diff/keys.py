@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
 
+from lowerscope.app.widgets.diff.selection import Side
 from lowerscope.app.widgets.typefaces import code_line
 
 if TYPE_CHECKING:
@@ -32,12 +33,13 @@ def press(area: DiffArea, event: QKeyEvent) -> bool:
         area.viewport().update()
         area.escape_pressed.emit()
     else:
-        return bool(area.document.rows) and (_move(area, key) or _act(area, key))
+        extend = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        return bool(area.document.rows) and (_move(area, key, extend) or _act(area, key))
     return True
 
 
-def _move(area: DiffArea, key: int) -> bool:
-    """Go to another row, or sideways."""
+def _move(area: DiffArea, key: int, extend: bool) -> bool:
+    """Go to another row, selecting what is passed where that is wanted, or sideways."""
     page, last = max(1, area.viewport().height() // code_line() - 1), len(area.document.rows) - 1
     rows = {
         Qt.Key.Key_Up: area.current() - 1,
@@ -45,16 +47,38 @@ def _move(area: DiffArea, key: int) -> bool:
         Qt.Key.Key_PageUp: area.current() - page,
         Qt.Key.Key_PageDown: area.current() + page,
         Qt.Key.Key_Home: 0,
-        Qt.Key.Key_End: last,
+        Qt.Key.Key_End: last + extend,
     }
     if key in rows:
-        area.go_to(rows[Qt.Key(key)])
+        if extend:
+            _select_to(area, rows[Qt.Key(key)])
+        else:
+            area.selection.clear()
+            area.go_to(rows[Qt.Key(key)])
+        return True
+    if extend and key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+        side: Side = "old" if key == Qt.Key.Key_Left else "new"
+        area.selection.side = "both" if area.document.unified else side
+        area.viewport().update()
         return True
     if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
         bar = area.horizontalScrollBar()
         bar.setValue(bar.value() + (_SIDEWAYS if key == Qt.Key.Key_Right else -_SIDEWAYS))
         return True
     return False
+
+
+def _select_to(area: DiffArea, place: int) -> None:
+    """Select the rows from the current one, or from where that was begun, to another one."""
+    selection, here, count = area.selection, area.current(), len(area.document.rows)
+    begun = selection.ends_at((here, 0)) or (here == count - 1 and selection.ends_at((count, 0)))
+    if not begun:
+        side: Side = "old" if selection.side == "old" else "new"
+        selection.start("both" if area.document.unified else side, (here, 0))
+    elif area.document.unified:
+        selection.side = "both"
+    selection.extend((max(0, min(place, count)), 0))
+    area.go_to(place)
 
 
 def _act(area: DiffArea, key: int) -> bool:

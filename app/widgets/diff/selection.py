@@ -34,6 +34,10 @@ class DiffSelection:
         """Select up to a spot."""
         self._end = spot
 
+    def ends_at(self, spot: Spot) -> bool:
+        """Whether it was last extended to a spot."""
+        return self._end == spot
+
     def select_word(self, side: Side, row: int, text: str, column: int) -> None:
         """Select the word at a column."""
         for word in _WORD.finditer(text):

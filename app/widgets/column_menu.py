@@ -1,0 +1,95 @@
+"""The menu on the columns of a table: what a mouse does with their titles and the lines between."""
+
+from functools import partial
+
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHeaderView, QMenu, QTableView
+
+STEP = 24
+"""Pixels that a column gets more or less."""
+
+
+def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
+    """Open the menu: to sort by a column, make it wider or narrower, put it away, show it.
+
+    Parameters
+    ----------
+    table
+        The table.
+    place
+        Where on the screen; below the titles where none is given.
+
+    Returns
+    -------
+    QMenu
+        What was opened, without waiting for what is chosen.
+    """
+    header, model = table.horizontalHeader(), table.model()
+    menu = QMenu(table)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    menu.setAccessibleName(_tr("Columns"))
+    for column in range(header.count()):
+        title = str(model.headerData(column, Qt.Orientation.Horizontal) or column + 1)
+        below = menu.addMenu(title)
+        tip = model.headerData(column, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
+        if tip:
+            below.addAction(str(tip)).setEnabled(False)
+            below.addSeparator()
+        _add_sorting(table, column, below)
+        if header.sectionResizeMode(column) == QHeaderView.ResizeMode.Interactive:
+            width = header.sectionSize(column)
+            for words, by in ((_tr("Wider"), STEP), (_tr("Narrower"), -STEP)):
+                _add(below, words, partial(_resize, header, column, width + by))
+            fitting = table.sizeHintForColumn(column)
+            _add(below, _tr("As wide as its words"), partial(_resize, header, column, fitting))
+        shown = _add(below, _tr("Shown"), partial(_switch, header, column))
+        shown.setCheckable(True)
+        shown.setChecked(not header.isSectionHidden(column))
+        shown.setEnabled(header.isSectionHidden(column) or _shown(header) > 1)
+    corner = table.viewport().mapToGlobal(QPoint(4, 0))
+    menu.popup(corner if place is None else place)
+    if place is None and menu.actions():
+        menu.setActiveAction(menu.actions()[0])
+    return menu
+
+
+def _add_sorting(table: QTableView, column: int, menu: QMenu) -> None:
+    if not table.isSortingEnabled():
+        return
+    header = table.horizontalHeader()
+    here = header.sortIndicatorSection() == column
+    for words, order in (
+        (_tr("Sort upwards"), Qt.SortOrder.AscendingOrder),
+        (_tr("Sort downwards"), Qt.SortOrder.DescendingOrder),
+    ):
+        action = _add(menu, words, partial(header.setSortIndicator, column, order))
+        action.setCheckable(True)
+        action.setChecked(here and header.sortIndicatorOrder() == order)
+    away = _add(
+        menu, _tr("As it was"), partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
+    )
+    away.setEnabled(here)
+    menu.addSeparator()
+
+
+def _add(menu: QMenu, words: str, act: partial[None]) -> QAction:
+    action = menu.addAction(words)
+    action.triggered.connect(lambda _checked=False: act())
+    return action
+
+
+def _resize(header: QHeaderView, column: int, width: int) -> None:
+    header.resizeSection(column, max(header.minimumSectionSize(), width))
+
+
+def _switch(header: QHeaderView, column: int) -> None:
+    header.setSectionHidden(column, not header.isSectionHidden(column))
+
+
+def _shown(header: QHeaderView) -> int:
+    return sum(not header.isSectionHidden(column) for column in range(header.count()))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("column_menu", text)

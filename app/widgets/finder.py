@@ -1,0 +1,95 @@
+"""A dialog in which something is found by typing: a line, above the rows that fit."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QStackedWidget,
+    QTreeWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.empty_state import EmptyState
+
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class FindLine(QLineEdit):
+    """A line to type in, from which the arrow keys go through the rows that fit.
+
+    Parameters
+    ----------
+    rows : QAbstractItemView
+        The rows.
+    """
+
+    def __init__(self, rows: QAbstractItemView) -> None:
+        super().__init__()
+        self._rows = rows
+        self.setClearButtonEnabled(True)
+
+    # Qt
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in _MOVES:
+            self._rows.keyPressEvent(event)
+        else:
+            super().keyPressEvent(event)
+
+
+class Finder(Dialog):
+    """The dialog; the arrow keys go through the rows while one types.
+
+    Parameters
+    ----------
+    columns : int
+        How many the rows have; the first one has the room that the others leave.
+    parent : QWidget
+        The window that it is opened over.
+
+    Attributes
+    ----------
+    line : FindLine
+        What is typed in.
+    rows : QTreeWidget
+        What fits.
+    empty : EmptyState
+        What is said where nothing does.
+    hint : QLabel
+        A quiet line below.
+    """
+
+    def __init__(self, columns: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.rows = QTreeWidget()
+        self.line = FindLine(self.rows)
+        self.rows.setColumnCount(columns)
+        self.rows.setHeaderHidden(True)
+        self.rows.setRootIsDecorated(False)
+        self.rows.setUniformRowHeights(True)
+        header = self.rows.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.empty = EmptyState("", "")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.rows)
+        self._stack.addWidget(self.empty)
+        self.hint = QLabel()
+        self.hint.setProperty("role", "quiet")
+        self.hint.setWordWrap(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(8)
+        column.addWidget(self.line)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self.hint)
+
+    def show_found(self, found: bool) -> None:
+        """Show the rows, or that there is none."""
+        self._stack.setCurrentWidget(self.rows if found else self.empty)
