@@ -34,6 +34,8 @@ class PanePlaces(QObject):
         super().__init__(panes)
         self._window = window
         self._panes = panes
+        # The one that was let float last: it may not have the keyboard yet.
+        self._floated = ""
 
     def commands(self, menu: str) -> tuple[Command, ...]:
         """Return the commands, for a menu."""
@@ -132,19 +134,24 @@ class PanePlaces(QObject):
         self._say(self.tr("{0} is a tab beside {1}"), name, mate)
 
     def _float(self) -> None:
-        if (here := self._here()) is None:
+        panes = self._window.made_panes
+        if panes is None:
             return
-        panes, name = here
+        floats = bool(self._floated) and panes.docks[self._floated].isFloating()
+        name = self._floated if floats else self._panes.current()
+        if not name:
+            return
         panes.take_back()
         dock, focus = panes.docks[name], QApplication.focusWidget()
         dock.setFloating(not dock.isFloating())
+        self._floated = name if dock.isFloating() else ""
         if focus is not None and dock.isAncestorOf(focus):
             focus.window().activateWindow()
             focus.setFocus(Qt.FocusReason.ShortcutFocusReason)
         else:
             self._panes.enter(dock)
-        floats = self.tr("{0} floats") if dock.isFloating() else self.tr("{0} is put back")
-        self._say(floats, name)
+        words = self.tr("{0} floats") if dock.isFloating() else self.tr("{0} is put back")
+        self._say(words, name)
 
     def _grow(self, across: bool, by: int) -> None:
         if (here := self._here()) is not None:
