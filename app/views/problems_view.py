@@ -69,6 +69,7 @@ class ProblemsView(QWidget):
     def _show_problems(self) -> None:
         if self._content is not None:
             self._column.removeWidget(self._content)
+            self._content.hide()
             self._content.deleteLater()
         problems = self._workspace.problems
         left = self._workspace.variants.left_over.notes

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from lowerscope.app.widgets.pane import ElidedLabel
@@ -32,7 +31,7 @@ class FactLines(QWidget):
             name, value = QLabel(), ElidedLabel()
             name.setProperty("role", "quiet")
             place = len(self._lines)
-            self._grid.addWidget(name, place, 0, Qt.AlignmentFlag.AlignLeft)
+            self._grid.addWidget(name, place, 0)
             self._grid.addWidget(value, place, 1)
             self._lines.append((name, value))
         for place, (name, value) in enumerate(self._lines):
