@@ -56,7 +56,8 @@ def _reduction(largest: bool, stock: Legalise) -> Legalise:
         return te.compute(
             reduced.shape,
             lambda *i: reducer(A(*reduced.index(i)), axis=reduced.over),
-            name=f"{name}_red",
+            # As TVM calls it: schedules fit where TVM legalises without us.
+            name=f"{A.op.name}_red",
         )
 
     def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
