@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.history import Change, History
+from lowerscope.app.history import Change, History, history_after
 from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, applies_schedules, without_schedules
@@ -62,7 +62,7 @@ class Changes(QObject):
         elif recipe == self.recipe:
             self._give_up()
         elif recipe != self.wanted:
-            self._go_over(recipe, self._history.changed_from(self.recipe))
+            self._go_over(recipe, history_after(self.recipe, self._history, self.under_way))
 
     def amend(self, recipe: Recipe) -> None:
         """Go over to a recipe in place of the one that is wanted: no step of undo of its own."""
@@ -86,12 +86,12 @@ class Changes(QObject):
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to take back."""
-        return bool(self._history.undo) or self.under_way is not None
+        return bool(self.history.undo) or (self.under_way is not None and self.under_way.opens)
 
     @property
     def can_redo(self) -> bool:
         """Whether a step was taken back."""
-        return bool(self._history.redo)
+        return bool(self.history.redo)
 
     @property
     def before(self) -> Recipe | None:
@@ -99,16 +99,18 @@ class Changes(QObject):
         return self._history.undo[-1] if self._history.undo else None
 
     def undo(self) -> None:
-        """Take the last change of the recipe back, or the one that is on its way."""
-        if self.under_way is not None:
+        """Take the last change of the recipe back, be it on its way still."""
+        recipe, history = self.wanted, self.history
+        if recipe is not None and history.undo:
+            self._go_over(*history.back_from(recipe))
+        elif self.under_way is not None and self.under_way.opens:
             self._give_up()
-        elif self._history.undo and self.recipe is not None:
-            self._go_over(*self._history.back_from(self.recipe))
 
     def redo(self) -> None:
         """Make the change again that was taken back last."""
-        if self._history.redo and self.recipe is not None and self.under_way is None:
-            self._go_over(*self._history.forward_from(self.recipe))
+        recipe, history = self.wanted, self.history
+        if recipe is not None and history.redo:
+            self._go_over(*history.forward_from(recipe))
 
     def settle(self, change: Change) -> None:
         """Count a change as done: its recipe is the one that is shown."""
@@ -121,11 +123,8 @@ class Changes(QObject):
 
     def _go_over(self, recipe: Recipe, history: History) -> None:
         shown = self.recipe
-        if (
-            shown is None
-            or applies_schedules(recipe)
-            or without_schedules(shown) != without_schedules(recipe)
-        ):
+        same_model = shown is not None and without_schedules(shown) == without_schedules(recipe)
+        if recipe != shown and (not same_model or applies_schedules(recipe)):
             self._want(recipe, history)
             return
         # The model is what it was: there is nothing to derive.
@@ -151,16 +150,19 @@ class Changes(QObject):
         self.wanted_changed.emit()
 
     def _give_up(self) -> None:
-        self._abandon()
-        self._workspace.recovering.resume()
-
-    def _abandon(self) -> None:
         """Forget the recipe that is on its way; what is shown stays."""
-        if self.under_way is not None:
-            change, self.under_way = self.under_way, None
-            self._workspace.abandon(self._workspace.engine, change.request)
+        if self._abandon():
             self._workspace.say("")
             self.wanted_changed.emit()
+        if self.recipe is None:
+            self._workspace.runs.give_up()
+        self._workspace.recovering.resume()
+
+    def _abandon(self) -> bool:
+        change, self.under_way = self.under_way, None
+        if change is not None:
+            self._workspace.abandon(self._workspace.engine, change.request)
+        return change is not None
 
     def _accept(self, snapshot: Snapshot) -> None:
         change, self.under_way = self.under_way, None
@@ -181,7 +183,6 @@ class Changes(QObject):
         workspace.runs.give_up()
         workspace.recovering.give_up(None if change is None else change.recipe)
         self.wanted_changed.emit()
-        workspace.run_changed.emit()
 
     def _want_again(self, recipe: Recipe, lost: Change) -> None:
         """Ask the next engine for what was on its way, whole or without what was deadly."""

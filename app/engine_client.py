@@ -307,7 +307,9 @@ class EngineClient(QObject):
         try:
             self._child.send(Request(request.id, request.method, to_raw(request.params)))
         except ProtocolError as error:
-            self._outstanding.fail_soon(request, Problem(what=f"The request is too large: {error}"))
+            self._outstanding.fail_soon(
+                request, Problem(what=f"The request cannot be sent: {error}")
+            )
             return
         request.sent = True
         self._set_state("busy")

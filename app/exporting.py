@@ -18,6 +18,7 @@ from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wante
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.session_files import Layout
+from lowerscope.core.sources.spec import user_path
 from lowerscope.core.unfinished import whole_file
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Exporting(QObject):
         folder = order.folder
         if self._workspace.worker.hands_over:
             try:
-                self._handing = HandingOver(Path(folder).expanduser().absolute(), self)
+                self._handing = HandingOver(user_path(folder).absolute(), self)
             except OSError as error:
                 self._end_with(cannot_write(error, Path(folder)))
                 return
@@ -134,8 +135,16 @@ class Exporting(QObject):
             client = self._workspace.engine if self._on_engine else self._workspace.worker
             client.cancel(self._request)
 
+    def give_up(self) -> None:
+        """Stop what is under way, and tell nobody any more; what is written stays."""
+        client = self._workspace.engine if self._on_engine else self._workspace.worker
+        self._workspace.abandon(client, self._request)
+        if self._handing is not None and self._request is not None:
+            self._handing.give_up()
+        self._request = self._order = self._handing = None
+
     def _take_written(self, record: ExportRecord) -> None:
-        self._found = record
+        self._request, self._found = None, record
         handing, order = self._handing, self._order
         if handing is None:
             self._next_graph()

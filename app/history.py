@@ -1,4 +1,4 @@
-"""Undo and redo: two lists of recipes around the one that is open, and a change of it."""
+"""Undo and redo: two lists of recipes around the one that is open, or that is on its way."""
 
 from __future__ import annotations
 
@@ -29,16 +29,32 @@ class History:
 
 @dataclass(frozen=True)
 class Change:
-    """A recipe on its way: it becomes the document's when the engine has derived its records.
-
-    Attributes
-    ----------
-    history
-        What is before and after it, once it is open.
-    request
-        Of the engine.
-    """
+    """A recipe on its way: it becomes the document's when the engine has derived its records."""
 
     recipe: Recipe
     history: History
     request: int
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is another source, which undo gives up."""
+        return self.history == History()
+
+
+def history_after(shown: Recipe, history: History, coming: Change | None) -> History:
+    """Return the history once what is wanted has been changed by the user.
+
+    What was never shown is no step of its own, unless it is where undo goes, or another source.
+
+    Parameters
+    ----------
+    shown, history
+        The recipe that is open, and those around it.
+    coming
+        What is on its way.
+    """
+    if coming is not None and (
+        coming.recipe.source != shown.source or len(coming.history.undo) < len(history.undo)
+    ):
+        return coming.history.changed_from(coming.recipe)
+    return history.changed_from(shown)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QMimeData, QObject, Qt, QTimer, Signal
 
 from lowerscope.app.runs.agreeing import SetRuns
 from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Drawing, InputSpec, Recipe
+from lowerscope.core.recipe import Drawing, InputSpec, Recipe, Source
 from lowerscope.core.records.model import InputRecord
 from lowerscope.core.sources.input_option import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
 
@@ -54,6 +54,8 @@ class Inputs(QObject):
         self._settling.setSingleShot(True)
         self._settling.setInterval(SETTLE_MS)
         self._settling.timeout.connect(self._run)
+        self._source: Source | None = None
+        workspace.recipe_wanted.connect(self._note_source)
         # Later, as a change that is made in the middle of another one would be mixed up with it.
         workspace.recipe_wanted.connect(self._go_on, Qt.ConnectionType.QueuedConnection)
         workspace.problems_changed.connect(self._note_problem)
@@ -119,6 +121,8 @@ class Inputs(QObject):
     def randomise(self, name: str, seed: int) -> None:
         """Draw random values for an input, with a seed of its own: the weights stay."""
         record, said = self._record(name), self.spec_of(name)
+        if record is None:
+            return
         low = high = None
         if said is not None and record.dtype in INTEGERS:
             low, high = said.low, said.high
@@ -126,8 +130,10 @@ class Inputs(QObject):
 
     def take_file(self, name: str, path: str) -> None:
         """Read an input from a file, and make it fit."""
-        self._dropped = path
-        self._change({name: self._formed(self._record(name), file=path, fit=True)})
+        record = self._record(name)
+        if record is not None:
+            self._dropped = path
+            self._change({name: self._formed(record, file=path, fit=True)})
 
     def reset(self, name: str) -> None:
         """Go back to the file's own example."""
@@ -166,8 +172,9 @@ class Inputs(QObject):
     def _names(self) -> list[str]:
         return [each.name for each in self.records]
 
-    def _record(self, name: str) -> InputRecord:
-        return next(each for each in self.records if each.name == name)
+    def _record(self, name: str) -> InputRecord | None:
+        # While a dialog was open, another model may have come.
+        return next((each for each in self.records if each.name == name), None)
 
     def _formed(self, record: InputRecord, **fields: object) -> InputSpec:
         """Return what gives an input a value of the form that it has, so that nothing is rebuilt.
@@ -187,6 +194,15 @@ class Inputs(QObject):
         self._strokes.clear()
         workspace.change(with_inputs(recipe, self._names(), specs))
         self._run_soon()
+
+    def _note_source(self) -> None:
+        """Forget strokes, and the run that was to follow them, where another source is wanted."""
+        wanted = self._workspace.wanted
+        source = None if wanted is None else wanted.source
+        if source != self._source:
+            self._source, self._dropped = source, ""
+            self._strokes.clear()
+            self._settling.stop()
 
     def _go_on(self) -> None:
         """Let the next stroke follow: each is a step of undo, so none overtakes another."""

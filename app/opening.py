@@ -101,7 +101,11 @@ class Opening(QObject):
         )
         if dialog.exec() == QDialog.DialogCode.Accepted:
             # While the form was open, another change may have come about.
-            recipe = self._workspace.wanted or recipe
+            asked, recipe = recipe, self._workspace.wanted or recipe
+            if recipe.source != asked.source:
+                text = self.tr("Another model is open by now: its inputs stay as they are.")
+                self._workspace.announced.emit(text, "wrong")
+                return
             self._workspace.change(
                 msgspec.structs.replace(
                     recipe,

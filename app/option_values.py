@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue
 from lowerscope.core.records.passes import PassOption
+
+LARGEST = 2**63 - 1
+"""TVM takes no larger whole numbers."""
 
 WORDS = {
     "bool": "true or false",
@@ -44,9 +49,11 @@ def _read(kind: str, text: str) -> OptionValue:
     """Return the value, or ``None`` for what is no value of this kind."""
     try:
         if kind == "int":
-            return int(text)
+            whole = int(text)
+            return whole if abs(whole) <= LARGEST else None
         if kind == "float":
-            return float(text)
+            number = float(text)
+            return number if math.isfinite(number) else None
     except ValueError:
         return None
     if kind == "bool":

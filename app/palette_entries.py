@@ -102,7 +102,8 @@ class PaletteEntries:
         kind = PREFIXES.get(typed[:1])
         text = (typed[1:] if kind else typed).strip().lower()
         if kind == "line" and _NUMBER.fullmatch(text):
-            return list(self._places(int(text)))
+            # No text has so many lines, and Python reads no numbers with thousands of digits.
+            return list(self._places(int(text[:12])))
         kinds = [kind] if kind else list(PREFIXES.values())
         found: list[Entry] = []
         for each in kinds:

@@ -139,13 +139,14 @@ class Sessions(QObject):
         except LowerscopeError as error:
             self._workspace.report(error.problem)
             return False
+        # Before the lock: it may be the same file that is on its way, opened twice.
+        self._forget_coming()
         held = self._place
         if held is not None and path == held.path and held.lock is not None:
             place = replace(held, written=session.written)
         else:
             automatic = path.parent == self._folder()
             place = place_at(path, automatic=automatic, written=session.written)
-        self._forget_coming()
         self._save_waiting()
         self._coming = (place, session)
         # Nothing runs before it is asked for, whatever the file says.

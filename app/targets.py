@@ -87,16 +87,16 @@ class Targets(QObject):
 
     def _attempt(self, remote: Remote) -> None:
         self.give_up()
-        self.state = None
         self._request = self._workspace.worker.request(
             "remote", RemoteParams(remote=remote), self._take_state, self._take_state
         )
         self.changed.emit()
 
     def give_up(self) -> None:
-        """Ask the other machine no more."""
-        if self._request is not None:
-            self._workspace.worker.cancel(self._request)
+        """Ask the other machine no more, and forget what it has said."""
+        request, self._request = self._request, None
+        self._workspace.abandon(self._workspace.worker, request)
+        self.state = None
 
     def _take_state(self, state: RemoteState | Problem) -> None:
         self._request = None

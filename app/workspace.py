@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.activity import Activities, Activity, Of
 from lowerscope.app.build_steps import BuildSteps
 from lowerscope.app.changes import Changes
 from lowerscope.app.children.at_work import AtWork
@@ -44,15 +44,6 @@ from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
 
 
-@dataclass(frozen=True)
-class Activity:
-    """What is under way: ``fraction`` is ``None`` where it is not known; idle when ``text`` is
-    empty."""
-
-    text: str = ""
-    fraction: float | None = None
-
-
 class Workspace(QObject):
     """The open document.
 
@@ -74,6 +65,8 @@ class Workspace(QObject):
         The state of the engine or of the worker is new.
     logged
         Text that torch, TVM or the user's file printed.
+    stop_wanted
+        What is under way is to be stopped, be it the workspace's own or not.
     announced
         One line for the banner, and its role: ``"info"`` or ``"wrong"``.
     """
@@ -86,6 +79,7 @@ class Workspace(QObject):
     activity_changed = Signal()
     children_changed = Signal()
     logged = Signal(str)
+    stop_wanted = Signal()
     announced = Signal(str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -94,7 +88,7 @@ class Workspace(QObject):
         self.worker = EngineClient("worker", parent=self)
         self.metrics: TextMetrics = DEFAULT
         self._snapshot: Snapshot | None = None
-        self._activity = Activity()
+        self._activities = Activities()
         self.trouble = Trouble(self)
         self.changes = Changes(self)
         self.selecting = Selecting(self)
@@ -182,13 +176,13 @@ class Workspace(QObject):
     @property
     def activity(self) -> Activity:
         """What is under way."""
-        return self._activity
+        return self._activities.shown
 
-    def say(self, text: str, fraction: float | None = None) -> None:
-        """Say what is under way; nothing any more for ``""``."""
-        activity = Activity(text, fraction)
-        if activity != self._activity:
-            self._activity = activity
+    def say(self, text: str, fraction: float | None = None, *, of: Of = "change") -> None:
+        """Say what is under way of somebody's; nothing any more for ``""``."""
+        before = self.activity
+        self._activities.say(of, Activity(text, fraction))
+        if before != self.activity:
             self.activity_changed.emit()
 
     # Start and end
@@ -286,6 +280,7 @@ class Workspace(QObject):
         self.faults.cancel()
         self.inputs.cancel()
         self.at_work.cancel()
+        self.stop_wanted.emit()
 
     # Children
 

@@ -60,8 +60,8 @@ class AtWork(QObject):
         if not self._doing():
             self._timer.stop()
             said, self.said = self.said, ""
-            if said and self._workspace.activity.text == said:
-                self._workspace.say("")
+            if said:
+                self._workspace.say("", of="asked")
         elif not self._workspace.activity.text and not self._timer.isActive():
             self._timer.start()
 
@@ -69,7 +69,7 @@ class AtWork(QObject):
         doing = self._doing()
         if doing and not self._workspace.activity.text:
             self.said = doing[0].upper() + doing[1:]
-            self._workspace.say(self.said)
+            self._workspace.say(self.said, of="asked")
 
     def _doing(self) -> str:
         for client in self._clients:

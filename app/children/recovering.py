@@ -7,6 +7,7 @@ recipe that was being applied when a second one died is switched off.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -133,7 +134,7 @@ class Recovering(QObject):
             return
         params = SnapshotParams(recipe=workspace.recipe, metrics=workspace.metrics)
         self._request = workspace.engine.request(
-            "snapshot", params, self._accept, self._refuse, workspace.say
+            "snapshot", params, self._accept, self._refuse, partial(workspace.say, of="replay")
         )
 
     def resume(self) -> None:
@@ -150,6 +151,7 @@ class Recovering(QObject):
     def abandon(self) -> None:
         """Do not replay what was shown: something else is wanted."""
         request, self._request = self._request, None
+        self._workspace.say("", of="replay")
         self._workspace.abandon(self._workspace.engine, request)
 
     def take(self, recipe: Recipe) -> None:
@@ -163,13 +165,14 @@ class Recovering(QObject):
 
     def _accept(self, _snapshot: Snapshot) -> None:
         self._request = None
-        self._end()
+        self._workspace.say("", of="replay")
         recipe = self._workspace.recipe
         assert recipe is not None
         self.take(recipe)
 
     def _refuse(self, problem: Problem) -> None:
         self._request = None
+        self._workspace.say("", of="replay")
         recipe = self._workspace.recipe
         again = None
         if recipe is not None and problem.code == "crashed":
@@ -182,8 +185,3 @@ class Recovering(QObject):
             self._lost = False
             if problem.code != "cancelled":
                 self._workspace.changes.refuse_shown(problem)
-            self._end()
-
-    def _end(self) -> None:
-        if not self._workspace.changing and not self._workspace.running:
-            self._workspace.say("")

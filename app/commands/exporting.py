@@ -44,6 +44,7 @@ class ExportCommands(QObject):
         self._exporting = Exporting(window.workspace, self._layout, self)
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
+        window.workspace.stop_wanted.connect(self._exporting.cancel)
         self._order: Order | None = None
         self.dialog: ExportDialog | None = None
 
@@ -138,14 +139,14 @@ class ExportCommands(QObject):
         if window.workspace.snapshot is None or self._exporting.is_busy:
             return
         folder = QFileDialog.getExistingDirectory(window, title, self._folder())
-        if folder:
+        if folder and not self._exporting.is_busy:
             self._order = Order(wanted=(wanted,), folder=folder)
-            window.workspace.say(window.tr("Exporting"))
+            window.workspace.say(window.tr("Exporting"), of="export")
             self._exporting.begin(self._order)
 
     def _say(self, record: ExportRecord) -> None:
         workspace, tr = self._window.workspace, self._window.tr
-        workspace.say("")
+        workspace.say("", of="export")
         if record.left_out:
             workspace.announced.emit("; ".join(record.left_out), "wrong")
         elif len(record.paths) == 1:
@@ -157,7 +158,7 @@ class ExportCommands(QObject):
 
     def _refuse(self, problem: Problem) -> None:
         window, order = self._window, self._order
-        window.workspace.say("")
+        window.workspace.say("", of="export")
         if problem.code == EXISTS and order is not None:
             names = ", ".join(problem.choices[:3])
             question = QMessageBox(window)

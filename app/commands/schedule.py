@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.views.rules_dialog import RulesDialog
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.schedule_files import save_schedules
 from lowerscope.core.schedules import shown_name
 
 if TYPE_CHECKING:
@@ -205,7 +206,10 @@ class ScheduleCommands(QObject):
 
     def save(self) -> None:
         """Ask for a file, and write the schedule into it."""
-        name = f"{self._workspace.scheduling.function}.json"
+        scheduling = self._workspace.scheduling
+        schedule, name = scheduling.schedule, f"{scheduling.function}.json"
+        if schedule is None:
+            return
         path, _ = QFileDialog.getSaveFileName(
             self._window, self.tr("Save the schedule"), name, self.tr(FILES)
         )
@@ -213,7 +217,7 @@ class ScheduleCommands(QObject):
             return
         path = path if path.endswith(".json") else f"{path}.json"
         try:
-            self._variants.save(path)
+            save_schedules([schedule], path)
         except LowerscopeError as error:
             self._workspace.report(error.problem)
         else:

@@ -75,6 +75,7 @@ class SetRuns(QObject):
         self.path = path or self.path
         self.problem = None
         self.progress = (self.tr("Waiting for the worker"), None)
+        workspace.say(*self.progress, of="set")
         self._asked = _without_inputs(recipe)
         self._request = workspace.worker.request(
             "agreement",
@@ -93,7 +94,7 @@ class SetRuns(QObject):
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self.progress = (text, fraction)
-        self._workspace.say(text, fraction)
+        self._workspace.say(text, fraction, of="set")
         self.changed.emit()
 
     def _accept(self, record: AgreementRecord) -> None:
@@ -108,7 +109,7 @@ class SetRuns(QObject):
     def _end(self) -> None:
         self._request = None
         self.progress = ("", None)
-        self._workspace.say("")
+        self._workspace.say("", of="set")
         self.changed.emit()
 
 

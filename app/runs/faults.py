@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -107,9 +108,13 @@ class Faults(QObject):
         take_problem: Callable[[Problem], None],
     ) -> None:
         workspace = self._workspace
-        workspace.say(self.tr("Running with guarded memory"))
+        workspace.say(self.tr("Running with guarded memory"), of="fault")
         self._request = workspace.worker.request(
-            "guard", GuardParams(recipe=recipe), take_found, take_problem, workspace.say
+            "guard",
+            GuardParams(recipe=recipe),
+            take_found,
+            take_problem,
+            partial(workspace.say, of="fault"),
         )
 
     def cancel(self) -> None:
@@ -122,7 +127,7 @@ class Faults(QObject):
         if self._request is not None:
             request, self._request = self._request, None
             self._workspace.abandon(self._workspace.worker, request)
-            self._workspace.say("")
+            self._workspace.say("", of="fault")
         self._failed = None
         self.changed.emit()
 
@@ -162,7 +167,7 @@ class Faults(QObject):
 
     def _end_look(self) -> None:
         self._request = None
-        self._workspace.say("")
+        self._workspace.say("", of="fault")
 
     def _show(self, problem: Problem) -> None:
         self._failed = problem

@@ -117,7 +117,7 @@ class Runs(QObject):
 
     def _want(self, wanted: _Wanted) -> None:
         self._waits, self._repeats = wanted, False
-        self._workspace.say(self._workspace.tr("Waiting for the engine"))
+        self._workspace.say(self._workspace.tr("Waiting for the engine"), of="run")
         self.changed.emit()
         self.run_if_waiting()
 
@@ -131,9 +131,8 @@ class Runs(QObject):
         wanted = self._waits
         if wanted is None or busy or recipe is None:
             return
-        self._waits = None
         self._quiet.begin()
-        workspace.say(workspace.tr("Compiling"))
+        workspace.say(workspace.tr("Compiling"), of="run")
         params = RunParams(
             recipe=recipe,
             part=wanted.part,
@@ -141,13 +140,15 @@ class Runs(QObject):
             quick=wanted.quick,
             keep=self.keep,
         )
+        # Not before: it is running all the while.
+        self._waits = None
         self._request = workspace.worker.request(
             "run", params, self._accept, self._refuse, self._tell
         )
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self._quiet.follow(text)
-        self._workspace.say(text, fraction)
+        self._workspace.say(text, fraction, of="run")
 
     def cancel(self) -> None:
         """Stop the run, or do not start it; the outcome of before is shown again."""
@@ -155,7 +156,7 @@ class Runs(QObject):
         if self._waits is not None:
             self._waits = None
             self._bring_back()
-            self._workspace.say("")
+            self._workspace.say("", of="run")
             self.changed.emit()
         if self._request is not None:
             self._workspace.worker.cancel(self._request)
@@ -163,18 +164,26 @@ class Runs(QObject):
     def abandon(self) -> None:
         """Forget the run that is under way: another recipe is wanted."""
         self._reopening = False
-        if self._waits is not None and self._waits.before is not None:
+        timed_anew = self._waits is not None and self._waits.before is not None
+        if not timed_anew and self._request is None:
+            return
+        request, self._request = self._request, None
+        self._workspace.abandon(self._workspace.worker, request)
+        if timed_anew:
             self._waits = None
-            self.changed.emit()
-        if self._request is not None:
-            request, self._request = self._request, None
-            self._workspace.abandon(self._workspace.worker, request)
-            self.changed.emit()
+        self._forget()
 
     def give_up(self) -> None:
         """Do not run what could not be opened."""
         self._waits = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Show what was known before the run that is not made."""
+        if not self.running:
+            self._workspace.say("", of="run")
         self._bring_back()
+        self.changed.emit()
 
     def take(self, recipe: Recipe, snapshot: Snapshot) -> bool:
         """Go over to a recipe with these records, and to its outcome if that is known.
@@ -219,7 +228,7 @@ class Runs(QObject):
             if not record.quick:
                 self.variants.keep(recipe, record)
         workspace.trouble.clear()
-        workspace.say("")
+        workspace.say("", of="run")
         self.changed.emit()
         if snapshot is not None and record.key != snapshot.key:
             # What was run may not be what is shown: a file may have been changed in between.
@@ -232,7 +241,7 @@ class Runs(QObject):
 
     def _refuse(self, problem: Problem) -> None:
         self._request = None
-        self._workspace.say("")
+        self._workspace.say("", of="run")
         # What was measured before stays, whatever has become of this run.
         self._bring_back()
         if problem.code != "cancelled":

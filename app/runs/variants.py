@@ -191,7 +191,7 @@ class RunVariants(QObject):
         """Run some recipes one after the other, as soon as the engine is idle."""
         if not self._workspace.running and recipes:
             self._row, self._done, self._waits = tuple(recipes), 0, True
-            self._workspace.say(self._workspace.tr("Waiting for the engine"))
+            self._workspace.say(self._workspace.tr("Waiting for the engine"), of="run")
             self.running_changed.emit()
             self.go_on()
 
@@ -225,7 +225,7 @@ class RunVariants(QObject):
         name = variant_names(self._row)[self._done]
         words = self.tr("Variant {0} of {1}, {2}").format(self._done + 1, len(self._row), name)
         share = (self._done + (fraction or 0.0)) / len(self._row)
-        self._workspace.say(f"{words}: {text}" if text else words, share)
+        self._workspace.say(f"{words}: {text}" if text else words, share, of="run")
 
     def _accept(self, record: RunRecord) -> None:
         recipe, record = self._row[self._done], self._quiet.end(record)
@@ -271,7 +271,7 @@ class RunVariants(QObject):
     def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
         self._quiet.follow(text)
         words = self.tr("All variants by turns")
-        self._workspace.say(f"{words}: {text}" if text else words)
+        self._workspace.say(f"{words}: {text}" if text else words, of="run")
 
     def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:
         self._request = None
@@ -292,7 +292,6 @@ class RunVariants(QObject):
 
     def _end(self) -> None:
         self._abandon()
-        self._workspace.say("")
         self.ended.emit()
 
     def _abandon(self) -> None:
@@ -303,6 +302,7 @@ class RunVariants(QObject):
             self._workspace.abandon(self._workspace.worker, request)
         if self._row:
             self._row = ()
+            self._workspace.say("", of="run")
             self.running_changed.emit()
 
     def _of(self, recipe: Recipe) -> KeptRun | None:

@@ -38,6 +38,7 @@ from lowerscope.core.export.catalogue import (
     Wanted,
 )
 from lowerscope.core.session_files import Layout
+from lowerscope.core.sources.spec import user_path
 
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
@@ -117,7 +118,7 @@ class ExportDialog(Dialog):
         kinds = tuple(name for name, box in self.pictures.items() if box.isChecked())
         order = Order(
             wanted=self.wanted(),
-            folder=str(Path(self.folder.text().strip()).expanduser().absolute()),
+            folder=str(user_path(self.folder.text().strip()).absolute()),
             kinds=kinds,
             level=str(self.level.currentData()),
             force=force,
@@ -185,7 +186,7 @@ class ExportDialog(Dialog):
             self.folder.setText(path)
 
     def _show_folder(self) -> None:
-        folder = str(Path(self.folder.text().strip()).expanduser().absolute())
+        folder = str(user_path(self.folder.text().strip()).absolute())
         QDesktopServices.openUrl(QUrl.fromLocalFile(folder))
 
     # Making it
@@ -278,7 +279,7 @@ class ExportDialog(Dialog):
 
     def done(self, result: int) -> None:
         # Nobody would hear of what comes of it.
-        self._exporting.cancel()
+        self._exporting.give_up()
         super().done(result)
 
 

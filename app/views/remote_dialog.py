@@ -103,7 +103,6 @@ class RemoteDialog(Dialog):
         self.setMinimumWidth(560)
         for field in (self.tracker, self.key):
             field.textChanged.connect(self._check)
-        targets.state = None
         targets.changed.connect(self._show_state)
         self._check()
         offer_help(self, "targets#other-machines")
@@ -119,6 +118,8 @@ class RemoteDialog(Dialog):
         return remote_of(self.tracker.text(), self.key.text(), float(self.seconds.value()))
 
     def _check(self) -> None:
+        # What another machine has said is not of this one.
+        self._targets.give_up()
         self.adopt.hide()
         problem = None
         remote = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
@@ -276,12 +277,19 @@ def _integer(text: str) -> int:
     return number
 
 
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 def _several(text: str) -> tuple[int, ...]:
     return tuple(_integer(part) for part in text.strip("()[] ").split(",") if part.strip())
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(part) for part in text.strip("()[] ").split(",") if part.strip())
+    return tuple(_number(part) for part in text.strip("()[] ").split(",") if part.strip())
 
 
 def _anything(text: str) -> Argument:
@@ -294,7 +302,7 @@ def _anything(text: str) -> Argument:
 
 
 def _one(text: str) -> int | float | str:
-    for read in (_integer, float):
+    for read in (_integer, _number):
         try:
             return read(text)
         except ValueError:
@@ -304,7 +312,7 @@ def _one(text: str) -> int | float | str:
 
 _READERS: dict[str, Callable[[str], Argument]] = {
     "integer": _integer,
-    "number": float,
+    "number": _number,
     "integers": _several,
     "numbers": _numbers,
     "value": _anything,

@@ -133,10 +133,11 @@ class TensorPage(QWidget):
     def save_to(self, side: Saved, file: str) -> None:
         """Save the values that are shown, of a side, in place of what is there."""
         if self._record is not None:
-            workspace = self._workspace
-            workspace.fetches.save_run_values(
-                self._record.place, side, file, self._note_saved, workspace.report
-            )
+            self._save(self._record.place, side, file)
+
+    def _save(self, place: TensorPlace, side: Saved, file: str) -> None:
+        workspace = self._workspace
+        workspace.fetches.save_run_values(place, side, file, self._note_saved, workspace.report)
 
     def _open_saving(self) -> None:
         menu = QMenu(self)
@@ -157,12 +158,17 @@ class TensorPage(QWidget):
             self._choose_file(chosen)
 
     def _choose_file(self, side: Saved) -> None:
+        record = self._record
+        if record is None:
+            return
         name = f"{self._name()}-{side}.npy"
         path, _ = QFileDialog.getSaveFileName(
             self, self.tr("Save {0}").format(name), name, self.tr("NumPy arrays (*.npy)")
         )
         if path:
-            self.save_to(side, path if Path(path).suffix == ".npy" else f"{path}.npy")
+            # Those that were chosen, whatever is shown by now.
+            path = path if Path(path).suffix == ".npy" else f"{path}.npy"
+            self._save(record.place, side, path)
 
     def _note_saved(self, path: str) -> None:
         self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
@@ -296,12 +302,10 @@ class TensorPage(QWidget):
             self._wait.start()
             return
         self._wait.stop()
-        if self._workspace.activity.text == self.tr(LOOKING):
-            self._workspace.say("")
+        self._workspace.say("", of="values")
 
     def _say_busy(self) -> None:
-        if not self._workspace.activity.text:
-            self._workspace.say(self.tr(LOOKING))
+        self._workspace.say(self.tr(LOOKING), of="values")
 
     def _try_again(self) -> None:
         self._fetching.fetch_again()

@@ -25,6 +25,7 @@ from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
 from lowerscope.core.session_archives import Archive
+from lowerscope.core.sources.spec import user_path
 from lowerscope.core.units import bytes_text
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -105,7 +106,7 @@ class UnpackDialog(Dialog):
         self.banner.dismiss()
         self._let(False)
         self.progress.set_busy()
-        self.unpack_wanted.emit(str(Path(self.folder.text().strip()).expanduser().absolute()))
+        self.unpack_wanted.emit(str(user_path(self.folder.text().strip()).absolute()))
 
     def _let(self, on: bool) -> None:
         for widget in (self.unpack, self.browse, self.folder):

@@ -86,6 +86,9 @@ class WhenLookedAt(QObject):
     def _fetch(self) -> None:
         if self._wanted is None or self._wanted == self._shown or not self._page.isVisible():
             return
+        if self._workspace.recipe is None:
+            # It is empty, and was asked to look into what is not there.
+            return
         self._drop()
         self._set_busy(True)
         self._request = self._ask(*self._wanted)

@@ -131,6 +131,9 @@ class StepList(QTreeWidget):
         if list(rows) == self.rows():
             return
         chosen, top = self.current_key(), self.verticalScrollBar().value()
+        if _places(rows) != _places(self.rows()):
+            # What is being dragged may be gone, or elsewhere.
+            self._give_up_drag()
         self.blockSignals(True)
         self.clear()
         self._items, self._marks.hovered = {}, None
@@ -245,6 +248,11 @@ class StepList(QTreeWidget):
         if target >= 0 and target not in (place, place + 1):
             self.moved.emit(place, target if target < place else target - 1)
 
+    def _give_up_drag(self) -> None:
+        self._target, self._pressed = -1, None
+        self.viewport().unsetCursor()
+        self.viewport().update()
+
     def _is_on_box(self, row: StepRow, place: QPointF) -> bool:
         return row.on is not None and self.box_rect(row.key).adjusted(-4, -4, 4, 4).contains(place)
 
@@ -291,9 +299,7 @@ class StepList(QTreeWidget):
         key = self.current_key()
         row = self.row(key)
         if event.key() == Qt.Key.Key_Escape and self._target >= 0:
-            self._target, self._pressed = -1, None
-            self.viewport().unsetCursor()
-            self.viewport().update()
+            self._give_up_drag()
         elif row is None:
             super().keyPressEvent(event)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -323,3 +329,8 @@ class StepList(QTreeWidget):
             y = self._gaps()[self._target]
             painter.setPen(QPen(QColor(theme.current().accent), 2))
             painter.drawLine(QPointF(8, y), QPointF(self.viewport().width() - 8, y))
+
+
+def _places(rows: Sequence[StepRow]) -> list[tuple[str, int]]:
+    """Return which rows can be moved, and where they are."""
+    return [(row.key, row.place) for row in rows if row.place >= 0]

@@ -95,7 +95,7 @@ class Editing(QObject):
     def _write(self, primitives: order.Primitives) -> None:
         if self._scheduling.recipe is None or self._scheduling.record is None:
             return
-        self._workspace.change(self.recipe_with(primitives))
+        self._scheduling.change(self.recipe_with(primitives))
 
     # What came of it
 

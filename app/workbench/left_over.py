@@ -81,7 +81,7 @@ class LeftOver(QObject):
 
     def remove(self, schedule: Schedule) -> None:
         """Take one out of the recipe."""
-        recipe = self._workspace.recipe
+        recipe = self._workspace.wanted
         if recipe is not None:
             self._workspace.change(sharing.with_schedule(recipe, schedule, None))
 

@@ -11,6 +11,7 @@ from lowerscope.core.engine.schedule_params import RulesParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe, ruled_in_model
 from lowerscope.core.records.schedule import RuledFunction
+from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.schedules import APPLY_RULES
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class RulesInModel(QObject):
         self._workspace = workspace
         self._requests = Requests()
         self._request: int | None = None
-        self._of: Recipe | None = None
+        self._of: tuple[Recipe, Snapshot] | None = None
         self.functions: tuple[RuledFunction, ...] = ()
         self.problem: Problem | None = None
         self.busy = ""
@@ -63,12 +64,15 @@ class RulesInModel(QObject):
 
     def ask(self) -> None:
         """Ask what the rules make of the functions, unless that is known of what is shown."""
-        recipe = self._workspace.recipe
-        if recipe is None or recipe == self._of:
+        recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
+        if recipe is None or snapshot is None:
+            return
+        # Derived anew, the same recipe may have other functions.
+        if self._of is not None and self._of[0] == recipe and self._of[1] is snapshot:
             return
         if self._request is not None:
             self._requests.drop(self._request)
-        self._of, self.problem = recipe, None
+        self._of, self.functions, self.problem = (recipe, snapshot), (), None
         self.busy = self.tr("Scheduling by rules")
         self._request = self._requests.ask(
             self._workspace.engine,

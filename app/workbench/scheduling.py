@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.children.requests import Requests
@@ -219,6 +220,7 @@ class Scheduling(QObject):
 
     def _forget(self) -> None:
         self._drop()
+        self._end_slow()
         self._asked = self.shown = None
         self.index = None
         self.editing.edited = ""
@@ -285,7 +287,16 @@ class Scheduling(QObject):
         self.trying.clear()
         self.moves.forget()
         self._drop()
+        self._end_slow()
         self._asked = self.shown = None
+
+    def change(self, after: Recipe) -> None:
+        """Go over to the schedules of what was made of `recipe`; what else is wanted stays so."""
+        wanted, base = self._workspace.wanted, self.recipe
+        if wanted is not None and base is not None:
+            same = (wanted.source, wanted.schedules) == (base.source, base.schedules)
+            after = msgspec.structs.replace(wanted, schedules=after.schedules) if same else after
+        self._workspace.change(after)
 
     def known(self, place: Place) -> ScheduleRecord | None:
         """Return the record of a place, if it is remembered."""
@@ -351,14 +362,14 @@ class Scheduling(QObject):
 
     def _note_slow(self) -> None:
         self.busy = True
-        self._workspace.say(self.tr("Scheduling {0}").format(self.function))
+        self._workspace.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
         self.busy_changed.emit()
 
     def _end_slow(self) -> None:
         self._slow.stop()
         if self.busy:
             self.busy = False
-            self._workspace.say("")
+            self._workspace.say("", of="schedule")
             self.busy_changed.emit()
 
     # Where in the history

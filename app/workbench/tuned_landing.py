@@ -43,6 +43,8 @@ class TunedLanding(QObject):
         self._open: list[Schedule] = []
         self._there: list[Schedule] = []
         self._gone: list[str] = []
+        self._request: int | None = None
+        self._again = False
 
     def land(self, tuned: Tuned, of: Recipe) -> None:
         """Have what is better than what was there in the recipe.
@@ -53,7 +55,9 @@ class TunedLanding(QObject):
             The recipe that was tuned; the one that is shown may be another by now.
         """
         self._tuned, self._open = tuned, list(tuned.schedules)
-        self._there, self._gone = [], []
+        self._there, self._gone, self._again = [], [], False
+        if self._request is not None:
+            self._requests.drop(self._request)
         recipe = self._workspace.wanted
         if recipe is not None and _functions_of(recipe) == _functions_of(of):
             self._there, self._open = self._open, []
@@ -67,11 +71,12 @@ class TunedLanding(QObject):
             self._change(recipe)
             return
         params = ScheduleParams(recipe=recipe, function=self._open[0].function, index=0)
-        self._requests.ask(
+        self._request = self._requests.ask(
             self._workspace.engine, "schedule", params, self._take, self._take_problem
         )
 
     def _take(self, record: ScheduleRecord) -> None:
+        self._request, self._again = None, False
         schedule = self._open.pop(0)
         if fits(schedule, record.function, record.structure):
             self._there.append(schedule)
@@ -80,7 +85,13 @@ class TunedLanding(QObject):
         self._go_on()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._gone.append(self._open.pop(0).function)
+        self._request = None
+        if problem.code in ("cancelled", "crashed") and not self._again:
+            # It is the engine that is gone: the next one is asked, once.
+            self._again = True
+        else:
+            self._again = False
+            self._gone.append(self._open.pop(0).function)
         self._go_on()
 
     def _change(self, recipe: Recipe) -> None:

@@ -324,7 +324,7 @@ class Tuning(QObject):
                 self._begin_later()
             elif self.phase == "tuning":
                 self._for_run = True
-                self._workspace.say(self.tr("The run waits until the tuning pauses"))
+                self._workspace.say(self.tr("The run waits until the tuning pauses"), of="run")
                 self._pause(self.tr("Pausing for the run; it goes on by itself."))
         elif self._for_run:
             self.resume()

@@ -13,7 +13,7 @@ from lowerscope.app.workbench.by_rule import SchedulingByRule
 from lowerscope.app.workbench.left_over import LeftOver
 from lowerscope.app.workbench.rules import RulesInModel
 from lowerscope.core.recipe import Recipe, applied_to_model, applies_schedules
-from lowerscope.core.schedule_files import load_schedules, save_schedules
+from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import Schedule, fits
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Variants:
         after = change(recipe, scheduling.function, scheduling.structure, *arguments)
         if to_end:
             scheduling.go_to_end()
-        self._workspace.change(after)
+        scheduling.change(after)
 
     # The model
 
@@ -114,12 +114,6 @@ class Variants:
             self._workspace.change(applied_to_model(recipe, on))
 
     # Files
-
-    def save(self, path: str) -> None:
-        """Write the schedule that is on into a file: see `save_schedules`."""
-        schedule = self._workspace.scheduling.schedule
-        assert schedule is not None
-        save_schedules([schedule], path)
 
     def load(self, path: str) -> None:
         """Have the schedule of a file on, as a variant of the function that is scheduled.

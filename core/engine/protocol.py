@@ -106,8 +106,14 @@ _Message = TypeVar("_Message")
 
 
 def to_raw(value: Any) -> msgspec.Raw:
-    """Return `value`, encoded, as it stands inside a message."""
-    return msgspec.Raw(to_bytes(value))
+    """Return `value`, encoded, as it stands inside a message.
+
+    Raises
+    ------
+    ProtocolError
+        If it holds what has no encoding, such as a number of more than 64 bits.
+    """
+    return msgspec.Raw(_encoded(value))
 
 
 def encode_frame(message: ToChild | ToWindow) -> bytes:
@@ -118,16 +124,20 @@ def encode_frame(message: ToChild | ToWindow) -> bytes:
     ProtocolError
         If it is longer than `FRAME_LIMIT`, or holds what has no encoding.
     """
-    try:
-        payload = to_bytes(message)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ProtocolError(f"a message cannot be encoded: {error}") from error
+    payload = _encoded(message)
     if len(payload) > FRAME_LIMIT:
         raise ProtocolError(
             f"a message of {len(payload) / 2**20:.0f} MB is longer than"
             f" the {FRAME_LIMIT / 2**20:.0f} MB that a frame can hold"
         )
     return _HEADER.pack(MAGIC, len(payload)) + payload
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return to_bytes(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProtocolError(f"a message cannot be encoded: {error}") from error
 
 
 class FrameReader(Generic[_Message]):

@@ -133,7 +133,7 @@ def tracker_address(text: str) -> tuple[str, int]:
     host, colon, port = text.strip().rpartition(":")
     if not colon:
         host, port = port, str(TRACKER_PORT)
-    number = int(port) if port.isascii() and port.isdigit() else 0
+    number = int(port[:9]) if port.isascii() and port.isdigit() else 0
     if not host or any(each.isspace() for each in host) or not 0 < number < 2**16:
         raise LowerscopeError(
             f"{text!r} is not the address of a tracker",

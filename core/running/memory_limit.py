@@ -23,6 +23,8 @@ LEAST = 1 << 30
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
+_MOST = 1 << 50
+
 _TEXT = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(i?b)?", re.IGNORECASE)
 
 _SAID = re.compile(
@@ -54,7 +56,10 @@ def parse_bytes(text: str) -> int:
     found = _TEXT.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
-    return int(float(found["number"]) * _UNITS[found["unit"].lower()])
+    number = float(found["number"]) * _UNITS[found["unit"].lower()]
+    if number > _MOST:
+        raise ValueError(f"{text.strip()[:40]} is more than any machine has")
+    return int(number)
 
 
 def parse_limit(text: str) -> int:

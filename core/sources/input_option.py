@@ -41,6 +41,9 @@ MANY_SAMPLES = "many-samples"
 EXTENT = re.compile(r"[^\W\d]\w*")
 """The name of a dimension."""
 
+LARGEST = 2**63 - 1
+"""What an extent may be, if there were the memory for it."""
+
 FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
 
 _SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
@@ -69,7 +72,7 @@ def parse_input(text: str) -> InputSpec:
         file, layout = _parse_file(value, text)
         sampled = _SAMPLE.fullmatch(file)
         if sampled is not None and not os.path.exists(user_path(file)):
-            file, item, fit = sampled[1], int(sampled[2]) if sampled[2] else None, True
+            file, item, fit = sampled[1], _whole(sampled[2]) if sampled[2] else None, True
     shape, dtype, low, high = (
         (layout.group("shape", "dtype", "low", "high")) if layout else [None] * 4
     )
@@ -78,8 +81,8 @@ def parse_input(text: str) -> InputSpec:
         shape=None if shape is None else tuple(map(_extent, re.findall(r"[-+]?\w+", shape))),
         dtype=dtype,
         file=file,
-        low=None if low is None else int(low),
-        high=None if high is None else int(high),
+        low=None if low is None else _whole(low),
+        high=None if high is None else _whole(high),
         fit=fit,
         item=item,
     )
@@ -88,7 +91,12 @@ def parse_input(text: str) -> InputSpec:
 
 
 def _extent(text: str) -> int | str:
-    return text if EXTENT.fullmatch(text) else int(text)
+    return text if EXTENT.fullmatch(text) else _whole(text)
+
+
+def _whole(text: str) -> int:
+    """Return a number; in place of one with very many digits, one that is too large as well."""
+    return int(text[:25])
 
 
 def option(text: str) -> str:
@@ -130,6 +138,8 @@ def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
         problem = _problem_of_shape(spec.shape, given)
         if problem is not None:
             return problem
+    if spec.item is not None and spec.item > LARGEST:
+        return f"there is no sample {spec.item}", f"Write the number of one, up to {LARGEST}"
     if spec.seed is not None and not 0 <= spec.seed < SEEDS:
         return f"the seed {spec.seed} is out of range", f"Give one from 0 to {SEEDS - 1}"
     if spec.low is None and spec.high is None:
@@ -155,6 +165,8 @@ def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, s
     if any(isinstance(extent, int) and extent < 1 for extent in shape):
         extents = ", ".join(map(str, shape))
         return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
+    if any(isinstance(extent, int) and extent > LARGEST for extent in shape):
+        return f"an extent is larger than {LARGEST}", f"Write {FORMS}"
     names = [extent for extent in shape if isinstance(extent, str)]
     for name in names:
         if not EXTENT.fullmatch(name) or keyword.iskeyword(name):

@@ -1,0 +1,14 @@
+"""The line on what is under way."""
+
+from lowerscope.app.activity import Activities, Activity
+
+
+def test_what_ends_leaves_what_else_is_under_way() -> None:
+    activities = Activities()
+    activities.say("run", Activity("Compiling", 0.5))
+    activities.say("change", Activity("Opening"))
+    assert activities.shown == Activity("Opening")
+    activities.say("change", Activity())
+    assert activities.shown == Activity("Compiling", 0.5)
+    activities.say("run", Activity())
+    assert activities.shown == Activity()
