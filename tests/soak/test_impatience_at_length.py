@@ -89,7 +89,7 @@ def test_a_user_without_patience(
             assert not list(folder.rglob("*.lock")), user.story()
         figures.add(user)
         print(
-            f"{time.strftime('%H:%M:%S')} {number}: {sizes[-1] >> 20} MB, {figures.report()}",
+            f"{time.strftime('%H:%M:%S')} {number}: {figures.report()}",
             flush=True,
         )
         number += 1
