@@ -76,12 +76,13 @@ class Changes(QObject):
         self._want(recipe, refused.history)
 
     def reload(self) -> None:
-        """Derive everything anew from the files as they are now; of what was refused, if it was."""
+        """Derive everything anew from the files as they are now: what is on its way, if anything
+        is, or else what was refused, or what is shown."""
         refused = self._workspace.trouble.refused
-        if refused is not None:
+        if self.under_way is None and refused is not None:
             self._want(refused.recipe, refused.history)
-        elif self.recipe is not None:
-            self._want(self.recipe, self._history)
+        elif self.wanted is not None:
+            self._want(self.wanted, self.history)
 
     @property
     def can_undo(self) -> bool:

@@ -48,6 +48,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     details: str = ""
     calls: tuple[str, ...] = ()
 
+    @property
+    def headline(self) -> str:
+        """What is wrong as a sentence begins; a name such as ``torch.fx`` is written as it is."""
+        named = "." in self.what.partition(" ")[0]
+        return self.what if named else self.what[:1].upper() + self.what[1:]
+
     def line(self) -> str:
         """Return the problem as one line: where, what, what to do."""
         parts = [f"{self.where}: {self.what}" if self.where else self.what]

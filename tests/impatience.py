@@ -447,8 +447,8 @@ class Impatience:
         workspace, window = self.workspace, self.window
         action = window.commands.action
         for key, there in (
-            ("undo", workspace.can_undo),
-            ("redo", workspace.can_redo),
+            ("undo", workspace.changes.can_undo),
+            ("redo", workspace.changes.can_redo),
             ("run", workspace.wanted is not None and not workspace.running),
             ("stop", bool(workspace.activity.text) or workspace.running),
             ("tune-stop", workspace.tuning.under_way and workspace.tuning.phase != "stopping"),
@@ -524,7 +524,7 @@ class Impatience:
         workspace = self.workspace
         came = [workspace.recipe]
         for _ in range(most):
-            before = workspace.before
+            before = workspace.changes.before
             if before is None:
                 break
             self.window.commands.action("undo").trigger()

@@ -35,7 +35,7 @@ class CompareCommands(QObject):
         pins, tr = self._window.workspace.pins, self._window.tr
         menu = tr("&Compare")
         return (
-            Command("difference", menu, tr("&Difference"), self._show_difference, "Ctrl+D"),
+            Command("difference", menu, tr("&Difference"), self._show_difference, "F4"),
             Command("next-change", menu, tr("&Next change"), partial(self._next_change, 1), "F7"),
             Command(
                 "previous-change",

@@ -91,5 +91,5 @@ class FetchedPage(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)
-        self.script.code.set_empty(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self.script.code.set_empty(problem.headline, problem.todo)
         self.script.show_text(None)

@@ -197,7 +197,7 @@ class GraphPage(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)
-        self.canvas.set_empty(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self.canvas.set_empty(problem.headline, problem.todo)
         self._show(None, "")
 
     def _show(self, record: GraphRecord | None, title: str) -> None:

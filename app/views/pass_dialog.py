@@ -167,7 +167,7 @@ class PassDialog(Dialog):
             options = self.form.values()
         except LowerscopeError as error:
             problem = error.problem
-            self.wrong.setText(f"{problem.what[:1].upper()}{problem.what[1:]}. {problem.todo}.")
+            self.wrong.setText(f"{problem.headline}. {problem.todo}.")
             self.form.mark_wrong(problem.where)
             return None
         on = True if self._step is None else self._step.on

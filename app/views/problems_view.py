@@ -113,10 +113,7 @@ class ProblemsView(QWidget):
         column = QVBoxLayout(card)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        # A name such as torch.fx is written as it is.
-        named = "." in problem.what.partition(" ")[0]
-        headline = problem.what if named else problem.what[:1].upper() + problem.what[1:]
-        what = _text(f"✕ {headline}", "title")
+        what = _text(f"✕ {problem.headline}", "title")
         what.setStyleSheet(f"color: {theme.current().wrong}")
         column.addWidget(what)
         if problem.where:

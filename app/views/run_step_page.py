@@ -138,7 +138,7 @@ class RunStepPage(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)
-        self.table.set_empty(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self.table.set_empty(problem.headline, problem.todo)
         self._show_rows()
 
     def _show_rows(self) -> None:

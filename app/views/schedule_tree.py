@@ -40,7 +40,7 @@ class ScheduleTree(TreeTable):
         if record is None:
             problem = scheduling.problem
             if problem is not None:
-                self.empty.set_text(problem.what[:1].upper() + problem.what[1:], problem.todo)
+                self.empty.set_text(problem.headline, problem.todo)
             elif not scheduling.function:
                 self.empty.set_text(
                     self.tr("No function to schedule"),

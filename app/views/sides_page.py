@@ -92,7 +92,7 @@ class SidesPage(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)
-        self._show_problem(problem.what[:1].upper() + problem.what[1:], problem.todo)
+        self._show_problem(problem.headline, problem.todo)
 
     def _ask(self, sides: str, moment: Moment | None = None) -> int:
         """Ask for the difference; return the number of the request."""

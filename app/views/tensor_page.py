@@ -286,7 +286,7 @@ class TensorPage(QWidget):
         if problem.code == "cancelled":
             self.empty.set_text(self.tr("Stopped"))
         else:
-            self.empty.set_text(problem.what[:1].upper() + problem.what[1:], problem.todo)
+            self.empty.set_text(problem.headline, problem.todo)
         self.again.show()
         self.stack.setCurrentWidget(self.empty)
 

@@ -186,7 +186,7 @@ class TensorIRView(Pane):
         self.functions.set_rows(())
         self._strip.hide()
         for page in self.texts.values():
-            page.show_nothing(problem.what[:1].upper() + problem.what[1:], problem.todo)
+            page.show_nothing(problem.headline, problem.todo)
 
     def _show_selection(self) -> None:
         selection = self._workspace.selection

@@ -149,9 +149,8 @@ class TranslationPage(QWidget):
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)
-        what = problem.what[:1].upper() + problem.what[1:]
         self.summary.set_whole("")
-        self.rule.show_sources((), what, problem.todo)
+        self.rule.show_sources((), problem.headline, problem.todo)
         self.te.show_calls((), "", "")
 
     # Qt's own

@@ -121,7 +121,7 @@ def test_files_that_may_run_are_forgotten(window: MainWindow) -> None:
 
 def test_details_for_a_report_are_copied_without_paths(qtbot: QtBot, window: MainWindow) -> None:
     path = str(Path.home() / "secret project" / "net.py")
-    window.workspace._recipe = Recipe(source=Source(spec=f"{path}:Net"))
+    window.workspace.changes.recipe = Recipe(source=Source(spec=f"{path}:Net"))
     window.workspace.report(Problem(what="no such thing", where=f"{path}:12"))
     about = AboutDialog(window)
     qtbot.addWidget(about)

@@ -69,8 +69,10 @@ class Bench:
         """Return what there is to see, for a test that fails."""
         record = self.scheduling.record
         steps = [] if record is None else [(each.title, each.status) for each in record.steps]
-        problems = (self.scheduling.problem, *self.window.workspace.problems)
-        return f"{self.scheduling.function} {steps} {problems}"
+        workspace = self.window.workspace
+        problems = (self.scheduling.problem, *workspace.problems)
+        states = (workspace.engine.state, workspace.worker.state, workspace.activity.text)
+        return f"{self.scheduling.function} {steps} {problems} {states} {workspace.changing}"
 
     def begin(self, recipe: Recipe) -> None:
         """Begin with a recipe, nothing selected and no step looked at."""

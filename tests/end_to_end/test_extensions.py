@@ -194,7 +194,7 @@ def test_a_missing_function_is_told_and_its_file_loaded(
     library.write_text(LIBRARY)
     window = open_window(str(module))
     assert window.panes.outcome.current() == "problems"
-    assert "Env.relu is not registered; called by lv0 in main" in texts(window).replace("✕ ", "")
+    assert "env.relu is not registered; called by lv0 in main" in texts(window).replace("✕ ", "")
     page = window.panes.tensorir.library.table
     assert [cell.text for cell in page.rows()[0].cells] == [
         "env.relu",

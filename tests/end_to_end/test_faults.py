@@ -46,14 +46,16 @@ def run_faulty(qtbot: QtBot, window: MainWindow, folder: Path, body: str) -> Non
     window.commands.action("run").trigger()
 
 
-def button(window: MainWindow, text: str) -> QPushButton:
+def button(window: MainWindow, text: str) -> QPushButton | None:
     found = window.panes.problems.findChildren(QPushButton)
-    return next(each for each in found if each.text() == text and each.isVisible())
+    return next((each for each in found if each.text() == text and each.isVisible()), None)
 
 
 def go_back(qtbot: QtBot, window: MainWindow) -> None:
     """Press the button in Problems, and look that what was measured is there again."""
-    qtbot.mouseClick(button(window, "Go back to what worked"), Qt.MouseButton.LeftButton)
+    text = "Go back to what worked"
+    qtbot.waitUntil(lambda: button(window, text) is not None, timeout=PATIENCE)
+    qtbot.mouseClick(button(window, text), Qt.MouseButton.LeftButton)
     wait_for_records(qtbot, window)
     assert window.workspace.recipe is not None
     assert window.workspace.recipe.extensions == ()

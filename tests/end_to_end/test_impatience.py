@@ -70,6 +70,20 @@ def test_a_step_of_a_schedule_leaves_a_change_on_its_way_alone(
     assert workspace.recipe.target == "native"
 
 
+def test_files_that_are_read_again_leave_a_change_on_its_way_alone(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu")
+    window.commands.action("target-native").trigger()
+    window.commands.action("reload").trigger()
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.target == "native"
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe.target == "llvm"
+
+
 def test_a_run_of_what_is_not_opened_after_all(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", wait=False)
     window.commands.action("run").trigger()

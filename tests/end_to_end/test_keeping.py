@@ -55,7 +55,7 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
     clear.trigger()
     assert said == [("The caches are empty", "info")]
     file = tmp_path / "cache" / "lowerscope" / "peaks-1.json"
-    file.parent.mkdir(parents=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"x" * 3072)
     clear.trigger()
     asked = next(each for each in window.findChildren(QMessageBox) if each.isVisible())

@@ -13,7 +13,7 @@ from tests.app.engine_client.practice_window import Window
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let who dies at once be started anew without a pause."""
-    monkeypatch.setattr("lowerscope.app.engine_client.RESTART_DELAYS_MS", (0, 20, 40))
+    monkeypatch.setattr("lowerscope.app.children.restarting.RESTART_DELAYS_MS", (0, 20, 40))
 
 
 @pytest.fixture

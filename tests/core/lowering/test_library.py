@@ -39,14 +39,7 @@ def lowering_of(outcome: Any, node: str) -> Any:
 
 FALLBACKS: list[tuple[Callable[..., Any], torch.Tensor, str, str]] = [
     (lambda x: torch.fft.rfft(x).abs(), VECTOR, "fft_rfft", "no relax operator for fft_rfft"),
-    (lambda x: torch.trace(x), SQUARE, "trace", "no relax operator for trace"),
     (lambda x: torch.digamma(x.abs() + 1), SQUARE, "digamma", "no relax operator for digamma"),
-    (
-        lambda x: F.grid_sample(x, x[:, :2].permute(0, 2, 3, 1), align_corners=False),
-        IMAGE,
-        "grid_sample",
-        "no relax operator for grid_sample",
-    ),
     (
         lambda x: F.interpolate(x, (4, 4), mode="bilinear", antialias=True),
         IMAGE,
