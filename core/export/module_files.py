@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 import tvm
 import tvm_ffi
@@ -64,8 +65,10 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
             array, view = array.view(f"u{array.dtype.itemsize}"), f'.view("{dtype}")'
         arrays[f"constant{number}"] = array
         lines.append(f'        relax.const(ARRAYS["constant{number}"]{view}, "{dtype}"),')
+    stem = PurePosixPath(name).name
+    how = f": `from {stem} import Module`" if stem.isidentifier() else ""
     head = [
-        f'"""A module. Its constants lie beside it in {name}.npz: `from {name} import Module`."""',
+        f'"""A module. Its constants lie beside it in {stem}.npz{how}."""',
         "",
         "from pathlib import Path",
         "",
@@ -74,7 +77,7 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
         "from tvm import relax",
         *_IMPORT.findall(text),
         "",
-        f'ARRAYS = np.load(Path(__file__).with_name("{name}.npz"))',
+        f'ARRAYS = np.load(Path(__file__).with_name("{stem}.npz"))',
         "metadata = {",
         '    "ir.GenericConst": [',
         *lines,

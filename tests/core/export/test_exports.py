@@ -127,6 +127,17 @@ def test_large_constants_lie_beside_the_module(
     assert "class Module:" in (tmp_path / "script.py").read_text()
 
 
+def test_large_constants_of_a_step_lie_beside_it(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module_files, "MOST_INSIDE", 1000)
+    recipe = recipe_of(MLP, "--pipeline", "legalise")
+    export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(["step"]))
+    assert len(list((tmp_path / "steps").glob("*.npz"))) == 2
+    made = loaded(tmp_path / "steps" / "1-LegalizeOps.py", "step")
+    assert tvm_ffi.structural_equal(made.Module, pipeline.stages(recipe).completed)
+
+
 def test_schedules_as_python_and_json(pipeline: Pipeline, tmp_path: Path) -> None:
     recipe = recipe_of(MLP, "--pipeline", "fuse", "--schedule", "rules")
     export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(["schedule"]))
