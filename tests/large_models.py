@@ -70,6 +70,9 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, {words}, bias=False)
         self.head.weight = self.tokens.weight
+        # As GPT-2 begins: with weights of 1, logits are in the hundreds, and sums that come to next
+        # to nothing among them are as inexact in torch.
+        nn.init.normal_(self.tokens.weight, std=0.02)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.tokens(ids) + self.places(self.order)
