@@ -91,6 +91,7 @@ class Sessions(QObject):
         self._kept: tuple[Recipe, Recipe | None, Layout] | None = None
         self._trouble: Problem | None = None
         self._is_gone = False
+        self._finished = False
         self._to_go_on: Recipe | None = None
         self._thread = ThreadPoolExecutor(1, "session")
         self._under_way: Future[dict[str, Any]] | None = None
@@ -291,6 +292,7 @@ class Sessions(QObject):
             with contextlib.suppress(OSError):
                 print(f"lowerscope: {self._trouble.line()}", file=sys.stderr)
         self._forget_coming()
+        self._finished = True
         self._thread.shutdown()
         if self._place is not None and self._place.lock is not None:
             self._place.lock.unlock()
@@ -303,7 +305,7 @@ class Sessions(QObject):
 
     def _save(self) -> None:
         recipe = self._workspace.recipe
-        if recipe is None or self.read_only or self._coming is not None:
+        if recipe is None or self.read_only or self._coming is not None or self._finished:
             return
         if self._under_way is not None:
             self._timer.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
@@ -26,7 +26,10 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.variant import Variant, fastest
 
 _SHARES = ((416, 292), (312, 396))
-"""Of the width: what the variants get beside the bars, and beside the functions of two."""
+"""Of the room: what the variants get beside the bars, and beside the functions of two."""
+
+NARROW = 520
+"""Pixels below which the parts stand one above the other."""
 
 
 class VariantsPage(QWidget):
@@ -235,3 +238,14 @@ class VariantsPage(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        wanted = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if self._split.orientation() != wanted:
+            self._split.setOrientation(wanted)
+            self._split.setSizes(list(_SHARES[self._beside.currentIndex()]))
+            # The menu of a row has them, with their keys.
+            for button in (self.go_back, self.rename, self.delete):
+                button.setVisible(not narrow)

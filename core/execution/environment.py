@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import os
 
-MACHINE = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+def usable_processors() -> frozenset[int]:
+    """Return the numbers of the processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+MACHINE = len(usable_processors())
 """Number of processors that this process may use."""
 
 SETTINGS = {

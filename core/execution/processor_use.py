@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import psutil
+
+from lowerscope.core.execution.environment import usable_processors
 
 _IDLE = ("idle", "iowait")
 _COUNTED_TWICE = ("guest", "guest_nice")
@@ -45,10 +46,3 @@ class ProcessorUse:
             if kind not in (*_IDLE, *_COUNTED_TWICE)
         )
         return busy, time.process_time()
-
-
-def usable_processors() -> frozenset[int]:
-    """Return the numbers of the processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))

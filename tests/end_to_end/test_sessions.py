@@ -195,6 +195,22 @@ def test_a_disk_that_is_full_is_said_and_tried_again(
     assert load_session(path, Hashes()).recipe.lowering == "library"
 
 
+def test_what_comes_after_the_end_is_not_saved(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "DELAY_MS", 10)
+    window = open_window("sample:matmul_relu")
+    path = tmp_path / "mine.lowerscope"
+    save_as(window, path, monkeypatch, qtbot)
+    window.sessions.finish()
+    content = path.read_bytes()
+    # An answer that was on its way when the window closed. An error in a slot fails the test.
+    window.commands.action("te").trigger()
+    wait_for_records(qtbot, window)
+    qtbot.wait(50)
+    assert path.read_bytes() == content
+
+
 def test_a_file_that_is_saved_in_an_editor_is_read_again(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
