@@ -1,4 +1,6 @@
-"""Variables that torch's and TVM's thread pools read when they are loaded. Imports neither."""
+"""The processors that this process may use, and what torch's and TVM's pools of threads read when
+they are loaded. Imports neither.
+"""
 
 from __future__ import annotations
 

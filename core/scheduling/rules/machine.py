@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import tvm
+
+from lowerscope.core.execution.environment import MACHINE
 
 
 @dataclass(frozen=True)
@@ -38,5 +39,5 @@ def machine_of(target: tvm.target.Target) -> Machine:
     has = tvm.get_global_func("target.llvm_cpu_has_feature")
     found = ((size, count) for feature, size, count in _VECTORS if has(feature, target))
     size, count = next(found, (16, 16))
-    threads = int(target.attrs.get("num-cores", 0)) or os.cpu_count() or 1
+    threads = int(target.attrs.get("num-cores", 0)) or MACHINE
     return Machine(size, count, threads)
