@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,24 @@ CONTENTS = "README"
 """The page that lists all others."""
 
 MOST_HITS = 40
+
+_SHARE = 0.5
+"""Of what the words weigh together, how much a section has to have."""
+
+_SATURATION = 1.2
+"""How fast a word that is there again counts less."""
+
+_HEADING_COUNTS = 8
+"""How often a word of a heading counts."""
+
+_LITTLE = re.compile(
+    r"a|an|and|are|at|be|by|can|do|does|for|from|get|have|how|i|in|into|is|it|its|me|my|"
+    r"not|of|on|or|so|than|that|the|their|them|there|this|to|use|want|was|what|when|where|"
+    r"which|why|will|with|would|you|your"
+)
+"""Words of a question that are on every page."""
+
+_ENDING = re.compile(r"(?<=\w{4})(ing|ed|es|s|e)$")
 
 _LINK = re.compile(r"^- \[(.+?)\]\((.+?)\.md\)$")
 _HEADING = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
@@ -31,7 +50,7 @@ class PageEntry:
 
 @dataclass(frozen=True)
 class Hit:
-    """A section that has all words of a search.
+    """A section that has the words of a search, or most of them.
 
     Attributes
     ----------
@@ -41,12 +60,15 @@ class Hit:
         Of the section; empty for what stands above the first one.
     line
         Where the words stand, in words without marks.
+    whole
+        Whether it has all words.
     """
 
     name: str
     title: str
     heading: str
     line: str
+    whole: bool
 
 
 @cache
@@ -78,22 +100,50 @@ def anchor_of(heading: str) -> str:
     return kept.strip().replace(" ", "-")
 
 
+def words_of(question: str) -> tuple[str, ...]:
+    """Return what to search for: the words that say something, without their endings."""
+    typed = question.lower().replace("?", " ").split()
+    telling = [word for word in typed if not _LITTLE.fullmatch(word)] or typed
+    return tuple(dict.fromkeys(_ENDING.sub("", word) for word in telling))
+
+
 def search(words: Sequence[str]) -> list[Hit]:
-    """Return the sections that have all words, those with all in page title or heading first."""
-    wanted = [word.lower() for word in words if word]
-    if not wanted:
-        return []
-    ranked: list[tuple[int, Hit]] = []
-    for entry in entries():
-        for heading, body in _sections(entry.name):
-            head = f"{entry.title} {heading}".lower()
-            whole = f"{head} {body.lower()}"
-            if all(word in whole for word in wanted):
-                hit = Hit(entry.name, entry.title, heading, _line_with(body, wanted))
-                if all(word in entry.title.lower() for word in wanted):
-                    ranked.append((0 if not heading else 2, hit))
-                else:
-                    ranked.append((1 if all(word in head for word in wanted) else 3, hit))
+    """Return the sections that `words` are about, the best first.
+
+    First come those with all words in title and heading. The others are ranked by BM25 (Robertson
+    and Zaragoza 2009): by how often they have the words that few others have, for their length.
+
+    Parameters
+    ----------
+    words
+        As `words_of` returns them.
+    """
+    sections = [(entry, *section) for entry in entries() for section in _sections(entry.name)]
+    heads = [f"{entry.title} {heading}".lower() for entry, heading, _ in sections]
+    bodies = [body.lower() for _, _, body in sections]
+    weights = {}
+    for word in words:
+        spread = sum(word in head or word in body for head, body in zip(heads, bodies, strict=True))
+        weights[word] = math.log(1 + len(sections) / spread) if spread else 0.0
+    usual = sum(map(len, bodies)) / len(bodies)
+    ranked: list[tuple[tuple[int, float], Hit]] = []
+    for (entry, heading, body), head, text in zip(sections, heads, bodies, strict=True):
+        has = [word for word in words if word in head or word in text]
+        share = sum(weights[word] for word in has) / (sum(weights.values()) or 1)
+        if share < _SHARE:
+            continue
+        long = _SATURATION * (0.25 + 0.75 * len(text) / usual)
+        score = 0.0
+        for word in has:
+            times = text.count(word) + _HEADING_COUNTS * head.count(word)
+            score += weights[word] * times / (times + long)
+        title = entry.title.lower()
+        if all(word in title for word in words):
+            tier = 0 if not heading else 2
+        else:
+            tier = 1 if all(word in head for word in words) else 3
+        hit = Hit(entry.name, entry.title, heading, _line_with(body, words), len(has) == len(words))
+        ranked.append(((tier, -score * share), hit))
     ranked.sort(key=lambda each: each[0])
     return [hit for _, hit in ranked[:MOST_HITS]]
 

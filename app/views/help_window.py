@@ -210,7 +210,7 @@ class HelpWindow(QWidget):
     # List and search
 
     def _words(self) -> tuple[str, ...]:
-        return tuple(self.search.text().split())
+        return help_pages.words_of(self.search.text())
 
     def _begin_search(self) -> None:
         self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -237,13 +237,16 @@ class HelpWindow(QWidget):
 
     def _list_hits(self) -> None:
         hits = help_pages.search(self._words())
-        self._add_group(
-            self.tr("1 section")
-            if len(hits) == 1
-            else self.tr("{0} sections").format(len(hits))
-            if hits
-            else self.tr("Nothing found: try fewer or shorter words")
-        )
+        whole, count = sum(hit.whole for hit in hits), len(hits)
+        if not hits:
+            text = self.tr("Nothing found: try other words")
+        elif not whole:
+            text = self.tr("None has all words; these have most")
+        elif whole < count:
+            text = self.tr("{0} sections, {1} with all words").format(count, whole)
+        else:
+            text = self.tr("1 section") if count == 1 else self.tr("{0} sections").format(count)
+        self._add_group(text)
         for hit in hits:
             text = f"{hit.title} · {hit.heading}" if hit.heading else hit.title
             self._add(text, Place(hit.name, help_pages.anchor_of(hit.heading)), hit.line)

@@ -60,7 +60,7 @@ def export(
             return torch.export.export(model, values, dynamic_shapes=shapes)
     except (Exception, SystemExit) as error:
         demand = None if named is None else _demand(model, inputs, calling, named)
-        raise demand or cannot_export(error) from error
+        raise demand or cannot_export(error, model) from error
 
 
 def _demand(

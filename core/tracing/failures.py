@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.source_lines import line_of_traceback
+
+if TYPE_CHECKING:
+    import torch
 
 _LONGEST = 200
 
@@ -38,6 +42,13 @@ def inputs_do_not_fit(
     if isinstance(error, SystemExit):
         return _ends_python(error, line)
     at = f" {position}" if position else ""
+    if "negative strides" in str(error):
+        return LowerscopeError(
+            f"the model makes a tensor{at} of a NumPy array with a negative step, such as "
+            "values[::-1], which torch does not take",
+            where=where_of(line),
+            todo="make a copy of the array: torch.from_numpy(values[::-1].copy())",
+        )
     return LowerscopeError(
         f"the model fails on these inputs{at}: {first_line(error)}",
         where=where_of(line),
@@ -67,13 +78,31 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
     )
 
 
-def cannot_export(error: BaseException) -> LowerscopeError:
-    """Return the error for a model that ``torch.export`` cannot follow."""
+def is_scripted(kind: type) -> LowerscopeError:
+    """Return the error for a model of class `kind` whose Python ``torch.jit`` has put away."""
+    return LowerscopeError(
+        f"the model is a {kind.__name__} of torch.jit, which has no Python that could be traced",
+        todo="open the module as it is before torch.jit.script or torch.jit.trace",
+    )
+
+
+def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeError:
+    """Return the error for a `model` that ``torch.export`` cannot follow."""
+    import torch
+
     # What torch.export has imported by now: SymPy and more, which a start need not wait for.
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     if isinstance(error, SystemExit):
         return _ends_python(error, line_of_traceback(error.__traceback__))
+    for path, part in model.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            return LowerscopeError(
+                f"torch.export cannot trace the model: {path} is a module of torch.jit",
+                where=where_of(line_of_traceback(error.__traceback__)),
+                todo="put the module there that it was made of, or try --tracer fx",
+                code="try-fx",
+            )
     reason = first_line(error)
     violated = _CONSTRAINT.search(str(error))
     if violated is not None:

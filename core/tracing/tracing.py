@@ -13,7 +13,12 @@ from lowerscope.core.nesting import is_plain
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
-from lowerscope.core.tracing.failures import made_functional, neither_traces, took_export
+from lowerscope.core.tracing.failures import (
+    is_scripted,
+    made_functional,
+    neither_traces,
+    took_export,
+)
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.node_info import NodeInfo
@@ -100,6 +105,10 @@ def trace(
         If the model fails on these inputs, does not take all sizes (code ``fixed-dimension``), or
         the tracer cannot trace it (codes ``try-export`` and ``try-fx`` where the other tracer may).
     """
+    import torch
+
+    if isinstance(model, torch.jit.ScriptModule):
+        raise is_scripted(type(model))
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
     with unchanged(model) as own, warnings.catch_warnings():

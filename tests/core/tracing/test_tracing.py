@@ -7,6 +7,7 @@ import operator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -403,3 +404,26 @@ def test_what_autocast_casts_is_in_the_graph() -> None:
     assert "bfloat16" in {each.dtype for each in traced.values.values()}
     with torch.no_grad():
         assert torch.equal(traced.graph_module(x), model(x))
+
+
+class Reversed(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.from_numpy(np.arange(3.0, dtype="float32")[::-1])  # backwards
+
+
+# torch.jit is deprecated, and still what people have.
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_what_cannot_be_traced_is_told_by_its_cause() -> None:
+    with pytest.raises(LowerscopeError, match="negative step") as caught:
+        trace(Reversed(), (torch.ones(3),), "auto")
+    assert caught.value.problem.where == f"{__file__}:{line_with('# backwards')}"
+    assert ".copy()" in caught.value.problem.todo
+    for tracer in ("auto", "fx", "export"):
+        with pytest.raises(LowerscopeError, match=r"is a .*ScriptModule of torch\.jit") as caught:
+            trace(torch.jit.script(nn.ReLU()), (X,), tracer)
+        assert "before torch.jit.script" in caught.value.problem.todo
+    part = nn.Sequential(nn.ReLU(), torch.jit.script(nn.Tanh()))
+    with pytest.raises(LowerscopeError, match=r"model: 1 is a module of torch\.jit") as caught:
+        trace(part, (X,), "export")
+    assert caught.value.problem.code == "try-fx"
+    assert trace(part, (X,), "auto").tracer == "fx"
