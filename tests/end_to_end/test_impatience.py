@@ -14,7 +14,9 @@ from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedules import Primitive
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.scheduling import Bench
-from tests.impatience import Impatience, answered_by_chance, fill
+from tests.files_by_chance import answered_by_chance, fill
+from tests.fresh_window import check_session
+from tests.impatience import Impatience
 
 
 def test_undo_and_redo_go_on_while_the_last_is_on_its_way(
@@ -173,5 +175,5 @@ def test_a_user_without_patience(
         if window.isVisible():
             user.settle()
             user.check_undo(1)
-            user.check_session(tmp_path / "saved.lowerscope")
+            check_session(window, tmp_path / "saved.lowerscope", user.story)
     assert not [each for each in os.listdir(folder) if each.endswith(".lock")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.conftest import _look, children_of, open_window
 from tests.end_to_end.driving import OpenWindow, wait_until
-from tests.impatience import Figures, Impatience, answered_by_chance, fill
+from tests.files_by_chance import answered_by_chance, fill
+from tests.fresh_window import check_session, compare
+from tests.impatience import STALL_MS, Impatience
 from tests.killing import PATIENCE, temporary_folder
 
 __all__ = ["_look", "open_window", "temporary_folder"]
@@ -31,6 +34,36 @@ ONLY = [int(each) for each in os.environ.get("LOWERSCOPE_SOAK_STEPS", "").split(
 
 EACH = 120
 """So many steps a window lives."""
+
+
+class Figures:
+    """What many windows have come to."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.counts: Counter[str] = Counter()
+        self.stalls: list[tuple[float, str]] = []
+        self.endings: list[str] = []
+
+    def add(self, user: Impatience) -> None:
+        """Add what one window has come to."""
+        self.steps += user.done
+        self.counts += user.deeds.counts
+        self.stalls += user.stalls
+        self.endings += user.endings
+
+    def report(self) -> str:
+        """Return the figures."""
+        worst = sorted(self.stalls, reverse=True)[:12]
+        return "\n".join(
+            (
+                f"{self.steps} steps: {dict(self.counts)}",
+                f"{len(self.stalls)} stalls above {STALL_MS} ms of the window's own work:",
+                *(f"  {ms:.0f} ms after {step}" for ms, step in worst),
+                f"{len(self.endings)} children ended by themselves:",
+                *(f"  {each}" for each in self.endings[:12]),
+            )
+        )
 
 
 @pytest.fixture
@@ -81,8 +114,8 @@ def test_a_user_without_patience(
                 user.settle()
                 user.check_undo(3)
                 path = tmp_path / f"{number}.lowerscope"
-                if user.check_session(path) is not None:
-                    user.compare(fresh, path)
+                if check_session(window, path, user.story) is not None:
+                    compare(window, fresh, path, user.story)
             pids = [each.pid for each in children_of(window) if each.pid is not None]
             window.close()
             assert wait_until(lambda: not any(map(psutil.pid_exists, pids)), PATIENCE)  # noqa: B023

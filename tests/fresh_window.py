@@ -1,0 +1,117 @@
+"""A window beside one that opens its session afresh: both have to show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.snapshot import Snapshot, TextRecord
+from lowerscope.core.session_files import Hashes, load_session, save_session
+from tests.end_to_end.driving import wait_until
+from tests.killing import PATIENCE
+
+
+def check_session(window: MainWindow, path: Path, story: Callable[[], str]) -> Recipe | None:
+    """Look that what is saved is what is open; return it, saved at `path` as well."""
+    workspace = window.workspace
+    recipe = workspace.recipe
+    if recipe is None:
+        return None
+    window.sessions.save_now()
+    place = window.sessions._place
+    assert place is not None
+    if not window.sessions.read_only:
+        saved = load_session(place.path, Hashes())
+        assert without_trust(saved.recipe) == without_trust(recipe), story()
+        save_session(path, recipe, saved.layout, {}, Hashes())
+    return recipe
+
+
+def compare(window: MainWindow, fresh: MainWindow, path: Path, story: Callable[[], str]) -> None:
+    """Open the session in another window, and look that it shows the same."""
+    workspace, other = window.workspace, fresh.workspace
+    fresh.open_session(str(path))
+    recipe = workspace.recipe
+    assert recipe is not None
+    ended = wait_until(
+        lambda: (
+            not other.changing
+            and not other.activity.text
+            and (bool(other.problems) or other.recipe == without_trust(recipe))
+        ),
+        PATIENCE,
+    )
+    assert ended, (other.recipe, other.problems, story())
+    assert not other.problems, (other.problems[0].line(), story())
+    assert workspace.snapshot is not None
+    assert other.snapshot is not None
+    mine, theirs = comparable(workspace.snapshot), comparable(other.snapshot)
+    different = [name for name in mine if mine[name] != theirs[name]]
+    assert not different, (different, story())
+    for each in workspace.snapshot.functions[:8]:
+        if each.kind == "tensorir":
+            texts = [text_of(shown, each.name) for shown in (window, fresh)]
+            assert texts[0] == texts[1], (each.name, story())
+    _compare_shown(window, fresh, story)
+    record = workspace.run_record
+    if record is not None:
+        other.run()
+        assert wait_until(lambda: not other.running, PATIENCE), story()
+        assert other.run_record is not None, (other.problems, story())
+        found = other.run_record
+        assert found.verdict == record.verdict, story()
+        assert found.max_abs_error == pytest.approx(record.max_abs_error), story()
+
+
+def _compare_shown(window: MainWindow, fresh: MainWindow, story: Callable[[], str]) -> None:
+    """Look at what the panes show beside what the other window knows."""
+    workspace, panes = window.workspace, window.panes
+    assert workspace.snapshot is not None
+    assert fresh.workspace.snapshot is not None
+    workspace.stepping.set_clock("passes")
+    workspace.stepping.leave()
+    shown = panes.relax.script.plain.record
+    assert shown is not None
+    assert shown.text == fresh.workspace.snapshot.relax.text, story()
+    functions = [each for each in workspace.snapshot.functions if each.kind == "tensorir"]
+    if not functions:
+        return
+    window.show_panes()
+    panes.docks["tensorir"].show()
+    panes.tensorir.set_current("script")
+    workspace.select((functions[0].id,))
+    page = panes.tensorir.texts["script"]
+    assert wait_until(lambda: page.is_current and page.script.record, PATIENCE), story()
+    assert page.script.record is not None
+    assert page.script.record.text == text_of(fresh, functions[0].name), story()
+
+
+def without_trust(recipe: Recipe) -> Recipe:
+    """Return a recipe as a session opens it, which nobody trusts before asking."""
+    source = msgspec.structs.replace(recipe.source, trust=False)
+    return msgspec.structs.replace(recipe, source=source)
+
+
+def comparable(snapshot: Snapshot) -> dict[str, object]:
+    """Return the fields of a snapshot that are the same whenever it is derived."""
+    fields = {name: getattr(snapshot, name) for name in snapshot.__struct_fields__}
+    del fields["milliseconds"]
+    fields["passes"] = tuple(
+        msgspec.structs.replace(each, milliseconds=0.0) for each in snapshot.passes
+    )
+    return fields
+
+
+def text_of(window: MainWindow, name: str) -> str:
+    """Return the script of a function as a window's engine prints it."""
+    found: list[object] = []
+    window.workspace.fetches.text("script", name, found.append, found.append)
+    assert wait_until(lambda: found, PATIENCE)
+    (text,) = found
+    assert isinstance(text, TextRecord), text
+    return text.text
