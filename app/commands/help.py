@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 from lowerscope.app.actions import Command
@@ -21,7 +21,7 @@ BEGIN = "tour"
 """The page where nothing else is meant: the welcome page has no pane."""
 
 
-class Help:
+class Help(QObject):
     """Opens the help of a window.
 
     Attributes
@@ -31,6 +31,7 @@ class Help:
     """
 
     def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
         self._window = window
         self.shown: HelpWindow | None = None
         notifier().wanted.connect(self._show_of_dialog)
@@ -64,7 +65,6 @@ class Help:
 
     def close(self) -> None:
         """Close it, with the window that it belongs to."""
-        notifier().wanted.disconnect(self._show_of_dialog)
         if self.shown is not None:
             self.shown.close()
             self.shown.deleteLater()

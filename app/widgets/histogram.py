@@ -108,6 +108,22 @@ class Histogram(QWidget):
     def _plot(self) -> QRectF:
         return QRectF(self.rect()).adjusted(_ROOM, _ABOVE, -_ROOM, -_AXIS)
 
+    def _paint_here(self, painter: QPainter) -> None:
+        """Paint where the keyboard is, and what the bar there says."""
+        colours, bar = theme.current(), self.bar_rect(self._here)
+        painter.setPen(QPen(QColor(colours.accent), 1))
+        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -1, -1))
+        plot = self._plot()
+        painter.fillRect(
+            QRectF(bar.left(), plot.top(), bar.width(), plot.height()), QColor(colours.hover)
+        )
+        painter.fillRect(bar, QColor(colours.text))
+        painter.setFont(self._font)
+        words, metrics = self._words_of(self._here), QFontMetricsF(self._font)
+        left = min(bar.center().x(), plot.right() - metrics.horizontalAdvance(words))
+        painter.setPen(QColor(colours.text))
+        painter.drawText(QPointF(max(plot.left(), left), plot.top() + metrics.ascent()), words)
+
     # Qt
 
     def sizeHint(self) -> QSize:
@@ -142,22 +158,6 @@ class Histogram(QWidget):
                 self._go(len(self._counts) - 1)
             case _:
                 super().keyPressEvent(event)
-
-    def _paint_here(self, painter: QPainter) -> None:
-        """Paint where the keyboard is, and what the bar there says."""
-        colours, bar = theme.current(), self.bar_rect(self._here)
-        painter.setPen(QPen(QColor(colours.accent), 1))
-        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -1, -1))
-        plot = self._plot()
-        painter.fillRect(
-            QRectF(bar.left(), plot.top(), bar.width(), plot.height()), QColor(colours.hover)
-        )
-        painter.fillRect(bar, QColor(colours.text))
-        painter.setFont(self._font)
-        words, metrics = self._words_of(self._here), QFontMetricsF(self._font)
-        left = min(bar.center().x(), plot.right() - metrics.horizontalAdvance(words))
-        painter.setPen(QColor(colours.text))
-        painter.drawText(QPointF(max(plot.left(), left), plot.top() + metrics.ascent()), words)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._counts:

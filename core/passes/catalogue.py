@@ -17,14 +17,11 @@ from tvm import relax, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
-from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.options import NoField, Option, options_of
-from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
-from lowerscope.core.passes.vector_math import with_vector_math
+from lowerscope.core.passes.own_passes import OWN_PASSES
 from lowerscope.core.recipe import BIND_PARAMS
 from lowerscope.core.records.passes import PassType
-from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 
 Values = Mapping[str, Any]
 """Tensors that are known for arguments of ``main``, by name."""
@@ -92,130 +89,14 @@ def catalogue() -> Catalogue:
 
 
 def _passes() -> Iterator[Pass]:
-    yield Pass(_SCHEDULES, _apply_schedules, given="schedule")
-    yield Pass(_RULES, _apply_rules, given="rules")
-    yield Pass(_TUNED, _apply_tuned, given="tuned")
-    yield Pass(_FOLDING, _fold_batch_norm)
-    yield Pass(_TRANSPOSED, _split_transposed)
-    yield Pass(_VECTOR_MATH, _apply_vector_math)
+    for own in OWN_PASSES:
+        yield Pass(own.type, own.make, given=own.given)
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
             made = getattr(module, title)
             if title[0].isupper() and _makes_a_pass(made):
                 yield _pass(title if dialect == "relax" else f"{dialect}.{title}", dialect, made)
-
-
-_SCHEDULES = PassType(
-    name=APPLY_SCHEDULES,
-    dialect="s_tir",
-    summary="Apply the schedules of the workbench to the functions that they fit.",
-    doc="Apply the schedules of the workbench to the functions that they fit.\n\n"
-    "A schedule fits a function of the structure that it was made for, under whatever name; or of "
-    "its name, where it goes by that alone. Steps of a schedule that cannot be applied are left "
-    "out, and a note says which.",
-)
-
-
-def _apply_schedules(schedule: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
-    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-        return schedule(module)
-
-    return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_SCHEDULES)
-
-
-_RULES = PassType(
-    name=APPLY_RULES,
-    dialect="s_tir",
-    summary="Schedule by rules the functions that have no schedule of the workbench.",
-    doc="Schedule by rules the functions that have no schedule of the workbench.\n\n"
-    "A rule writes the steps that *Schedule by rule* writes at the workbench. A function that no "
-    "rule fits stays as it is.",
-)
-
-
-def _apply_rules(rules: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
-    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-        return rules(module)
-
-    return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_RULES)
-
-
-_FOLDING = PassType(
-    name=FOLD_BATCH_NORM,
-    dialect="relax",
-    summary="Fold batch norms into weights and bias of the convolutions before them.",
-    doc="Fold batch norms into weights and bias of the convolutions before them.\n\n"
-    "In inference, a batch norm multiplies each channel by a constant and adds another. Where "
-    "weights, bias and statistics are constants, that is done to the weights here, once, with or "
-    "without a bias in between. The convolution has other values then than torch's, and is not "
-    "compared; the norm's result is.\n\n"
-    "It is a step of Lowerscope's own: FoldBatchnormToConv2D of TVM takes no convolution that has "
-    "a bias, and FoldConstant then compiles some hundred small operations for a ResNet.",
-)
-
-
-def _fold_batch_norm() -> Any:
-    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-        return fold_batch_norm(module)
-
-    return tvm.transform.module_pass(apply, opt_level=0, name=FOLD_BATCH_NORM)
-
-
-_TRANSPOSED = PassType(
-    name=SPLIT_TRANSPOSED,
-    dialect="relax",
-    summary="Make one plain convolution of each strided transposed one.",
-    doc="Make one plain convolution of each strided transposed one.\n\n"
-    "At a stride of 2, every second element of the output is a convolution of the input with every "
-    "second weight. All of these become channels of one convolution, whose results are woven "
-    "together. TVM puts zeros between the elements of the input instead, and multiplies by them. "
-    "It takes convolutions with constant weights, one group and no dilation.\n\n"
-    "It is a step of Lowerscope's own.",
-)
-
-
-def _split_transposed() -> Any:
-    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-        return split_transposed(module)
-
-    return tvm.transform.module_pass(apply, opt_level=0, name=SPLIT_TRANSPOSED)
-
-
-_VECTOR_MATH = PassType(
-    name=VECTOR_MATH,
-    dialect="s_tir",
-    summary="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.",
-    doc="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
-    "LLVM has no vectors of them: it calls the C library for each element. For floats of up to 32 "
-    "bits; the results differ by a few units in the last place of float32. NaN stays NaN. It "
-    "changes TensorIR, and so belongs after LegalizeOps, and before what schedules.",
-)
-
-
-def _apply_vector_math() -> Any:
-    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-        return with_vector_math(module)
-
-    return tvm.transform.module_pass(apply, opt_level=0, name=VECTOR_MATH)
-
-
-_TUNED = PassType(
-    name=APPLY_TUNED,
-    dialect="s_tir",
-    summary="Schedule as tuning has found the functions that have no schedule of the workbench.",
-    doc="Schedule as tuning has found the functions that have no schedule of the workbench.\n\n"
-    "That is the best history that the database has of a function of this structure, for this "
-    "target, this machine and as many threads. A function that was not tuned is scheduled by a "
-    "rule, and a note says so.",
-)
-
-
-def _apply_tuned(tuned: Callable[[tvm.IRModule], tvm.IRModule]) -> Any:
-    def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-        return tuned(module)
-
-    return tvm.transform.module_pass(apply, opt_level=0, name=APPLY_TUNED)
 
 
 def _makes_a_pass(value: Any) -> bool:

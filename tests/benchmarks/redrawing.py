@@ -13,22 +13,12 @@ from collections.abc import Callable
 
 from lowerscope.app.window import MainWindow
 from tests.benchmarks.figures import Figure
+from tests.benchmarks.waiting import wait
 
 LIMITS = {"fashion_mlp": 150.0, "resnet18": 1500.0}
 """Milliseconds that a change may take."""
 
 NODES = {"fashion_mlp": "fx:relu", "resnet18": "fx:layer1_0_conv1"}
-PATIENCE = 120.0
-
-
-def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
-    from PySide6.QtWidgets import QApplication
-
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, "the window did not get there"
-        assert not window.workspace.problems, window.workspace.problems[0].line()
-        QApplication.processEvents()
 
 
 def _change(window: MainWindow, change: Callable[[], None]) -> float:
@@ -36,7 +26,7 @@ def _change(window: MainWindow, change: Callable[[], None]) -> float:
     before = workspace.snapshot
     start = time.perf_counter()
     change()
-    _wait(window, lambda: workspace.snapshot is not before and not workspace.activity.text)
+    wait(window, lambda: workspace.snapshot is not before and not workspace.activity.text)
     window.repaint()
     return (time.perf_counter() - start) * 1000
 
@@ -46,7 +36,7 @@ def _figure(window: MainWindow, name: str) -> Figure:
 
     workspace = window.workspace
     workspace.open(Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
-    _wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
+    wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
     window.show_panes()
     times = [
         _change(window, window.commands.action("high-level").trigger),

@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedules import Primitive, Reference
 from tests.benchmarks.figures import Figure, within
+from tests.benchmarks.waiting import wait
 
 if TYPE_CHECKING:
     import tvm
@@ -31,21 +31,6 @@ LIMIT = 50.0
 
 MENU_LIMIT = 150.0
 RATIO = 2.0
-PATIENCE = 300.0
-WAKE_MS = 20
-
-
-def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
-    from PySide6.QtCore import QEventLoop, QTimer
-    from PySide6.QtWidgets import QApplication
-
-    wake = QTimer()
-    wake.start(WAKE_MS)
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, "the window did not get there"
-        assert not window.workspace.problems, window.workspace.problems[0].line()
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _applied(window: MainWindow, primitive: Primitive) -> float:
@@ -57,14 +42,14 @@ def _applied(window: MainWindow, primitive: Primitive) -> float:
     before = tree.rows()
     start = time.perf_counter()
     scheduling.editing.apply(primitive)
-    _wait(window, lambda: tree.rows() != before and len(history.list.rows()) == 2)
+    wait(window, lambda: tree.rows() != before and len(history.list.rows()) == 2)
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000
     assert scheduling.record is not None
     assert scheduling.record.steps[0].status == "done", scheduling.record.steps[0].error
-    _wait(window, lambda: scheduling.is_settled)
+    wait(window, lambda: scheduling.is_settled)
     window.workspace.changes.undo()
-    _wait(window, lambda: scheduling.is_settled and len(history.list.rows()) == 1)
+    wait(window, lambda: scheduling.is_settled and len(history.list.rows()) == 1)
     return taken
 
 
@@ -72,10 +57,10 @@ def _menu(window: MainWindow, entity: str) -> float:
     """Select something, and return the time until its moves are there."""
     scheduling = window.workspace.scheduling
     window.workspace.select((f"tir:{scheduling.function}",))
-    _wait(window, lambda: scheduling.is_settled)
+    wait(window, lambda: scheduling.is_settled)
     start = time.perf_counter()
     window.workspace.select((entity,))
-    _wait(window, lambda: scheduling.is_settled and bool(scheduling.moves.all))
+    wait(window, lambda: scheduling.is_settled and bool(scheduling.moves.all))
     return (time.perf_counter() - start) * 1000
 
 
@@ -120,10 +105,10 @@ def measure() -> list[Figure]:
         recipe = Recipe(source=Source(spec="sample:resnet18"), lowering="te")
         workspace.open(recipe)
         window.show_panes()
-        _wait(window, lambda: workspace.recipe == recipe and not workspace.activity.text)
+        wait(window, lambda: workspace.recipe == recipe and not workspace.activity.text)
         workspace.select((NODE,))
         window.commands.action("workbench").trigger()
-        _wait(window, lambda: scheduling.record is not None and scheduling.is_settled)
+        wait(window, lambda: scheduling.record is not None and scheduling.is_settled)
         assert scheduling.record is not None
         tree = scheduling.record.tree
         block = [each for each in tree if each.kind == "block" and each.axes][-1]

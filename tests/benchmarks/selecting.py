@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from lowerscope.app.window import MainWindow
 from tests.benchmarks.figures import Figure, within
+from tests.benchmarks.waiting import wait
 
 MODEL = """
 import torch
@@ -54,17 +54,6 @@ LIMIT = 50.0
 """Milliseconds that a selection may take."""
 
 SELECTIONS = 40
-PATIENCE = 300.0
-
-
-def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
-    from PySide6.QtWidgets import QApplication
-
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, "the window did not get there"
-        assert not window.workspace.problems, window.workspace.problems[0].line()
-        QApplication.processEvents()
 
 
 def _selected(window: MainWindow, entity: str) -> float:
@@ -78,7 +67,7 @@ def _selected(window: MainWindow, entity: str) -> float:
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000
     # What the engine answers comes later, and is not waited for: it has its own place in the panes.
-    _wait(window, lambda: window.workspace.engine.state == "ready")
+    wait(window, lambda: window.workspace.engine.state == "ready")
     return taken
 
 
@@ -97,14 +86,14 @@ def measure() -> list[Figure]:
             path = Path(folder) / "blocks.py"
             path.write_text(MODEL, encoding="utf-8")
             workspace.open(Recipe(source=Source(spec=str(path)), lowering="te"))
-            _wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
+            wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
             window.show_panes()
             assert workspace.snapshot is not None
             nodes = [node.id for node in workspace.snapshot.fx if node.opcode.startswith("call")]
             assert len(nodes) >= 10_000
             far = len(nodes) // 2
             order = [nodes[place % len(nodes)] for place in range(0, far * SELECTIONS, far - 7)]
-            _wait(window, lambda: workspace.engine.state == "ready")
+            wait(window, lambda: workspace.engine.state == "ready")
             _selected(window, nodes[0])
             times = sorted(_selected(window, entity) for entity in order[:SELECTIONS])
     finally:

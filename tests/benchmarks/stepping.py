@@ -9,32 +9,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 from lowerscope.app.window import MainWindow
 from tests.benchmarks.figures import Figure, within
+from tests.benchmarks.waiting import wait
 
 PIPELINES = ("fuse", "cpu")
 SIZE = (1600, 1000)
 LIMIT = 100.0
 """Milliseconds that a step may take."""
-
-PATIENCE = 120.0
-WAKE_MS = 20
-
-
-def _wait(window: MainWindow, done: Callable[[], bool]) -> None:
-    from PySide6.QtCore import QEventLoop, QTimer
-    from PySide6.QtWidgets import QApplication
-
-    # As in use, the window sleeps until something comes, or this timer does.
-    wake = QTimer()
-    wake.start(WAKE_MS)
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, "the window did not get there"
-        assert not window.workspace.problems, window.workspace.problems[0].line()
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _idle(window: MainWindow) -> bool:
@@ -51,10 +34,10 @@ def _stepped(window: MainWindow, index: int) -> float:
     page = window.panes.relax.script.stepped
     start = time.perf_counter()
     window.workspace.stepping.go(Moment(clock="passes", index=index))
-    _wait(window, lambda: page.is_current)
+    wait(window, lambda: page.is_current)
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000
-    _wait(window, lambda: _idle(window))
+    wait(window, lambda: _idle(window))
     return taken
 
 
@@ -75,7 +58,7 @@ def measure() -> list[Figure]:
         for name in PIPELINES:
             recipe = Recipe(source=Source(spec="sample:resnet18"), steps=presets[name].steps)
             workspace.open(recipe)
-            _wait(
+            wait(
                 window,
                 lambda recipe=recipe: (
                     workspace.snapshot is not None
@@ -84,7 +67,7 @@ def measure() -> list[Figure]:
                 ),
             )
             window.show_panes()
-            _wait(window, lambda: _idle(window))
+            wait(window, lambda: _idle(window))
             count = len(workspace.stepping.lines("passes"))
             for visit in ("first", "second"):
                 times = [_stepped(window, index) for index in range(count + 1)]

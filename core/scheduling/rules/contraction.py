@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.rules.gathering import gather
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.packing import (
     lay_out_sums,
@@ -50,7 +51,7 @@ class ContractionRule:
         free, filled = tile.packed >= 0 and found.free[tile.packed], ""
         if tile.padded:
             found, filled = pad(writing, found, tile)
-        last = _gather(writing, found)
+        last = gather(writing, found.block, found.after)
         if tile.packed >= 0:
             pack(writing, found, tile, machine, filled=filled, free=free)
         if tile.vector != len(found.spatial) - 1:
@@ -74,26 +75,6 @@ class ContractionRule:
         before = tuple(block for block in found.before if block != filled)
         _share(writing, last, found, outer, machine, before)
         return writing
-
-
-def _gather(writing: Writing, found: Contraction) -> str:
-    """Have one block behind the sums, and return its name."""
-    if not found.after:
-        writing.do(
-            "cache_write",
-            "sums are kept apart until they are complete",
-            block=At(block=found.block),
-            write_buffer_index=0,
-            storage_scope="local",
-        )
-        return writing.blocks()[-1]
-    for block in found.after[:-1]:
-        writing.do(
-            "compute_inline",
-            "what is done with a sum is done at once",
-            block=At(block=block),
-        )
-    return found.after[-1]
 
 
 def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:

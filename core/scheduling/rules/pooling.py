@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lowerscope.core.schedules import At
+from lowerscope.core.scheduling.rules.gathering import gather
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.rows import gather, uses_threads, write_rows
+from lowerscope.core.scheduling.rules.rows import uses_threads, write_rows
 from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.windows import Window, window_of
 from lowerscope.core.scheduling.rules.writing import Writing
@@ -45,7 +46,7 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     if not counts or found.pads:
         return False
     count = writing.choose("planes at once", counts, counts[-1])
-    last = gather(writing, found)
+    last = gather(writing, found.block, found.after)
     for block in found.before:
         writing.do(
             "compute_inline", "what is only copied is read where it is", block=At(block=block)

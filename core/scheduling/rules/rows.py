@@ -8,6 +8,7 @@ import tvm
 
 from lowerscope.core.schedules import At, Reference
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.rules.gathering import gather
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.windows import Window
@@ -48,7 +49,7 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
     StepFailed
         If TVM or a guard refuses one of the steps.
     """
-    last = gather(writing, found)
+    last = gather(writing, found.block, found.after)
     for block in found.before:
         writing.do(
             "compute_inline", "what is only copied is read where it is", block=At(block=block)
@@ -92,24 +93,6 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
     for block in found.pads:
         _fill(writing, block, plane - fused, lanes)
     return writing
-
-
-def gather(writing: Writing, found: Window) -> str:
-    """Have one block behind the reduction, and return its name."""
-    if not found.after:
-        writing.do(
-            "cache_write",
-            "what is reduced is kept apart until it is complete",
-            block=At(block=found.block),
-            write_buffer_index=0,
-            storage_scope="local",
-        )
-        return writing.blocks()[-1]
-    for block in found.after[:-1]:
-        writing.do(
-            "compute_inline", "what is done with a sum is done at once", block=At(block=block)
-        )
-    return found.after[-1]
 
 
 def _width(writing: Writing, found: Window, lanes: int) -> int:

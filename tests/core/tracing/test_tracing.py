@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from lowerscope.core.errors import LowerscopeError
@@ -176,125 +175,6 @@ def test_a_wrong_number_of_inputs_names_the_parameters(tracer: Any, count: int) 
     assert f"Model takes (x, mask) and was given {count} inputs" in problem.what
     line = inspect.getsourcelines(Model.forward)[1]
     assert problem.where == f"{__file__}:{line}"
-
-
-def test_tracing_changes_neither_inputs_nor_the_random_state() -> None:
-    class Noisy(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return F.relu(x, inplace=True) + torch.rand_like(x)
-
-    x = X.clone()
-    state = torch.random.get_rng_state()
-    trace(Noisy(), (x,), "fx")
-    assert torch.equal(x, X)
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_in_place_changes_are_written_down() -> None:
-    class Residual(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            y = x + 1
-            same = y
-            y += x
-            return same * y
-
-    traced = trace(Residual(), (X,), "fx")
-    assert traced.mutations == {"iadd": ("add",)}
-
-
-class Counting(nn.Module):
-    n: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("n", torch.zeros(4))
-        self.plain = torch.zeros(4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.n.add_(1)  # the count
-        return x * self.n
-
-
-class CountingInAView(Counting):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.n[1:] += 1  # the view
-        return x * self.n
-
-
-class CountingBehindTheVersion(Counting):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        torch.add(self.n, 1, out=self.n.data)  # the data
-        return x * self.n
-
-
-class CountingWithoutABuffer(Counting):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.plain.fill_(2)  # the plain
-        return x * self.plain
-
-
-@pytest.mark.parametrize(
-    ("model", "line", "words"),
-    [
-        (Counting(), "# the count", "it changes its buffer n in place"),
-        (CountingInAView(), "# the view", "it changes its buffer n in place"),
-        (CountingBehindTheVersion(), "# the data", "it changes its buffer n in place"),
-        (CountingWithoutABuffer(), "# the plain", "it changes its own tensor in place"),
-    ],
-)
-def test_a_change_of_state_is_left_to_the_export_tracer(
-    model: Counting, line: str, words: str
-) -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(model, (X,), "fx")
-    problem = caught.value.problem
-    assert words in problem.what
-    assert problem.where == f"{__file__}:{line_with(line)}"
-    assert (problem.code, problem.todo) == ("try-export", "Try --tracer export")
-    assert torch.equal(model.n, torch.zeros(4))
-    assert torch.equal(model.plain, torch.zeros(4))
-
-
-def test_random_numbers_of_their_own_are_noted_under_fx() -> None:
-    class Frozen(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            noise = torch.rand(4)  # the draw
-            return x + noise * torch.arange(4) + torch.rand_like(x)
-
-    state = torch.random.get_rng_state()
-    traced = trace(Frozen(), (X,), "fx")
-    assert torch.equal(torch.random.get_rng_state(), state)
-    assert [note.where for note in traced.notes] == [f"{__file__}:{line_with('# the draw')}"]
-    assert "random numbers" in traced.notes[0].text
-    assert trace(Model(), (X,), "fx").notes == ()
-    assert trace(Frozen(), (X,), "export").notes == ()
-
-
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-def test_what_forward_collects_is_not_left_on_the_model(tracer: Any) -> None:
-    class Collecting(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.h: list[Any] = []
-            self.by_name: dict[str, list[Any]] = {"sums": [1]}
-            self.seen: tuple[set[str], ...] = (set(),)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.h.append(x.sum())
-            self.by_name["sums"].append(x.sum())
-            self.by_name["more"] = []
-            self.seen[0].add("x")
-            return x + 1
-
-    model = Collecting()
-    kept, sums = model.h, model.by_name["sums"]
-    trace(model, (X,), tracer)
-    assert model.h is kept
-    assert model.h == []
-    assert model.by_name["sums"] is sums
-    assert model.by_name == {"sums": [1]}
-    assert model.seen == (set(),)
-    trace(model, (X,), tracer)
 
 
 @pytest.mark.parametrize("tracer", ["fx", "export"])
