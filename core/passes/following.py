@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.recording import PassRun
@@ -35,6 +35,17 @@ class Followed:
     in_main: Matches
     step: Matches
 
+    def after(self, matches: Matches) -> tuple[Matches, Matches]:
+        """Return `became` and `in_main` after one more pass.
+
+        Parameters
+        ----------
+        matches
+            From the ids before that pass to those after it.
+        """
+        in_main = _in_main(compose(self.in_main, matches))
+        return _own_calls(compose(self.became, matches), in_main), in_main
+
 
 def unchanged(bindings: Matches) -> Followed:
     """Return where bindings are before the first step, each of them mapped to itself."""
@@ -56,27 +67,42 @@ def follow(
         Bindings that are known.
     """
     walked = walked or Bindings()
-    became, fates, in_main = start.became, dict(start.fates), start.in_main
+    now = start
     for run in runs:
         assert run.after is not None
-        matches: Matches = {}
-        if not run.after.same_as(run.before):
-            name = run.name.removeprefix("relax.")
+        if run.after.same_as(run.before):
+            now = replace(now, step={})
+        else:
             known = {function for function, _ in relax_functions(run.before)}
             matches = match_bindings(run.before, run.after, walked)
-            in_main = _in_main(compose(in_main, matches))
-            after = _own_calls(compose(became, matches), in_main)
-            for entity, found in after.items():
-                if not found and became[entity]:
-                    text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
-                    fates[entity] = Fate(text=text, step=run.step)
-                    continue
-                groups = [group for each in found if (group := _function_of(each)) not in known]
-                if groups:
-                    text = f"fused into {groups[0]} by {name}"
-                    fates[entity] = Fate(text=text, step=run.step, gone=False)
-            became = after
-        yield Followed(became, dict(fates), in_main, matches)
+            became, in_main = now.after(matches)
+            fates = {**now.fates, **_fates_in(run, now.became, became, known)}
+            now = Followed(became, fates, in_main, matches)
+        yield now
+
+
+def _fates_in(
+    run: PassRun, before: Matches, after: Matches, known: Collection[str]
+) -> Mapping[str, Fate]:
+    """Return what a step has done to the bindings that it took away or put into a function.
+
+    Parameters
+    ----------
+    before, after
+        What bindings had become before the step, and after it.
+    known
+        Names of the functions before it.
+    """
+    name = run.name.removeprefix("relax.")
+    fates: dict[str, Fate] = {}
+    for entity, found in after.items():
+        if not found and before[entity]:
+            text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
+            fates[entity] = Fate(text=text, step=run.step)
+        elif groups := [group for each in found if (group := _function_of(each)) not in known]:
+            text = f"fused into {groups[0]} by {name}"
+            fates[entity] = Fate(text=text, step=run.step, gone=False)
+    return fates
 
 
 def compose(one: Matches, other: Matches) -> Matches:

@@ -17,8 +17,9 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_o
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
+from lowerscope.core.passes.compiled_once import compiled_once
 from lowerscope.core.passes.context_options import split
-from lowerscope.core.passes.following import Followed, compose, follow, inverse, unchanged
+from lowerscope.core.passes.following import Followed, follow, inverse, unchanged
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
 from lowerscope.core.recipe import Step
@@ -153,8 +154,10 @@ class TransformedModel:
     def _became_inside(self, number: int, module: tvm.IRModule) -> Matches:
         """Return what bindings became in a module inside of a step, at a pass of `runs`."""
         step = self._step_around(number)
-        became = self._followed[self._applied(step - 1)].became
-        return compose(became, self._matches_inside(step, module))
+        became, _ = self._followed[self._applied(step - 1)].after(
+            self._matches_inside(step, module)
+        )
+        return became
 
     def _matches_inside(self, step: int, module: tvm.IRModule) -> Matches:
         """Return what the bindings before a step became in a module inside of it."""
@@ -312,9 +315,10 @@ def _apply(
         with found.running("is applied"):
             own, config = split(found.options, arguments)
             made = found.make(**own)
-            with tvm.transform.PassContext(
+            context = tvm.transform.PassContext(
                 opt_level=3, instruments=[recorder.instrument], config=config
-            ):
+            )
+            with context, compiled_once(recorder.check):
                 return made(module)
     except TVM_ERRORS as error:
         raise LowerscopeError(

@@ -93,6 +93,16 @@ def test_one_function_of_two_groups_is_that_of_both() -> None:
     assert first != second
 
 
+def test_inside_of_a_pass_a_call_is_that_of_its_own_group() -> None:
+    found = after(Twice, "LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
+    last = len(found.runs)
+    assert found.runs[-1].depth == 1, "FuseTIR has passes inside"
+    origins = found.origins(last)
+    calls = [each for each in origins if each.startswith("relax:main/")]
+    came = [origin for call in calls for origin in origins[call]]
+    assert sorted(came) == sorted(set(came)) == [f"relax:main/{name}" for name in "abcdef"]
+
+
 @I.ir_module
 class Repeated:
     @R.function

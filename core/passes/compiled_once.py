@@ -1,0 +1,66 @@
+"""What a pass compiles, it compiles once: FoldConstant of a model of many layers.
+
+TVM's FoldConstant compiles a function for each call that it folds, which takes 50 ms of the
+processor, and runs it once. Layers of one shape call one function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import tvm
+import tvm_ffi
+
+Build = Callable[..., Any]
+
+_BUILD = "tirx.build"
+"""The name under which TVM calls, from C++, what compiles a function."""
+
+_TVM: Build = tvm.get_global_func(_BUILD)
+
+_build: ContextVar[Build] = ContextVar("build", default=_TVM)
+
+
+@contextmanager
+def compiled_once(check: Callable[[], None]) -> Iterator[None]:
+    """Compile, in the body, functions that are alike once.
+
+    Parameters
+    ----------
+    check
+        Called before each function that is to be compiled; may raise to cancel.
+    """
+    before = _build.set(_BuiltOnce(check))
+    try:
+        yield
+    finally:
+        _build.reset(before)
+
+
+class _BuiltOnce:
+    """Compiles functions, and keeps what it has compiled."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._known: dict[tuple[int, str], list[tuple[Any, tvm.transform.PassContext, Any]]] = {}
+
+    def __call__(self, function: Any, target: Any = None, *others: Any) -> Any:
+        self._check()
+        context = tvm.transform.PassContext.current()
+        alike = self._known.setdefault((tvm_ffi.structural_hash(function), str(target)), [])
+        for known, under, built in alike:
+            if under.same_as(context) and tvm_ffi.structural_equal(known, function):
+                return built
+        built = _TVM(function, target, *others)
+        alike.append((function, context, built))
+        return built
+
+
+def _as_set(*given: Any) -> Any:
+    return _build.get()(*given)
+
+
+tvm.register_global_func(_BUILD, _as_set, override=True)
