@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QFormLayout,
     QFrame,
     QHBoxLayout,
@@ -106,6 +107,9 @@ class ScheduleForm(QWidget):
         self._show_state()
 
     def _fill(self, draft: Draft | None) -> None:
+        if self._rows.isAncestorOf(QApplication.focusWidget() or self):
+            # The keyboard stays in the form when a row goes that has it.
+            self.back.setFocus()
         while self._form.rowCount():
             self._form.removeRow(0)
         self.editors = {}

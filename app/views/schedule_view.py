@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QCheckBox,
     QHBoxLayout,
     QMenu,
@@ -203,7 +204,7 @@ class ScheduleView(Pane):
         if drafted:
             self.middle.setCurrentWidget(self.form)
         elif self.middle.currentWidget() is self.form:
-            had_focus = self.form.isAncestorOf(self.focusWidget() or self)
+            had_focus = self.form.isAncestorOf(QApplication.focusWidget() or self)
             self.middle.setCurrentWidget(self.moves)
             if had_focus:
                 self.tree.setFocus()
@@ -215,6 +216,8 @@ class ScheduleView(Pane):
     def _enter_moves(self) -> None:
         """Have the keyboard in the moves of the row that was entered."""
         self._scheduling.trying.cancel_draft()
+        # What was typed to find the last one would hide the others.
+        self.moves.choices.line.clear()
         self.moves.choices.line.setFocus()
         self.moves.choices.point_at_first()
 

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 FRAME = QSize(16, 48)
 """What the desktop puts around a dialog, at the most: in logical pixels."""
@@ -45,10 +45,23 @@ class Dialog(QDialog):
                 rows.addItem(item)
         column.insertWidget(0, _Scrolled(inside), 1)
 
+    def _choose_default(self) -> None:
+        """Have Enter press the button that was made the default, or is the primary one.
+
+        A dialog knows of none that was before it stood in it, and takes the first there is.
+        """
+        buttons = [each for each in self.findChildren(QPushButton) if not each.isHidden()]
+        chosen = next((each for each in buttons if each.isDefault()), None)
+        chosen = chosen or next((each for each in buttons if each.property("primary")), None)
+        if chosen is not None:
+            chosen.setDefault(False)
+            chosen.setDefault(True)
+
     # Qt's own
 
     def showEvent(self, event: QShowEvent) -> None:
         self._fit_to_screen()
+        self._choose_default()
         super().showEvent(event)
 
 

@@ -59,6 +59,8 @@ class FactorsField(QWidget):
             item = self._row.takeAt(0)
             widget = None if item is None else item.widget()
             if widget is not None and widget not in (self.more, self.fewer):
+                # At once no child any more: nothing that is about to go may get the keyboard.
+                widget.setParent(None)
                 widget.deleteLater()
         self.fields = []
         for place, value in enumerate(values):

@@ -1,51 +1,220 @@
-"""The scheduling walk of the help: each row of its table is done, and shows what it says."""
+"""The scheduling walk of the help, by keys alone, from the empty window to the exported schedule.
+
+Nothing is called here but what presses a key where the focus is.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QKeySequence
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from pytestqt.qtbot import QtBot
 
 from lowerscope.app import help_pages
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.app.window import MainWindow
 from tests import schedule_walk
-from tests.end_to_end.scheduling import LEFT, Bench
+from tests.end_to_end.driving import OpenWindow, wait_until
+from tests.end_to_end.scheduling import CONTROL, NONE, Bench
 
-RECIPE = Recipe(source=Source(spec="sample:matmul"))
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
 ROW = re.compile(r"^\| (`.+?`) \| (\w+)(?:, (\d+))? \| .+ \| `(.+)` \|$", re.MULTILINE)
+MOST_TABS = 120
 
 
-def test_the_walk_goes_as_the_page_says(bench: Bench) -> None:
-    window = bench.window
-    # What each step takes is measured by `tests.schedule_walk`.
-    window.workspace.measurements.set_automatic(False)
-    window.commands.action("te").trigger()
-    window.commands.action("target-native").trigger()
-    recipe = schedule_walk.recipe_of("native")
-    bench.wait(lambda: window.workspace.recipe == recipe and not window.workspace.activity.text)
-    window.workspace.select(("fx:matmul",))
-    window.commands.action("workbench").trigger()
-    bench.wait(lambda: bench.scheduling.function == "te_matmul" and bench.scheduling.record)
+class Keys:
+    """The keyboard: what is pressed goes to what has the focus."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self.window = window
+
+    @property
+    def focus(self) -> QWidget:
+        """What has the focus: of a menu that is open, the menu."""
+        if QApplication.activeWindow() is None:
+            # As a window manager does when a dialog has closed; the test's platform has none.
+            self.window.activateWindow()
+            assert wait_until(self.window.isActiveWindow, 5000)
+        return QApplication.activePopupWidget() or QApplication.focusWidget() or self.window
+
+    def press(self, keys: str) -> None:
+        """Press keys, as they are said."""
+        QTest.keySequence(self.focus, QKeySequence(keys))
+        QApplication.processEvents()
+
+    def write(self, text: str) -> None:
+        """Type a text."""
+        QTest.keyClicks(self.focus, text)
+        QApplication.processEvents()
+
+    def tab_to(self, is_it: Callable[[QWidget], object], key: str = "Tab") -> None:
+        """Press Tab until the focus is where it shall be."""
+        for _ in range(MOST_TABS):
+            if is_it(self.focus):
+                return
+            self.press(key)
+        raise AssertionError(f"{key} does not come to it")
+
+    def choose(self, words: str) -> None:
+        """Choose an entry of the menu that is open, with the arrows."""
+        menu = self.focus
+        assert isinstance(menu, QMenu)
+        for _ in menu.actions():
+            self.press("Down")
+            active = menu.activeAction()
+            if active is not None and active.text().startswith(words):
+                return self.press("Return")
+        raise AssertionError([each.text() for each in menu.actions()])
+
+
+def called(name: str) -> Callable[[QWidget], bool]:
+    """Return whether a widget has this name for a screen reader, or one that begins so."""
+
+    def is_called(widget: QWidget) -> bool:
+        seen = QAccessible.queryAccessibleInterface(widget)
+        return seen.text(QAccessible.Text.Name).startswith(name)
+
+    return is_called
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, open_window: OpenWindow) -> Bench:
+    """Return the workbench of a window that nothing is open in."""
+    window = open_window()
+    window.resize(1440, 900)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    return Bench(window)
+
+
+def select_rows(bench: Bench, keys: Keys, names: list[str]) -> None:
+    """Go to rows of the tree with the arrows; from the second on with Ctrl, and Space adds it."""
+    tree = bench.view.tree
+    assert tree.hasFocus()
+    for place, key in enumerate(bench.ids(*names)):
+        held = CONTROL if place else NONE
+        rows = [row.key for row in tree.rows()]
+        for _ in range(len(rows)):
+            if tree.current_key() != key:
+                down = rows.index(tree.current_key() or rows[0]) < rows.index(key)
+                QTest.keyClick(keys.focus, Qt.Key.Key_Down if down else Qt.Key.Key_Up, held)
+        if place or key not in tree.selected_keys():
+            QTest.keyClick(keys.focus, Qt.Key.Key_Space, held)
+    assert tree.selected_keys() == bench.ids(*names)
     bench.settle()
-    text = help_pages.text_of("scheduling-walk")
+
+
+def apply(bench: Bench, keys: Keys, move: str, number: str) -> None:
+    """Have a move of what is selected, by its name, with the number of the inner loop."""
+    before = len(bench.record.steps)
+    keys.press("Return")
+    bench.wait(lambda: move in bench.moves())
+    assert bench.view.moves.choices.line.hasFocus()
+    keys.write(move)
+    assert bench.view.moves.choices.current_key() == move
+    keys.press("Return")
+    if number:
+        keys.press("Tab")
+        keys.write(number)
+    if bench.scheduling.trying.draft is not None:
+        form = bench.view.form
+        bench.wait(lambda: form.state.text().startswith("✓"))
+        keys.press("Return")
+    bench.steps(before + 1)
+    assert bench.record.steps[-1].status == "done", bench.state()
+
+
+def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
+    window, workspace = bench.window, bench.window.workspace
+    keys, text = Keys(window), help_pages.text_of("scheduling-walk")
+    for key in ("te", "target-native", "workbench", "palette", "numbers", "run", "export-files"):
+        # The page says these keys.
+        assert window.commands.action(key).shortcut().toString() in text, key
+
+    # The sample, its lowering, its node, its function.
+    keys.tab_to(lambda widget: widget.accessibleName() == "matmul")
+    keys.press("Return")
+    bench.wait(lambda: workspace.recipe is not None and not workspace.activity.text)
+    keys.press("Ctrl+2")
+    keys.press("Ctrl+J, R, A")
+    recipe = schedule_walk.recipe_of("native")
+    bench.wait(lambda: workspace.recipe == recipe and not workspace.activity.text)
+    keys.press("Ctrl+Shift+P")
+    keys.write("@matmul")
+    keys.press("Return")
+    assert workspace.selection.chosen == ("fx:matmul",)
+    # What each step takes is measured by `tests.schedule_walk`.
+    keys.press("Ctrl+Shift+S")
+    bench.wait(lambda: bench.scheduling.function == "te_matmul" and bench.scheduling.record)
+    keys.press("Ctrl+Shift+N")
+    numbers = bench.view.numbers
+    keys.tab_to(called("After each step"))
+    keys.press("Space")
+    assert not workspace.measurements.automatic
+    keys.press("Ctrl+Shift+S")
+    bench.settle()
+
+    # Its steps.
     rows = ROW.findall(text)
     assert len(rows) == 8
-    for place, (clicked, move, number, script) in enumerate(rows):
-        bench.select(*re.findall(r"`(\w+)`", clicked))
-        if number:
-            bench.choose(move)
-            bench.type_factors(None, int(number))
-            bench.press_apply()
-            bench.steps(place + 1)
-        else:
-            bench.apply(move)
+    for clicked, move, number, script in rows:
+        select_rows(bench, keys, re.findall(r"`(\w+)`", clicked))
+        apply(bench, keys, move, number)
         assert script in bench.script, f"after {clicked} {move}:\n{bench.script}"
         # The table of times has the same steps.
         assert f"| {clicked} → {move}{number and f', {number}'} |" in text
-    assert {each.status for each in bench.record.steps} == {"done"}
-    QTest.mouseClick(bench.view.in_model, LEFT)
-    window.commands.action("run").trigger()
-    bench.wait(lambda: window.workspace.run_record is not None)
-    assert window.workspace.run_record is not None
-    assert window.workspace.run_record.verdict == "match"
+        keys.tab_to(called("Loop tree"), "Shift+Tab")
+    keys.press("Ctrl+Z")
+    bench.steps(7)
+    keys.press("Ctrl+Shift+Z")
+    bench.steps(8)
+
+    # A rule writes another one; both are kept, and one is chosen.
+    keys.press("Ctrl+Shift+R")
+    bench.wait(lambda: bench.scheduling.schedule.variant == "by rule")  # type: ignore[union-attr]
+    bench.settle()
+    keys.tab_to(called("Variant: by rule"), "Shift+Tab")
+    keys.press("Space")
+    keys.choose("first")
+    bench.steps(8)
+
+    # The numbers, of what was done and of the rule's.
+    keys.press("Ctrl+Shift+N")
+    keys.press("F6")
+    bench.wait(lambda: numbers.figures.rows() and workspace.measurements.doing is None)
+    here = workspace.measurements.here
+    assert here is not None
+    bench.wait(lambda: workspace.measurements.checked(here) is not None)
+    checked = workspace.measurements.checked(here)
+    assert checked is not None
+    assert checked.verdict == "same"
+
+    # In the model, run, kept.
+    keys.press("Ctrl+Shift+S")
+    keys.tab_to(called("Apply to the model"), "Shift+Tab")
+    keys.press("Space")
+    keys.press("F5")
+    bench.wait(lambda: workspace.run_record is not None)
+    assert workspace.run_record is not None
+    assert workspace.run_record.verdict == "match"
+    bench.wait(lambda: workspace.runs.variants.kept)
+
+    # Exported.
+    keys.press("Ctrl+Shift+X")
+    dialog = window.exports.dialog
+    assert dialog is not None
+    keys.tab_to(called("Schedules as Python"))
+    keys.press("Space")
+    keys.tab_to(called("Folder"))
+    keys.write(str(tmp_path / "walk"))
+    keys.press("Return")
+    bench.wait(lambda: dialog.status.text().startswith("Exported"))
+    assert "vectorize" in (tmp_path / "walk/schedules/te_matmul.py").read_text()
+    keys.press("Escape")
+    assert QApplication.activeModalWidget() is None
