@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lowerscope.core.passes.bindings import Matches, match_bindings
@@ -44,7 +44,18 @@ class Followed:
             From the ids before that pass to those after it.
         """
         in_main = _in_main(compose(self.in_main, matches))
-        return _own_calls(compose(self.became, matches), in_main), in_main
+        elsewhere = {
+            old: tuple(each for each in found if _function_of(each) != "main")
+            for old, found in matches.items()
+        }
+        # What is inside of a function belongs to all of its calls, where it is put into these, and
+        # what became that, to the one call that it became as well.
+        became = {}
+        for entity, olds in self.became.items():
+            own = in_main[entity]
+            found = (*own, *_each(olds, elsewhere)) if own else _each(olds, matches)
+            became[entity] = _once(found)
+        return became, in_main
 
 
 def unchanged(bindings: Matches) -> Followed:
@@ -107,10 +118,7 @@ def _fates_in(
 
 def compose(one: Matches, other: Matches) -> Matches:
     """Return what ids became by one mapping, and then by another, each once."""
-    return {
-        entity: tuple(dict.fromkeys(new for old in olds for new in other.get(old, ())))
-        for entity, olds in one.items()
-    }
+    return {entity: _once(_each(olds, other)) for entity, olds in one.items()}
 
 
 def inverse(matches: Matches) -> Matches:
@@ -122,20 +130,13 @@ def inverse(matches: Matches) -> Matches:
     return {entity: tuple(found) for entity, found in origins.items()}
 
 
-def _own_calls(became: Matches, in_main: Matches) -> Matches:
-    """Return `became` without other calls of a group that several calls share.
+def _each(olds: Sequence[str], matches: Matches) -> Iterator[str]:
+    """Yield what each of some ids became."""
+    return (new for old in olds for new in matches.get(old, ()))
 
-    What is inside of a function belongs to all of its calls, where it is put into these; what
-    became that, to the one call that it became as well.
-    """
-    return {
-        entity: tuple(
-            each
-            for each in found
-            if not in_main[entity] or _function_of(each) != "main" or each in in_main[entity]
-        )
-        for entity, found in became.items()
-    }
+
+def _once(entities: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entities))
 
 
 def _in_main(matches: Matches) -> Matches:

@@ -98,9 +98,9 @@ class Shared:
     """Two groups that are one function already before FuseTIR."""
 
     @R.function
-    def main(
-        x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")
-    ) -> R.Tensor((4, 4), "float32"):
+    def main(x: R.Tensor((4, 4), "float32"), y: R.Tensor((4, 4), "float32")) -> R.Tensor(
+        (4, 4), "float32"
+    ):
         with R.dataflow():
             a = R.matmul(x, y)
             b = R.nn.relu(a)
