@@ -122,6 +122,12 @@ class Changes(QObject):
         if self.recipe is not None:
             self._workspace.trouble.show(problem, Change(self.recipe, self._history, 0))
 
+    def accept_shown(self) -> None:
+        """Note that what is shown has been derived anew, after it could not be."""
+        trouble = self._workspace.trouble
+        if trouble.refused is not None and trouble.refused.recipe == self.recipe:
+            trouble.clear()
+
     def _go_over(self, recipe: Recipe, history: History) -> None:
         shown = self.recipe
         same_model = shown is not None and without_schedules(shown) == without_schedules(recipe)

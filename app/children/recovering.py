@@ -168,6 +168,7 @@ class Recovering(QObject):
         self._workspace.say("", of="replay")
         recipe = self._workspace.recipe
         assert recipe is not None
+        self._workspace.changes.accept_shown()
         self.take(recipe)
 
     def _refuse(self, problem: Problem) -> None:

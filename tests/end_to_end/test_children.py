@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.children import hanging
 from lowerscope.app.views.entry_dialog import EntryDialog
+from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Extension, Step
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
@@ -169,6 +170,13 @@ def test_a_file_that_kills_the_engine_again_and_again_is_given_up(
     window.commands.action("reload").trigger()
     wait_for_records(qtbot, window)
     assert workspace.problems == ()
+
+
+def test_what_is_derived_anew_is_no_problem_any_more(qtbot: QtBot, open_window: OpenWindow) -> None:
+    workspace = open_window("sample:matmul_relu").workspace
+    workspace.changes.refuse_shown(Problem(what="The engine does not start", code="crashed"))
+    workspace.recovering.replay()
+    qtbot.waitUntil(lambda: not workspace.problems, timeout=PATIENCE)
 
 
 def test_cancelling_keeps_the_problem_with_its_own_recipe(
