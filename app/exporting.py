@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,13 +34,22 @@ LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be exported: ``kinds`` and ``level`` are those of pictures."""
+    """What is to be exported.
+
+    Attributes
+    ----------
+    kinds, level
+        Of pictures.
+    replacing
+        The files in the folder that may be replaced, as a `Problem` of the code `EXISTS` has named
+        them.
+    """
 
     wanted: tuple[Wanted, ...]
     folder: str
     kinds: tuple[str, ...] = ("svg",)
     level: str = "fit"
-    force: bool = False
+    replacing: tuple[str, ...] = ()
 
 
 class Exporting(QObject):
@@ -78,6 +87,7 @@ class Exporting(QObject):
         self._order: Order | None = None
         self._recipe: Recipe | None = None
         self._graphs: list[str] = []
+        self._painted: tuple[str, ...] = ()
         self._handing: HandingOver | None = None
         self._found = ExportRecord(paths=())
 
@@ -95,17 +105,16 @@ class Exporting(QObject):
         self._found = ExportRecord(paths=())
         painted = [kind for kind in order.kinds if kind != "dot"]
         self._graphs = [each.name for each in order.wanted if each.name in GRAPHS and painted]
-        pictures = (f"{GRAPHS[name]}.{kind}" for name in self._graphs for kind in painted)
-        there = [path for each in pictures if (path := Path(order.folder) / each).exists()]
-        if there and not order.force:
-            names = tuple(each.name for each in there)
-            self._end_with(self._there_already(order.folder, names))
-            return
+        self._painted = tuple(f"{GRAPHS[name]}.{kind}" for name in self._graphs for kind in painted)
         written = tuple(
             each for each in order.wanted if each.name not in GRAPHS or "dot" in order.kinds
         )
         if not written:
-            self._next_graph()
+            there = self._there(self._painted)
+            if there:
+                self._end_with(self._there_already(order.folder, there))
+            else:
+                self._next_graph()
             return
         self._on_engine = False
         folder = order.folder
@@ -121,7 +130,8 @@ class Exporting(QObject):
             recipe=recipe,
             wanted=written,
             folder=folder,
-            force=order.force,
+            replacing=order.replacing,
+            painted=self._painted,
             record=self._workspace.run_record,
             layout=self._layout(),
         )
@@ -150,12 +160,12 @@ class Exporting(QObject):
             self._next_graph()
             return
         assert order is not None
-        there = () if order.force else handing.there()
+        there = self._there((*handing.names(), *self._painted))
         if there:
             self._end_with(self._there_already(order.folder, there))
         else:
             self.progressed.emit(self.tr("Writing"), None)
-            handing.start()
+            handing.start(order.replacing)
 
     def _take_handed(self, answer: tuple[str, ...] | Problem) -> None:
         handing, self._handing = self._handing, None
@@ -166,6 +176,14 @@ class Exporting(QObject):
         elif self._order is not None:
             self._found = msgspec.structs.replace(self._found, paths=answer)
             self._next_graph()
+
+    def _there(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return all those that are in the folder, if one of them may not be replaced."""
+        order = self._order
+        assert order is not None
+        folder = user_path(order.folder)
+        there = tuple(each for each in names if (folder / each).exists())
+        return there if set(there) - set(order.replacing) else ()
 
     def _there_already(self, folder: str, names: tuple[str, ...]) -> Problem:
         return Problem(

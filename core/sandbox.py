@@ -1,8 +1,8 @@
 """The sandbox that a child of the window runs in, where the system has one: bubblewrap, on Linux.
 
 In it the file system is read-only but for the user's cache and a temporary folder of the child's
-own, there is no network, and no other process can be seen. This module imports neither torch nor
-TVM.
+own, there is no network, and no other process can be seen, or reached by a socket. This module
+imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.errors import Problem
 from lowerscope.core.user_cache import cache_folder
 
@@ -47,12 +48,18 @@ _PARENT = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 """What ends the sandbox by its own end. A window that is killed does not: who guards the child ends
 it then, when it has removed what is to be removed."""
 
+_FILTERING = 'exec 8<&0; printf "$0" | { exec 9<&0 <&8 8<&-; exec "$@"; }; exit $?'
+"""The same for a sandbox with a filter of calls, which is read from descriptor 9: no file that
+could be another one by then."""
+
 _UNREACHABLE = (
     *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH),
     *(errno.EADDRNOTAVAIL, errno.ECONNREFUSED),
 )
 
 _SAID_NO_NETWORK = re.compile(r"Network is unreachable|Temporary failure in name resolution")
+_SAID_NO_SOCKET = re.compile(r"Address family not supported|received 0 items of ancdata")
+"""The second is what processes say that hand files to each other by such a socket."""
 _SAID_READ_ONLY = re.compile(r"Read-only file system(?:: '(?P<path>[^']+)')?")
 """What Python says of a file that cannot be written; torch does not name it."""
 
@@ -79,9 +86,13 @@ def enclosed(
         What network it has.
     """
     services = [each for each in _SERVICES if os.path.isdir(each)]
+    calls = call_filter()
+    octal = "".join(f"\\{each:03o}" for each in calls)
+    parent = ("/bin/sh", "-c", _FILTERING, octal) if calls else _PARENT
     return (
-        *_PARENT,
+        *parent,
         program,
+        *(("--seccomp", "9") if calls else ()),
         *("--ro-bind", "/", "/"),
         *("--dev", "/dev"),
         *("--proc", "/proc"),
@@ -106,6 +117,18 @@ def is_inside() -> bool:
     return ENVIRONMENT in os.environ
 
 
+def enter() -> None:
+    """Make this process fit for the sandbox, if it is in it.
+
+    What `multiprocessing` starts finds it by the sandbox's own network, since there are no sockets
+    in the file system.
+    """
+    if is_inside():
+        from multiprocessing import connection
+
+        connection.default_family = "AF_INET"  # type: ignore[attr-defined]
+
+
 def explained(problem: Problem, error: BaseException, without: str = "") -> Problem:
     """Return what is told of an error: what the sandbox refused, if it was that, or `problem`.
 
@@ -118,7 +141,9 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         return problem
     way = without or "let code run without it (File, Run code in a sandbox)"
     todo = f"If you trust the file, {way}"
-    if refused == _NETWORK:
+    if refused == _PROGRAMS:
+        todo += "; or do without (a DataLoader: with num_workers=0)"
+    elif refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
     else:
         todo += f"; or let it write below {cache_folder()}"
@@ -133,6 +158,7 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
 
 
 _NETWORK = "reach the network"
+_PROGRAMS = "connect to other programs by a socket"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -153,6 +179,8 @@ def _refused(error: BaseException) -> str:
     if isinstance(error, OSError):
         if error.errno == errno.EROFS:
             return _to_write(error.filename)
+        if error.errno == NO_SOCKET:
+            return _PROGRAMS
         if os.environ.get(ENVIRONMENT) == "none" and (
             isinstance(error, socket.gaierror) or error.errno in _UNREACHABLE
         ):
@@ -160,6 +188,8 @@ def _refused(error: BaseException) -> str:
     said = str(error)
     if found := _SAID_READ_ONLY.search(said):
         return _to_write(found["path"])
+    if _SAID_NO_SOCKET.search(said):
+        return _PROGRAMS
     if os.environ.get(ENVIRONMENT) == "none" and _SAID_NO_NETWORK.search(said):
         return _NETWORK
     return ""

@@ -12,6 +12,7 @@ import shutil
 import stat
 import tempfile
 import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from lowerscope.core.engine import temporary_files
 from lowerscope.core.engine.protocol import RuleParams, SaveValuesParams
 from lowerscope.core.engine.run_params import SaveRunValuesParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.export.catalogue import is_exported
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.unfinished import whole_file
 
@@ -43,7 +45,7 @@ def ask_for_file(
         return
     target = Path(params.file).absolute()
     try:
-        handing = HandingOver(target.parent, client, copied=target.name)
+        handing = HandingOver(target.parent, client, lone=target.name)
     except OSError as error:
         on_problem(cannot_write(error, target))
         return
@@ -52,7 +54,7 @@ def ask_for_file(
 
     def take(result: Any) -> None:
         found.append(_renamed(result, str(written), str(target)))
-        handing.start()
+        handing.start((target.name,))
 
     def refuse(problem: Problem) -> None:
         handing.give_up()
@@ -89,12 +91,16 @@ def cannot_write(error: OSError, where: Path) -> Problem:
 class HandingOver(QObject):
     """A folder for a child to write to, and the way of what it has written into the user's.
 
+    The child may be running code that nobody has looked at, and what it writes is put where that
+    could not write: only what exports are called is taken, and only if it is a plain file.
+
     Parameters
     ----------
     target
         The user's folder.
-    copied
-        A file in it that the child is to find in its own, if it is there.
+    lone
+        The only file that is taken, instead of an export; the child finds it in its own folder, if
+        it is there.
 
     Attributes
     ----------
@@ -109,59 +115,107 @@ class HandingOver(QObject):
 
     done = Signal(object)
 
-    def __init__(self, target: Path, parent: QObject, *, copied: str = "") -> None:
+    def __init__(self, target: Path, parent: QObject, *, lone: str = "") -> None:
         super().__init__(parent)
         self._target = target
+        self._lone = lone
         place = temporary_files.handed_over()
         place.mkdir(parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
-        if copied:
+        # Whatever the child puts in its place, this is the folder that is looked through.
+        self._opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if lone:
             with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(target / copied, self.folder / copied)
+                shutil.copyfile(target / lone, self.folder / lone)
 
-    def there(self) -> tuple[str, ...]:
-        """Return the names of what the child has written that are taken in the user's folder."""
-        return tuple(str(name) for name in self._names() if (self._target / name).exists())
+    def names(self) -> tuple[str, ...]:
+        """Return what the child has written: paths in its folder."""
+        return tuple(map(str, self._names()))
 
-    def start(self) -> None:
-        """Put what the child has written where it belongs, which may take long."""
+    def start(self, replacing: Sequence[str]) -> None:
+        """Put what the child has written where it belongs, which may take long.
+
+        Parameters
+        ----------
+        replacing
+            The files in the user's folder that may be replaced.
+        """
         # No daemon: a window that is closed meanwhile ends when all is in its place.
-        threading.Thread(target=self._put, name="handing over").start()
+        threading.Thread(target=self._put, args=(replacing,), name="handing over").start()
 
     def give_up(self) -> None:
         """Forget what the child has written."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._forget()
         self.deleteLater()
 
     def _names(self) -> list[Path]:
         # What it says that it has written is not believed: what is there counts.
-        found = sorted(each for each in self.folder.rglob("*") if not each.is_dir())
-        return [each.relative_to(self.folder) for each in found]
+        found: list[Path] = []
+        for folder, _, files, _ in os.fwalk(dir_fd=self._opened, follow_symlinks=False):
+            found += [Path(folder, name) for name in files]
+        return sorted(each for each in found if not self._lone or str(each) == self._lone)
 
-    def _put(self) -> None:
+    def _put(self, replacing: Sequence[str]) -> None:
         names = self._names()
         answer: tuple[str, ...] | Problem = tuple(str(self._target / name) for name in names)
         try:
             for name in names:
-                _move(self.folder / name, self._target / name)
+                if not self._lone and not is_exported(name):
+                    raise OSError(errno.EINVAL, f"{name} is no part of an export")
+            for name in names:
+                target = self._target / name
+                if str(name) not in replacing and target.exists():
+                    raise FileExistsError(errno.EEXIST, f"{name} is there by now")
+                with _opened(name, self._opened) as source:
+                    _move(source, name.name, target)
         except OSError as error:
             answer = cannot_write(error, self._target)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._forget()
         with contextlib.suppress(RuntimeError):  # the window has been closed
             self.done.emit(answer)
 
+    def _forget(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._opened)
 
-def _move(source: Path, target: Path) -> None:
-    if not stat.S_ISREG(source.lstat().st_mode):
-        raise OSError(errno.EINVAL, f"{source.name} is no plain file")
+
+@contextlib.contextmanager
+def _opened(name: Path, folder: int) -> Iterator[int]:
+    """Yield the descriptor of the folder that a file is in, which no link leads to."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    with contextlib.ExitStack() as stack:
+        for part in name.parts[:-1]:
+            folder = os.open(part, flags, dir_fd=folder)
+            stack.callback(os.close, folder)
+        yield folder
+
+
+def _move(source: int, name: str, target: Path) -> None:
+    """Put a file of the folder that is opened as `source` in the place of another one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target = target.resolve()
-    if target.exists():
-        shutil.copymode(target, source)
+    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=source)
+    with open(opened, "rb") as file:
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, f"{name} is no plain file")
+        os.fchmod(opened, stat.S_IMODE(status.st_mode) & 0o777)
+        with whole_file(target) as part:
+            if part.is_file() and _moved(source, name, status, part):
+                return
+            with part.open("wb") as made:
+                shutil.copyfileobj(file, made)
+
+
+def _moved(source: int, name: str, status: os.stat_result, part: Path) -> bool:
+    """Move a file, which costs no time, if that can be done; return whether it has been."""
     try:
-        os.replace(source, target)
+        os.replace(name, part, src_dir_fd=source)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        with whole_file(target) as part:
-            shutil.copyfile(source, part, follow_symlinks=False)
+        return False
+    if os.path.samestat(status, part.lstat()):
+        return True
+    part.unlink()  # something else was put in its place meanwhile
+    return False

@@ -169,6 +169,7 @@ class ExportCommands(QObject):
             )
             question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
             question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            self._order = replace(order, replacing=problem.choices)
             overwrite.clicked.connect(self._overwrite)
             question.open()
         elif problem.code != "cancelled":
@@ -176,7 +177,6 @@ class ExportCommands(QObject):
 
     def _overwrite(self) -> None:
         if self._order is not None:
-            self._order = replace(self._order, force=True)
             self._exporting.begin(self._order)
 
     def _folder(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl
@@ -60,6 +61,7 @@ class ExportDialog(Dialog):
         super().__init__(parent)
         self._workspace = workspace
         self._exporting = Exporting(workspace, layout, self)
+        self._order = Order(wanted=(), folder=folder)
         self.setWindowTitle(self.tr("Export"))
         self.boxes: dict[str, QCheckBox] = {}
         self.pictures: dict[str, QCheckBox] = {}
@@ -114,23 +116,26 @@ class ExportDialog(Dialog):
 
     # Slots
 
-    def _begin(self, force: bool = False) -> None:
+    def _begin(self) -> None:
         kinds = tuple(name for name, box in self.pictures.items() if box.isChecked())
-        order = Order(
+        self._order = Order(
             wanted=self.wanted(),
             folder=str(user_path(self.folder.text().strip()).absolute()),
             kinds=kinds,
             level=str(self.level.currentData()),
-            force=force,
         )
+        self._start()
+
+    def _start(self) -> None:
         self.banner.dismiss()
         self.show_folder.hide()
-        self._exporting.begin(order)
+        self._exporting.begin(self._order)
         self._show_progress(self.tr("Exporting"))
         self._follow()
 
     def _overwrite(self) -> None:
-        self._begin(True)
+        # What was asked about, whatever has been filled in since.
+        self._start()
 
     def _show_progress(self, text: str, fraction: float | None = None) -> None:
         if not self._exporting.is_busy:
@@ -163,6 +168,7 @@ class ExportDialog(Dialog):
         elif problem.code == EXISTS:
             names = ", ".join(problem.choices[:3]) + (" …" if len(problem.choices) > 3 else "")
             text = self.tr("There already: {0}").format(names)
+            self._order = replace(self._order, replacing=problem.choices)
             self.banner.show_message(text, "wrong", [(self.tr("Overwrite"), self._overwrite)])
         else:
             self.banner.show_message(problem.line(), "wrong")

@@ -54,6 +54,7 @@ def enter_sandbox(
         If there is no sandbox here.
     """
     if sandbox.is_inside():
+        sandbox.enter()
         # Who made the sandbox waits for what comes of an interrupt: see below.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     elif any(each.startswith("--s") for each in arguments):

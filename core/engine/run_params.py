@@ -50,16 +50,18 @@ class GuardParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Write files to ``folder``, in place of those that are there with ``force``.
+    """Write files to ``folder``, in place of those of ``replacing``.
 
     ``record`` is that of a run, for the report; without one it is run. Of graphs, DOT is written
-    alone: the window paints by itself. ``layout`` is that of the window, for the session.
+    alone: the window paints by itself, what ``painted`` names. ``layout`` is that of the window,
+    for the session.
     """
 
     recipe: Recipe
     wanted: tuple[Wanted, ...]
     folder: str
-    force: bool = False
+    replacing: tuple[str, ...] = ()
+    painted: tuple[str, ...] = ()
     record: RunRecord | None = None
     layout: Layout = Layout()
 

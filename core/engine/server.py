@@ -18,6 +18,7 @@ from typing import NoReturn, get_args
 
 import msgspec
 
+from lowerscope.core import sandbox
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.channel import Channel, end_group, lead_group
 from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
@@ -174,6 +175,7 @@ def main() -> NoReturn:
     parser.add_argument("--calls", default="", help="where to write which call is under way")
     parser.add_argument("--memory-limit", type=int, default=None, help="in bytes")
     options = parser.parse_args()
+    sandbox.enter()
     role: Role = options.role
     types = {name: method for name, method in METHODS.items() if role in method.roles}
     serve(role, types, _open_pipeline, options.calls, options.memory_limit)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import PurePath
 
 import msgspec
 
@@ -143,6 +144,18 @@ GRAPHS = {"fx-graph": "fx", "relax-graph": "relax"}
 
 EXISTS = "export-exists"
 """The code of the problem that files are there already; they are its choices."""
+
+
+FOLDERS = ("steps", "patches", "functions", "schedules", "library")
+"""Of exports that are several files."""
+
+
+def is_exported(name: PurePath) -> bool:
+    """Return whether an export may write a file of that name: hidden ones say what programs do."""
+    parts = name.parts
+    return (len(parts) == 1 or parts[0] in FOLDERS) and not any(
+        each.startswith(".") for each in parts
+    )
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

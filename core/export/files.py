@@ -55,8 +55,8 @@ def file_name(text: str) -> str:
     return "".join(each if each.isalnum() or each in "._-" else "_" for each in text) or "_"
 
 
-def check_absent(folder: Path, names: Sequence[str]) -> None:
-    """Refuse to overwrite files.
+def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = ()) -> None:
+    """Refuse to overwrite files other than those of `replacing`.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def check_absent(folder: Path, names: Sequence[str]) -> None:
         If one is there; with the code `EXISTS`, and those that are.
     """
     there = [name for name in names if _is_there(folder / name)]
-    if there:
+    if set(there) - set(replacing):
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise LowerscopeError(
             f"the file is there already{more}",

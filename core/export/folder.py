@@ -101,6 +101,8 @@ def export(
     folder: Path,
     *,
     force: bool,
+    replacing: Sequence[str] = (),
+    painted: Sequence[str] = (),
     wanted: Sequence[Wanted] | None = None,
     pictures: Pictures | None = None,
     progress: Progress | None = None,
@@ -115,6 +117,10 @@ def export(
     ----------
     force
         Overwrite files that are there.
+    replacing
+        Those that may be overwritten without it.
+    painted
+        What others will write to the folder, which must not be there either.
     wanted
         By default what `catalogue.DEFAULT` says.
     record
@@ -150,7 +156,7 @@ def export(
                 left_out.append(f"{each.name}: {error.problem.what}. {error.problem.todo}".rstrip())
             complete = complete and not each.asked
     if not force:
-        check_absent(folder, list(files))
+        check_absent(folder, [*files, *painted], replacing)
     told.report("Writing")
     return Exported(write_files(folder, tuple(files.values())), tuple(left_out), complete)
 
@@ -161,7 +167,9 @@ def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) 
         pipeline,
         params.recipe,
         user_path(params.folder),
-        force=params.force,
+        force=False,
+        replacing=params.replacing,
+        painted=params.painted,
         wanted=params.wanted,
         pictures=Pictures(kinds=("dot",)),
         progress=progress,

@@ -199,8 +199,20 @@ def take(order: Order) -> None:
     os.unlink(order.file)
     with contextlib.suppress(OSError):  # the process that made it removes it as well
         os.rmdir(os.path.dirname(order.file))
+    descriptor = _out_of_the_way(descriptor)
     os.set_inheritable(descriptor, True)
     os.environ[VARIABLE] = f"{descriptor}:{order.recipe.source.spec}"
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """Return a descriptor that a shell does not use for itself, in place of another one."""
+    if sys.platform == "win32":
+        return descriptor
+    import fcntl
+
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 10)
+    os.close(descriptor)
+    return moved
 
 
 def _not_the_one(reason: str) -> LowerscopeError:
