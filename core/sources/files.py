@@ -95,6 +95,10 @@ def _meant(mention: Mention, path: Path, folder: Path) -> Iterator[Path]:
             yield from _module_files(start, f"{module}.{name}" if module else name)
 
 
+_IMPORTING = ("import_module", "__import__")
+"""Functions that import what a string names."""
+
+
 def _find(tree: ast.AST) -> Iterator[Mention]:
     for node in ast.walk(tree):
         match node:
@@ -102,6 +106,10 @@ def _find(tree: ast.AST) -> Iterator[Mention]:
                 yield from ((0, alias.name, "") for alias in names)
             case ast.ImportFrom(module=module, names=names, level=level):
                 yield from ((level, module or "", alias.name) for alias in names)
+            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]) if (
+                ast.unparse(function).rpartition(".")[2] in _IMPORTING
+            ):
+                yield (0, name, "")
             case ast.Constant(value=str(name)) if 0 < len(name) < 200 and "\0" not in name:
                 if "." in name and not Path(name).is_absolute():
                     yield (None, "", name)

@@ -15,6 +15,8 @@ import tvm_ffi
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.sources import user_files
+from lowerscope.core.sources.files import neighbours
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.opening import load
 
@@ -268,3 +270,56 @@ def test_files_that_are_found_by_computing_are_known(tmp_path: Path) -> None:
     (tmp_path / "net.txt").write_text("1")
     (tmp_path / "net.txt").read_text()
     assert set(opened(file).files) == expected
+
+
+def test_packages_import_nothing_from_beside_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what they look for in vain nor what they import late, but what they are given."""
+    package = tmp_path / "installed"
+    write(package, "VALUE = 'installed'\n", "late_of_mine.py")
+    write(
+        package,
+        """
+import importlib
+
+def late():
+    import late_of_mine
+    return late_of_mine.VALUE
+
+def missing():
+    try:
+        import missing_of_mine
+    except ModuleNotFoundError as error:
+        return error.name
+
+def given(name):
+    return importlib.import_module(name).VALUE
+""",
+        "package_of_mine.py",
+    )
+    monkeypatch.syspath_prepend(str(package))
+    monkeypatch.setattr(user_files, "_INSTALLED", (*user_files._INSTALLED, package))
+    ran = "from pathlib import Path\nPath(__file__ + '.ran').touch()\nVALUE = 'beside'\n"
+    for name in ("late_of_mine", "missing_of_mine", "given_of_mine", "own_of_mine"):
+        write(tmp_path / "model", ran, f"{name}.py")
+    text = """
+import importlib
+import torch
+import package_of_mine as package
+
+def told():
+    import own_of_mine
+    return (package.late(), package.missing(), own_of_mine.VALUE,
+            package.given("given_of_mine"), importlib.import_module("missing_of_mine").VALUE)
+
+net = torch.nn.Identity()
+"""
+    file = write(tmp_path / "model", text)
+    assert [each.name for each in neighbours(file)] == ["own_of_mine.py", "missing_of_mine.py"]
+    loaded = opened(file)
+    with loaded.environment():
+        module = next(each for name, each in sys.modules.items() if name.endswith("_net"))
+        found = module.told()
+    assert found == ("installed", "missing_of_mine", "beside", "beside", "beside")
+    assert not (tmp_path / "model" / "late_of_mine.py.ran").exists()
