@@ -4,7 +4,7 @@ from functools import cache
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QColor, QFocusEvent, QGuiApplication, QPainter, QPaintEvent, QRegion
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QLabel, QTabBar, QWidget
 from shiboken6 import isValid
 
 from lowerscope.app import theme
@@ -20,8 +20,8 @@ _BY_KEYBOARD = {
     Qt.FocusReason.ShortcutFocusReason,
 }
 
-_RINGED = (QAbstractScrollArea, QLabel)
-"""Lists, tables, texts, graphs and links: what is too large, or too plain, to show it by itself."""
+_RINGED = (QAbstractScrollArea, QLabel, QTabBar)
+"""Lists, tables, texts, graphs, links and tabs: too large, or too plain, to show it themselves."""
 
 
 def came_by_keyboard(event: QFocusEvent) -> bool:

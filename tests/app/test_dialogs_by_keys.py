@@ -1,0 +1,238 @@
+"""Every dialog by keys alone: Tab goes through it as it is read, Enter and Escape do what they say.
+
+The dialogs stand over a window whose engine has not started: none of them needs it to be walked
+through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, QSettings, Qt
+from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QDialog,
+    QLabel,
+    QPushButton,
+    QRadioButton,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app import theme
+from lowerscope.app.preferences import preferences_of
+from lowerscope.app.views.about import AboutDialog
+from lowerscope.app.views.entry_dialog import EntryDialog
+from lowerscope.app.views.export_dialog import ExportDialog
+from lowerscope.app.views.extensions_dialog import ExtensionsDialog
+from lowerscope.app.views.inputs_dialog import InputsDialog
+from lowerscope.app.views.measuring_dialog import MeasuringDialog
+from lowerscope.app.views.palette import Palette
+from lowerscope.app.views.pass_dialog import PassDialog
+from lowerscope.app.views.remote_dialog import RemoteDialog
+from lowerscope.app.views.rules_dialog import RulesDialog
+from lowerscope.app.views.run_code_dialog import RunCodeDialog
+from lowerscope.app.views.settings_dialog import SettingsDialog
+from lowerscope.app.views.shortcuts_page import ShortcutsPage
+from lowerscope.app.views.target_dialog import TargetDialog
+from lowerscope.app.views.tolerances_dialog import TolerancesDialog
+from lowerscope.app.views.tune_dialog import TuneDialog
+from lowerscope.app.views.unpack_dialog import UnpackDialog
+from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.window import MainWindow
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.session_archives import Archive
+from lowerscope.core.session_files import Layout
+
+TAB = Qt.FocusPolicy.TabFocus
+MNEMONIC = re.compile(r"&(\w)")
+SIZES = {"session.lowerscope": 900, "model/net.py": 2000}
+
+Make = Callable[[MainWindow], Dialog]
+
+DIALOGS: dict[str, Make] = {
+    "about": AboutDialog,
+    "entry": lambda window: EntryDialog("net.py", ("Net", "Other"), window),
+    "export": lambda window: ExportDialog(window.workspace, "", Layout, window),
+    "extensions": lambda window: ExtensionsDialog(window.workspace, window),
+    "inputs": lambda window: InputsDialog(["x", "y"], (), (), 0, parent=window),
+    "measuring": lambda window: MeasuringDialog(window.workspace, window),
+    "palette": Palette,
+    "pass": lambda window: PassDialog(None, window),
+    "remote": lambda window: RemoteDialog(window.workspace, window.targets.targets, window),
+    "rules": lambda window: RulesDialog(window.workspace, window),
+    "run code": lambda window: RunCodeDialog([__file__], (), window),
+    "settings": SettingsDialog,
+    "shortcuts": ShortcutsPage,
+    "target": lambda window: TargetDialog(window.workspace, window.targets.targets, window),
+    "tolerances": lambda window: TolerancesDialog(window.workspace, window),
+    "tune": lambda window: TuneDialog(window.workspace, window),
+    "unpack": lambda window: UnpackDialog(
+        Archive(Path("/tmp/model.zip"), "session.lowerscope", SIZES), Path("/tmp/model"), window
+    ),
+}
+
+STARTS = {"export", "tune", "unpack", "remote"}
+"""Their Enter begins something; it is pressed where that is tested."""
+
+
+@pytest.fixture(scope="module")
+def window(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
+    settings = str(tmp_path_factory.mktemp("settings"))
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
+    theme.start(qapp, "light")
+    window = MainWindow()
+    window._complete()
+    window.workspace.changes.recipe = Recipe(source=Source(spec="sample:matmul_relu"))
+    window.show()
+    flash = QApplication.cursorFlashTime()
+    # A caret that blinks would be a difference by itself.
+    QApplication.setCursorFlashTime(0)
+    yield window
+    QApplication.setCursorFlashTime(flash)
+    window.workspace.stop()
+    window.close()
+
+
+def test_there_is_no_other_dialog() -> None:
+    def kinds(kind: type[QDialog]) -> set[type[QDialog]]:
+        return {kind}.union(*map(kinds, kind.__subclasses__()))
+
+    here = {each for each in kinds(Dialog) if each.__module__.startswith("lowerscope.app.views")}
+    assert {each.__name__ for each in here} == {
+        *("AboutDialog", "EntryDialog", "ExportDialog", "ExtensionsDialog", "InputsDialog"),
+        *("MeasuringDialog", "Palette", "PassDialog", "RemoteDialog", "RulesDialog"),
+        *("RunCodeDialog", "SettingsDialog", "ShortcutsPage", "TargetDialog"),
+        *("TolerancesDialog", "TuneDialog", "UnpackDialog"),
+    }
+    assert len(here) == len(DIALOGS)
+
+
+def described(widget: QWidget) -> str:
+    text = widget.text() if isinstance(widget, QAbstractButton) else ""
+    return f"{type(widget).__name__} {widget.accessibleName() or text}"
+
+
+def focusable(dialog: QDialog) -> set[QWidget]:
+    return {
+        each
+        for each in dialog.findChildren(QWidget)
+        if each.isVisible()
+        and each.isEnabled()
+        and each.focusPolicy() & TAB == TAB
+        and each.window() is dialog
+        # The line of a field that counts is a part of it; of choices, the one that is on.
+        and each.focusProxy() is None
+        and (not isinstance(each, QRadioButton) or each.isChecked())
+    }
+
+
+def walk(dialog: QDialog, key: Qt.Key) -> list[QWidget]:
+    """Press a key until the focus is where it was; return where it was in between."""
+    seen: list[QWidget] = []
+    while (here := dialog.focusWidget()) not in seen:
+        assert here is not None
+        seen.append(here)
+        QTest.keyClick(here, key)
+    assert here is seen[0], f"a trap: {[described(each) for each in seen[seen.index(here) :]]}"
+    return seen
+
+
+def area(widget: QWidget) -> QRect:
+    return QRect(widget.mapTo(widget.window(), QPoint(0, 0)), widget.size())
+
+
+def is_read_after(one: QRect, other: QRect) -> bool:
+    """Return whether one stands behind or below another, or at the top of the next column."""
+    same_row = one.top() <= other.center().y() and other.top() <= one.center().y()
+    return (
+        one.left() > other.left()
+        if same_row
+        else one.top() > other.top() or (one.left() > other.right())
+    )
+
+
+def looks(widget: QWidget) -> QImage:
+    return widget.window().grab(area(widget).adjusted(-3, -3, 3, 3)).toImage()
+
+
+def letters(dialog: QDialog) -> list[str]:
+    """Return the letters that Alt takes to something, lower case."""
+    said = [
+        each.text()
+        for each in dialog.findChildren(QWidget)
+        if each.isVisible()
+        and (isinstance(each, QAbstractButton) or (isinstance(each, QLabel) and each.buddy()))
+    ]
+    return [found[1].lower() for text in said if (found := MNEMONIC.search(text))]
+
+
+@pytest.mark.parametrize("name", DIALOGS)
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
+    dialog = DIALOGS[name](window)
+    dialog.open()
+    qtbot.waitUntil(dialog.isActiveWindow)
+    first = dialog.focusWidget()
+    assert first is not None, "nothing has the focus"
+    before = window.workspace.wanted, preferences_of(window)
+
+    # All of it is reached, in the order in which it is read, and back again.
+    there = walk(dialog, Qt.Key.Key_Tab)
+    missed = focusable(dialog) - set(there)
+    assert not missed, f"not reached: {[described(each) for each in missed]}"
+    assert walk(dialog, Qt.Key.Key_Backtab) == [there[0], *reversed(there[1:])]
+    begin = there.index(min(there, key=lambda each: (area(each).top(), area(each).left())))
+    read = [*there[begin:], *there[:begin]]
+    for one, other in pairwise(read):
+        assert is_read_after(area(other), area(one)), f"{described(one)}, then {described(other)}"
+
+    # Each shows that it has the focus, and has a name.
+    for each in there:
+        dialog.setFocus()
+        other = there[there.index(each) - 1]
+        other.setFocus(Qt.FocusReason.TabFocusReason)
+        without = looks(each)
+        each.setFocus(Qt.FocusReason.TabFocusReason)
+        assert looks(each) != without or len(there) == 1, f"no ring: {described(each)}"
+        seen = QAccessible.queryAccessibleInterface(each)
+        assert seen.text(QAccessible.Text.Name), f"no name: {described(each)}"
+    used = letters(dialog)
+    assert len(used) == len(set(used)), used
+
+    # Escape changes nothing.
+    first.setFocus()
+    QTest.keyClick(first, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
+    assert dialog.result() == QDialog.DialogCode.Rejected
+    dialog.deleteLater()
+    assert (window.workspace.wanted, preferences_of(window)) == before
+
+    # Enter presses the button that is drawn as the one that it presses.
+    dialog = DIALOGS[name](window)
+    dialog.open()
+    qtbot.waitUntil(dialog.isActiveWindow)
+    buttons = [each for each in dialog.findChildren(QPushButton) if not each.isHidden()]
+    primary = [each for each in buttons if each.property("primary")]
+    default = [each for each in buttons if each.isDefault()]
+    assert len(default) <= 1
+    assert default == (primary or default)
+    if default and default[0].isEnabled() and name not in STARTS:
+        field = dialog.focusWidget()
+        assert field is not None
+        pressed: list[bool] = []
+        default[0].clicked.connect(lambda: pressed.append(True))
+        # A list takes Enter for its row, as the button does.
+        dialog.accepted.connect(lambda: pressed.append(True))
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert pressed
+        assert (window.workspace.wanted, preferences_of(window)) == before
+    dialog.close()
+    dialog.deleteLater()
