@@ -24,7 +24,6 @@ from lowerscope.app.children.outstanding import (
 )
 from lowerscope.app.children.restarting import Restarting
 from lowerscope.app.children.starting import new_child
-from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     Cancel,
@@ -119,7 +118,7 @@ class EngineClient(QObject):
         self._children = 0
         self._ready = False
         self._fatal: Problem | None = None
-        self._outstanding = Unanswered(self)
+        self._outstanding = Unanswered(role, methods, self)
         self._outstanding.answered.connect(self._update_state)
         self._restarting = Restarting()
         self._restart_timer = QTimer(self, singleShot=True)
@@ -349,39 +348,15 @@ class EngineClient(QObject):
                 self._restarting.forget()
                 self._send_waiting()
             case Progress():
-                self._tell_progress(message)
+                self._outstanding.tell(message)
             case Reply():
-                self._take_reply(message)
+                self._outstanding.take(message)
             case Failure(id=0):
                 self._fatal = message.problem
             case Failure():
                 failed = self._outstanding.get(message.id)
                 if failed is not None:
                     self._outstanding.fail(failed, message.problem)
-
-    def _tell_progress(self, progress: Progress) -> None:
-        request = self._outstanding.get(progress.id)
-        if request is None:
-            return
-        request.at = progress.text
-        if request.on_progress is not None and not (request.cancelled or request.dropped):
-            request.on_progress(progress.text, progress.fraction)
-
-    def _take_reply(self, reply: Reply) -> None:
-        request = self._outstanding.get(reply.id)
-        if request is None:
-            return
-        if request.cancelled or request.dropped:
-            self._outstanding.fail(request, CANCELLED)
-            return
-        try:
-            result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
-        except UNREADABLE as error:
-            what = f"The {self.role}'s answer to {request.method} cannot be read: {error}"
-            self._outstanding.fail(request, Problem(what=what, code="internal"))
-            return
-        self._outstanding.forget(request)
-        request.on_result(result)
 
     def _update_state(self) -> None:
         if self._ready:

@@ -7,17 +7,7 @@ from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from lowerscope.app.docking import Docking, name_tabs
-from lowerscope.app.pane_rows import (
-    ABOVE,
-    BELOW,
-    BESIDE_SCRIPT,
-    BOTTOM,
-    BOTTOM_HEIGHT,
-    TOP,
-    WORKBENCH,
-    Row,
-    widths,
-)
+from lowerscope.app.pane_rows import ABOVE, BELOW, PaneRows
 from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
@@ -88,8 +78,6 @@ class Panes(QMainWindow):
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self._fill_outcome(workspace)
         self._workspace = workspace
-        # 0 where panes were moved out of their rows: then each keeps the room that it was given.
-        self._bottom = BOTTOM_HEIGHT
         self._saved = QByteArray()
         self._shown_run: RunRecord | None = None
         self.docks: dict[str, QDockWidget] = {
@@ -107,6 +95,7 @@ class Panes(QMainWindow):
         }
         self.docking = Docking(self, self.docks, (ABOVE, BELOW))
         self.docking.set_corners()
+        self._rows = PaneRows(self, self.docks, self.docking, self.timeline)
         for name, dock in self.docks.items():
             dock.dockLocationChanged.connect(self.note_moved)
             # Each page of the outcome has its own.
@@ -115,7 +104,6 @@ class Panes(QMainWindow):
         set_page(self.schedule.numbers, "numbers")
         self._busy = False
         self._scheduling = False
-        self._bottom_before = BOTTOM_HEIGHT
         self.arrange()
         workspace.stepping.list_changed.connect(self._follow_clock)
         self.docks["schedule"].toggleViewAction().triggered.connect(self._choose_workbench)
@@ -175,10 +163,9 @@ class Panes(QMainWindow):
     def arrange(self) -> None:
         """Put every dock where it stands by default."""
         self.docking.forget()
-        self._bottom = BOTTOM_HEIGHT
+        self._rows.reset()
         self._saved = QByteArray()
         self._details_before = True
-        self._top_before = widths(TOP, self.width())
         top, bottom = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
         for area, row in ((top, ABOVE), (bottom, BELOW)):
             previous: QDockWidget | None = None
@@ -219,7 +206,7 @@ class Panes(QMainWindow):
 
     def note_moved(self) -> None:
         """Take the panes as the user has arranged them; once they are laid out."""
-        QTimer.singleShot(0, self, self._note_bottom)
+        QTimer.singleShot(0, self, self._note_height)
 
     def _settle_soon(self) -> None:
         # Sizes count only once the docks are shown and have been laid out.
@@ -230,34 +217,25 @@ class Panes(QMainWindow):
     def _settle(self) -> None:
         if self._settled or not self.isVisible():
             return
+        self._rows.reset()
         if not self._saved.isEmpty():
             self.restoreState(self._saved)
             self.docking.set_corners()
             self._settled = True
-            self._note_bottom()
+            self._note_height()
             if not self._scheduling and not self.docks["schedule"].isHidden():
                 # It was closed at the workbench, and begins with the steps of the passes.
                 self._show_workbench(False)
-                self._lay_out(BOTTOM)
-                self._lay_out(TOP)
+                self._rows.lay_out(False)
         else:
-            for row in (BESIDE_SCRIPT, WORKBENCH) if self._scheduling else (TOP, BOTTOM):
-                self._lay_out(row)
-            self._bottom = BOTTOM_HEIGHT
-            self._keep_bottom()
+            self._rows.lay_out(self._scheduling)
+            self._rows.keep_height()
         self._settled = True
-        QTimer.singleShot(0, self, self._note_bottom)
+        QTimer.singleShot(0, self, self._note_height)
 
-    def _lay_out(self, row: Row, given: list[int] | None = None) -> None:
-        if self._bottom:
-            docks = [self.docks[name] for name, _ in row]
-            wide = given or widths(row, self.width())
-            self.resizeDocks(docks, wide, Qt.Orientation.Horizontal)
-
-    def _foot(self) -> QDockWidget:
-        """Return a pane at the bottom that is in view, if there is one."""
-        docks = [self.docks[name] for name in BELOW]
-        return next((dock for dock in docks if dock.isVisible()), docks[1])
+    def _note_height(self) -> None:
+        if self._settled:
+            self._rows.note_height()
 
     def _follow_clock(self) -> None:
         """Show the workbench in place of the pipeline while its steps are gone through."""
@@ -267,22 +245,14 @@ class Panes(QMainWindow):
         self._scheduling = scheduling
         self.take_back()
         if scheduling:
-            self._bottom_before = self._bottom
-            if self._bottom:
-                self._bottom = max(self._bottom, round(self.height() * DIFFERENCE_SHARE))
-            self._top_before = [self.docks[name].width() for name, _ in TOP]
+            self._rows.leave_usual(DIFFERENCE_SHARE)
             self._details_before = not self.docks["details"].isHidden()
-        elif self._bottom:
-            self._bottom = self._bottom_before or self._bottom
+        else:
+            self._rows.return_to_usual()
         self._show_workbench(scheduling)
         if self._settled:
-            if scheduling:
-                self._lay_out(WORKBENCH)
-                self._lay_out(BESIDE_SCRIPT)
-            else:
-                self._lay_out(BOTTOM)
-                self._lay_out(TOP, self._top_before)
-            self._keep_bottom()
+            self._rows.lay_out(scheduling)
+            self._rows.keep_height()
 
     def _show_workbench(self, shown: bool) -> None:
         self.docks["schedule"].setVisible(shown)
@@ -292,26 +262,9 @@ class Panes(QMainWindow):
     def _choose_workbench(self, shown: bool) -> None:
         self._workspace.stepping.set_clock("schedule" if shown else "passes")
 
-    def _note_bottom(self) -> None:
-        if self._settled and not self.docking.is_maximised:
-            in_rows = self.docking.stand_in_rows({"up": ABOVE, "down": BELOW})
-            self._bottom = self._foot().height() if in_rows else 0
-
-    def _keep_bottom(self) -> None:
-        if not self._bottom or self.docking.is_maximised:
-            return
-        above = [self.docks[name] for name in ABOVE]
-        head = next((dock for dock in above if dock.isVisible() and not dock.isFloating()), None)
-        if head is None:
-            return
-        heads = [head, self._foot()]
-        strip = self.timeline.height() if self.timeline.isVisible() else 0
-        heights = [max(1, self.height() - strip - self._bottom), self._bottom]
-        self.resizeDocks(heads, heights, Qt.Orientation.Vertical)
-
     def _show_timeline(self, shown: bool) -> None:
         self.timeline.setVisible(shown)
-        self._keep_bottom()
+        self._rows.keep_height()
 
     def _show_translation(self) -> None:
         self.show_page("translation")
@@ -359,9 +312,9 @@ class Panes(QMainWindow):
         """Show a page that is of little use in few lines, at such a share of the height."""
         dock = self.docks["outcome"]
         self.show_page(key)
-        if self._bottom and not dock.isFloating() and dock.height() < self.height() * share:
-            self._bottom = round(self.height() * share)
-            self._keep_bottom()
+        if not dock.isFloating() and dock.height() < self.height() * share:
+            self._rows.raise_to(share)
+            self._rows.keep_height()
 
     def _show_result(self) -> None:
         record, shown = self._workspace.run_record, self._shown_run
@@ -390,13 +343,13 @@ class Panes(QMainWindow):
         super().resizeEvent(event)
         if self._settled:
             # Room that is gained or lost is that of the graphs and scripts; once it is laid out.
-            QTimer.singleShot(0, self, self._keep_bottom)
+            QTimer.singleShot(0, self, self._rows.keep_height)
 
     def event(self, event: QEvent) -> bool:
         handled = super().event(event)
         if self._settled and event.type() == QEvent.Type.MouseButtonRelease:
             # The user may have dragged the line between the rows.
-            self._note_bottom()
+            self._note_height()
         if event.type() == QEvent.Type.ChildPolished and isinstance(event, QChildEvent):
             name_tabs(event.child())
         return handled

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.methods import MethodType
+from lowerscope.core.engine.protocol import Progress, Reply, Role
 from lowerscope.core.errors import Problem
 
 CANCELLED = Problem(what="Cancelled", code="cancelled")
@@ -39,6 +41,13 @@ class Outstanding:
 class Unanswered(QObject):
     """The requests to a child that have no answer yet, in the order in which they came.
 
+    Parameters
+    ----------
+    role
+        Which child.
+    methods
+        What it can be asked for.
+
     Signals
     -------
     answered()
@@ -47,8 +56,10 @@ class Unanswered(QObject):
 
     answered = Signal()
 
-    def __init__(self, parent: QObject) -> None:
+    def __init__(self, role: Role, methods: Mapping[str, MethodType], parent: QObject) -> None:
         super().__init__(parent)
+        self._role = role
+        self._methods = methods
         self._last = 0
         self._requests: dict[int, Outstanding] = {}
 
@@ -90,6 +101,32 @@ class Unanswered(QObject):
         """Count one as answered."""
         del self._requests[request.id]
         self.answered.emit()
+
+    def tell(self, progress: Progress) -> None:
+        """Tell one how far it is, if that is still wanted."""
+        request = self._requests.get(progress.id)
+        if request is None:
+            return
+        request.at = progress.text
+        if request.on_progress is not None and not (request.cancelled or request.dropped):
+            request.on_progress(progress.text, progress.fraction)
+
+    def take(self, reply: Reply) -> None:
+        """Answer one with its result, or with a problem if that cannot be read."""
+        request = self._requests.get(reply.id)
+        if request is None:
+            return
+        if request.cancelled or request.dropped:
+            self.fail(request, CANCELLED)
+            return
+        try:
+            result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
+        except UNREADABLE as error:
+            what = f"The {self._role}'s answer to {request.method} cannot be read: {error}"
+            self.fail(request, Problem(what=what, code="internal"))
+            return
+        self.forget(request)
+        request.on_result(result)
 
     def fail(self, request: Outstanding, problem: Problem) -> None:
         """Answer one with a problem, unless it has been answered meanwhile."""
