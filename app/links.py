@@ -9,7 +9,7 @@ from lowerscope.app.step_lines import StepLine
 from lowerscope.core.comparing.tolerances import tolerance_texts
 from lowerscope.core.passes.presets import longest_preset
 from lowerscope.core.recipe import Dimension, InputSpec, OptionValue, Recipe, Step, overrides_on
-from lowerscope.core.records.remote import TIMEOUT
+from lowerscope.core.records.remote import TIMEOUT, Remote
 from lowerscope.core.records.steps import Moment
 
 
@@ -81,18 +81,17 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
         if value != default:
             yield from (option, str(value))
     if recipe.remote is not None:
-        yield from ("--tracker", recipe.remote.tracker, "--key", recipe.remote.key)
-        if recipe.remote.timeout != TIMEOUT:
-            yield from ("--remote-timeout", f"{recipe.remote.timeout:g}")
-    if source.trust:
-        yield "--trust"
-    if recipe.measuring.torch_compile:
-        yield "--torch-compile"
-    if recipe.params_as_inputs:
-        yield "--params-as-inputs"
-    plain_texts = tolerance_texts(plain.tolerances)
+        yield from _remote_words(recipe.remote)
+    for option, given in (
+        ("--trust", source.trust),
+        ("--torch-compile", recipe.measuring.torch_compile),
+        ("--params-as-inputs", recipe.params_as_inputs),
+    ):
+        if given:
+            yield option
+    usual = tolerance_texts(plain.tolerances)
     for dtype, text in tolerance_texts(recipe.tolerances).items():
-        if text != plain_texts[dtype]:
+        if text != usual[dtype]:
             yield from ("--tolerance", text)
     for spec in recipe.inputs:
         yield from ("--input", _input_text(spec))
@@ -104,6 +103,12 @@ def recipe_words(recipe: Recipe) -> Iterator[str]:
         if extension.on:
             yield from (f"--{extension.kind}", extension.path)
     yield from _step_words(tuple(step for step in recipe.steps if step.on))
+
+
+def _remote_words(remote: Remote) -> Iterator[str]:
+    yield from ("--tracker", remote.tracker, "--key", remote.key)
+    if remote.timeout != TIMEOUT:
+        yield from ("--remote-timeout", f"{remote.timeout:g}")
 
 
 def _step_words(steps: tuple[Step, ...]) -> Iterator[str]:

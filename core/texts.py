@@ -93,28 +93,12 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     if view == "builder":
         return builder_of(stages, _whole(stages, moment)).record
     if view in ("code", "source"):
-        if stages.traced is None:
-            raise LowerscopeError(
-                "this source builds an IRModule, so there is no FX graph",
-                where=view,
-                todo="Show the stage relax or tensorir",
-            )
-        if view == "source":
-            return source_text(name, stages.traced.lines.values())
-        return fx_code(stages.traced.graph_module)
+        return _traced_text(stages, view, name)
     if view == "metadata":
         return metadata_text(_whole(stages, moment))
     module = stages.transformed.module if moment is None else stages.module_at(moment)
     if view == "script":
-        if moment is None:
-            return _as_lowered(function_text(module, name), _origins(stages, None))
-        if moment.clock == "build" and name:
-            return function_text(module, name, loops_at(stages, name, moment.index))
-        origins = stages.origins_at(moment)
-        if name:
-            return _as_lowered(function_text(module, name), origins)
-        bounds = stages.transformed.walked.of(module) if moment.clock == "passes" else None
-        return _as_lowered(relax_text(module, bounds), origins)
+        return _script(stages, module, name, moment)
     if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
         record = numpy_graph_text(module, name, _names_of_constants(stages))
         return _as_lowered(record, _origins(stages, moment))
@@ -126,6 +110,28 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
             todo=f"The module has {', '.join(functions)}",
         )
     return _WRITERS[view](functions[name], name)
+
+
+def _traced_text(stages: Stages, view: View, name: str) -> TextRecord:
+    if stages.traced is None:
+        raise LowerscopeError(
+            "this source builds an IRModule, so there is no FX graph",
+            where=view,
+            todo="Show the stage relax or tensorir",
+        )
+    if view == "source":
+        return source_text(name, stages.traced.lines.values())
+    return fx_code(stages.traced.graph_module)
+
+
+def _script(stages: Stages, module: tvm.IRModule, name: str, moment: Moment | None) -> TextRecord:
+    if moment is not None and moment.clock == "build" and name:
+        return function_text(module, name, loops_at(stages, name, moment.index))
+    origins = _origins(stages, moment)
+    if name or moment is None:
+        return _as_lowered(function_text(module, name), origins)
+    bounds = stages.transformed.walked.of(module) if moment.clock == "passes" else None
+    return _as_lowered(relax_text(module, bounds), origins)
 
 
 def _origins(stages: Stages, moment: Moment | None) -> Matches:

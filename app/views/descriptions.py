@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from lowerscope.app.views.formats import count_text, shape_text
+from lowerscope.core.records.model import ParameterRecord
 from lowerscope.core.records.snapshot import (
     FunctionRecord,
     FxNode,
@@ -129,58 +131,64 @@ def facts_of(
     found = find_part(snapshot, entity)
     if found is not None:
         return _part_facts(*found)
+    functions = snapshot.functions if function is None else (function,)
+    tied = _linked_facts(linked, ("fx",))
     for outside in snapshot.library:
         if outside.id == entity:
-            at = f"{outside.line.file}:{outside.line.line}" if outside.line else ""
-            return (
-                ("kind", "library function"),
-                ("registered", at or origin_text(outside)),
-                ("called by", names_of(outside.calls, most=12) or "nothing"),
-                *((("FX nodes", names_of(outside.nodes, most=12)),) if outside.nodes else ()),
-            )
-    functions = snapshot.functions if function is None else (function,)
+            return _library_facts(outside)
     for each in functions:
         if each.id == entity:
-            loops = f"{each.loops} loops in {each.blocks} blocks"
-            return (
-                ("kind", {"tensorir": "TensorIR function"}.get(each.kind, each.kind)),
-                *((("size", loops),) if each.kind == "tensorir" else ()),
-                ("called by", names_of(each.calls, most=12) or "nothing"),
-                *_linked_facts(linked, ("fx",)),
-            )
+            return (*_function_facts(each), *tied)
     for parameter in (*snapshot.model.parameters, *snapshot.constants):
         if parameter.id == entity:
-            also = (("also", ", ".join(parameter.aliases)),) if parameter.aliases else ()
-            return (
-                (
-                    parameter.kind,
-                    f"{shape_text(parameter.shape)} {parameter.dtype} · "
-                    f"{bytes_text(parameter.size)}",
-                ),
-                *also,
-                *_linked_facts(linked, ("fx",)),
-            )
+            return (*_parameter_facts(parameter), *tied)
     for module in snapshot.model.modules:
         if module.id == entity:
-            return (
-                ("kind", module.kind),
-                ("parameters", count_text(module.parameters)),
-                *_linked_facts(linked, ("fx",)),
-            )
+            return (("kind", module.kind), ("parameters", count_text(module.parameters)), *tied)
     if entity.startswith("tir:"):
-        owner, _, part = entity.removeprefix("tir:").partition("/")
-        block, slash, loop = part.partition("/")
-        place: Facts = (("block", block),)
-        if slash:
-            place = (("loop", loop), ("around block", block)) if block else (("buffer", loop),)
-        made_of = next((each for each in functions if each.id == f"tir:{owner}"), None)
-        known = _linked_facts(linked, ("fx",))
-        if not known and made_of is not None and made_of.untied:
-            known = (("FX nodes", f"not known: {owner} {made_of.untied}"),)
-        return (*place, ("function", owner), *known)
+        return _place_facts(entity, functions, tied)
     if entity.startswith("relax:"):
         return (("kind", "Relax binding"), *_linked_facts(linked, ("fx", "tir", "ext")))
     return ()
+
+
+def _library_facts(outside: LibraryRecord) -> Facts:
+    at = f"{outside.line.file}:{outside.line.line}" if outside.line else ""
+    return (
+        ("kind", "library function"),
+        ("registered", at or origin_text(outside)),
+        ("called by", names_of(outside.calls, most=12) or "nothing"),
+        *((("FX nodes", names_of(outside.nodes, most=12)),) if outside.nodes else ()),
+    )
+
+
+def _function_facts(function: FunctionRecord) -> Facts:
+    is_tensorir = function.kind == "tensorir"
+    size = ("size", f"{function.loops} loops in {function.blocks} blocks")
+    return (
+        ("kind", "TensorIR function" if is_tensorir else function.kind),
+        *((size,) if is_tensorir else ()),
+        ("called by", names_of(function.calls, most=12) or "nothing"),
+    )
+
+
+def _parameter_facts(parameter: ParameterRecord) -> Facts:
+    form = f"{shape_text(parameter.shape)} {parameter.dtype} · {bytes_text(parameter.size)}"
+    also = (("also", ", ".join(parameter.aliases)),) if parameter.aliases else ()
+    return ((parameter.kind, form), *also)
+
+
+def _place_facts(entity: str, functions: Sequence[FunctionRecord], tied: Facts) -> Facts:
+    """Return what is known of a block, a loop or a buffer of a TensorIR function."""
+    owner, _, part = entity.removeprefix("tir:").partition("/")
+    block, slash, loop = part.partition("/")
+    place: Facts = (("block", block),)
+    if slash:
+        place = (("loop", loop), ("around block", block)) if block else (("buffer", loop),)
+    made_of = next((each for each in functions if each.id == f"tir:{owner}"), None)
+    if not tied and made_of is not None and made_of.untied:
+        tied = (("FX nodes", f"not known: {owner} {made_of.untied}"),)
+    return (*place, ("function", owner), *tied)
 
 
 def _linked_facts(linked: frozenset[str], kinds: tuple[str, ...]) -> Facts:

@@ -214,40 +214,52 @@ class ChoiceList(QWidget):
             self._pointed = key
             self.pointed.emit(key)
 
+    def _take_mouse(self, event: QMouseEvent) -> bool:
+        """Follow the mouse over the list; return whether that is all that is to come of it."""
+        kind = event.type()
+        if kind == QEvent.Type.MouseButtonDblClick:
+            # The first click has chosen, and other choices can stand there by now.
+            self._second = True
+            return True
+        if kind == QEvent.Type.MouseButtonRelease and self._second:
+            self._second = False
+            return True
+        if kind == QEvent.Type.MouseMove:
+            item = self.list.itemAt(event.position().toPoint())
+            self._point("" if item is None else item.data(CHOICE).key)
+        return False
+
+    def _take_key(self, watched: QObject, event: QKeyEvent) -> bool:
+        """Do what a key stands for; return whether it stands for anything here."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.current_key():
+                self.chosen.emit(self.current_key())
+        elif event.key() == Qt.Key.Key_Escape:
+            if self.line.text():
+                self.line.clear()
+            else:
+                self.escaped.emit()
+        elif watched is self.line and event.key() in MOVES:
+            if self.list.currentItem() is None:
+                self.point_at_first()
+            else:
+                self.list.keyPressEvent(event)
+        else:
+            return False
+        return True
+
     # Qt's own
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         kind = event.type()
         if watched is self.list.viewport():
-            if kind == QEvent.Type.MouseButtonDblClick:
-                # The first click has chosen, and other choices can stand there by now.
-                self._second = True
+            if isinstance(event, QMouseEvent) and self._take_mouse(event):
                 return True
-            if kind == QEvent.Type.MouseButtonRelease and self._second:
-                self._second = False
-                return True
-            if kind == QEvent.Type.MouseMove and isinstance(event, QMouseEvent):
-                item = self.list.itemAt(event.position().toPoint())
-                self._point("" if item is None else item.data(CHOICE).key)
-            elif kind == QEvent.Type.Leave and self.list.isVisible():
+            if kind == QEvent.Type.Leave and self.list.isVisible():
                 # A list that is hidden while other choices are on their way is not left.
                 self._point("")
         elif kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                if self.current_key():
-                    self.chosen.emit(self.current_key())
-                return True
-            if event.key() == Qt.Key.Key_Escape:
-                if self.line.text():
-                    self.line.clear()
-                else:
-                    self.escaped.emit()
-                return True
-            if watched is self.line and event.key() in MOVES:
-                if self.list.currentItem() is None:
-                    self.point_at_first()
-                else:
-                    self.list.keyPressEvent(event)
+            if self._take_key(watched, event):
                 return True
         elif kind == QEvent.Type.FocusOut:
             self._point("")
