@@ -18,7 +18,7 @@ from PySide6.QtGui import QGuiApplication
 from lowerscope.app import theme
 from lowerscope.app.preferences import preferences_of
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, ui_family
-from lowerscope.core.running.memory_limit import bytes_text, usual_limit
+from lowerscope.core.memory_limit import bytes_text, usual_limit
 from lowerscope.core.sources.samples import PREFIX
 
 if TYPE_CHECKING:

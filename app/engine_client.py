@@ -38,9 +38,9 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     to_raw,
 )
-from lowerscope.core.engine.running_call import RunningCall
 from lowerscope.core.errors import Problem
-from lowerscope.core.running.memory_limit import usual_limit
+from lowerscope.core.memory_limit import usual_limit
+from lowerscope.core.running.running_call import RunningCall
 
 if TYPE_CHECKING:
     from lowerscope.app.children.sandboxing import Sandboxing

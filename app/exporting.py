@@ -18,8 +18,8 @@ from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wante
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.session_files import Layout
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.unfinished import whole_file
+from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

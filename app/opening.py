@@ -14,10 +14,11 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
+from lowerscope.core.recipe_paths import with_absolute_paths
 from lowerscope.core.schedules import named_apart
 from lowerscope.core.session_archives import ARCHIVE
 from lowerscope.core.session_files import SUFFIX
-from lowerscope.core.sources.spec import parse_spec, with_absolute_paths
+from lowerscope.core.sources.spec import parse_spec
 
 SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 

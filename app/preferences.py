@@ -9,7 +9,7 @@ from lowerscope.app import theme
 from lowerscope.app.commands.caches import cleared_text
 from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from lowerscope.core.cache_limit import cache_limit, set_cache_limit
-from lowerscope.core.running.memory_limit import bytes_text, usual_limit
+from lowerscope.core.memory_limit import bytes_text, usual_limit
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow

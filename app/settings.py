@@ -147,7 +147,7 @@ class Settings:
     def memory_limit(self) -> int:
         """Return the bytes of memory that a worker may have; 0 where nothing was chosen."""
         # Not at the start of the window, which it would hold up.
-        from lowerscope.core.running.memory_limit import LEAST
+        from lowerscope.core.memory_limit import LEAST
 
         limit = self._number("memory-limit", 0)
         return limit if limit >= LEAST else 0

@@ -87,7 +87,7 @@ def _session_of(arguments: Sequence[str]) -> str:
     """Return the file of a session, or the archive of one, that is to be opened; empty for none."""
     from pathlib import Path
 
-    from lowerscope.core.sources.spec import check_readable
+    from lowerscope.core.user_paths import check_readable
 
     if len(arguments) != 1 or not arguments[0].endswith((".lowerscope", ".zip")):
         return ""
@@ -103,7 +103,8 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     from lowerscope.core.cli import COMMANDS
     from lowerscope.core.command_line import recipe_options
     from lowerscope.core.command_line.recipe_from_options import recipe_from
-    from lowerscope.core.sources.spec import source_kind, source_path, with_absolute_paths
+    from lowerscope.core.recipe_paths import with_absolute_paths
+    from lowerscope.core.sources.spec import source_kind, source_path
 
     _check_command(arguments[0], COMMANDS)
     parser = recipe_options.OneLineParser(

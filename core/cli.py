@@ -112,11 +112,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         recipe = recipe_of_catalogue(options) if listing else _recipe(options)
         # What the user's file prints must not get among the records.
         with contextlib.redirect_stdout(sys.stderr):
-            from lowerscope.core.command_line.showing import (
-                check_model_schedules,
-                leaves_out,
-                note_lines,
-            )
+            from lowerscope.core.command_line.showing import leaves_out, note_lines
             from lowerscope.core.pipeline import Pipeline
 
             pipeline = Pipeline()
@@ -125,7 +121,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
             # What is wrong with one of several variants does not keep the others from running.
             single = not listing and options.command != "compare"
             if single:
-                check_model_schedules(pipeline, recipe)
+                pipeline.check_schedules(recipe)
             code, text = _ANSWERS[options.command](pipeline, recipe, options)
             notes = note_lines(pipeline, recipe) if single else ()
             if single and leaves_out(pipeline, recipe):

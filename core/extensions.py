@@ -18,8 +18,8 @@ from lowerscope.core.recipe import Extension
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.files import neighbours
-from lowerscope.core.sources.spec import check_readable, user_path
 from lowerscope.core.sources.user_code import run_file, user_code
+from lowerscope.core.user_paths import check_readable, user_path
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from lowerscope.core.comparing.agreement import agreement
 from lowerscope.core.comparing.finding_tensors import constant_records, find_tensor
 from lowerscope.core.comparing.module_difference import graphs_difference, module_difference
 from lowerscope.core.comparing.tensor_values import as_array, values_of
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.export.arrays import save_array
 from lowerscope.core.graphs import draw_graph
@@ -27,17 +28,26 @@ from lowerscope.core.records.graph import GraphName, GraphRecord
 from lowerscope.core.records.model import ValuesRecord
 from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.run import KEEP, RunPart, RunRecord
-from lowerscope.core.records.snapshot import FunctionRecord, Snapshot, SourceLine, TextRecord, View
+from lowerscope.core.records.snapshot import (
+    FunctionRecord,
+    FxNode,
+    Snapshot,
+    SourceLine,
+    TextRecord,
+    View,
+)
 from lowerscope.core.records.steps import Moment, PassRecord
 from lowerscope.core.records.translation import NodeTranslation
 from lowerscope.core.remote.running import run_remotely
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
 from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
 from lowerscope.core.rule_files import write_rule
 from lowerscope.core.running.guarded_runs import guarded_run
 from lowerscope.core.running.runs import measure_again, run_all
 from lowerscope.core.running.values import RunValues
+from lowerscope.core.schedules import APPLY_SCHEDULES
 from lowerscope.core.scheduling.replaying import Replays
+from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.snapshot import input_records, make_snapshot
 from lowerscope.core.stages import Stages
 from lowerscope.core.step_functions import functions_at
@@ -110,6 +120,35 @@ class Pipeline:
             milliseconds=stages.milliseconds,
             structures=stages.functions.structures if recipe.schedules else {},
         )
+
+    def fx_nodes(self, recipe: Recipe) -> tuple[FxNode, ...]:
+        """Return the FX nodes of a recipe.
+
+        Raises
+        ------
+        LowerscopeError
+            If the source has no torch side.
+        """
+        if self.stages(recipe).loaded.model is None:
+            raise LowerscopeError(
+                "this source builds an IRModule, so there is no FX graph",
+                where=recipe.source.spec,
+                todo="Show the stage relax or tensorir",
+            )
+        return self.snapshot(recipe, DEFAULT, Silent()).fx
+
+    def check_schedules(self, recipe: Recipe) -> None:
+        """Refuse schedules that are to be applied to a model and are not meant for it.
+
+        Raises
+        ------
+        LowerscopeError
+            See `validating.check_schedules`.
+        """
+        # Where several steps apply schedules, what one fits may be made only after the first.
+        if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:
+            structures = self.stages(recipe).functions.structures
+            check_schedules(recipe.schedules, structures, "--schedule")
 
     def text(
         self,

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 
 from lowerscope.core.comparing.tolerances import Tolerances, tolerances_of_one
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.records.remote import Remote
-from lowerscope.core.running.measuring import Measuring
 from lowerscope.core.schedules import (
     APPLY_RULES,
     APPLY_SCHEDULES,

@@ -1,7 +1,7 @@
 """The parts of a recipe that are applied one by one, and that can be switched off one by one.
 
 They are passes, steps of schedules, and strategies of nodes. A child writes which of them it
-applies into memory that outlives it (`engine.running_call`), so that the one that it died of is
+applies into memory that outlives it (`running.running_call`), so that the one that it died of is
 known. This module imports neither torch nor TVM.
 """
 

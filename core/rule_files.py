@@ -11,9 +11,9 @@ from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
 from lowerscope.core.recipe import STRATEGIES, Strategy
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
 from lowerscope.core.unfinished import write_text
+from lowerscope.core.user_paths import user_path
 
 _HEAD = '"""Lowering rules."""\n'
 

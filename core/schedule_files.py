@@ -11,8 +11,8 @@ import msgspec
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedules import Schedule
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.unfinished import write_text
+from lowerscope.core.user_paths import user_path
 
 VERSION = 1
 """Of the files."""

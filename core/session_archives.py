@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe_paths import with_paths
 from lowerscope.core.session_files import (
     SUFFIX,
     Hashes,
@@ -29,8 +30,8 @@ from lowerscope.core.session_files import (
     session_text,
 )
 from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.spec import user_path, with_paths
 from lowerscope.core.unfinished import whole_folder
+from lowerscope.core.user_paths import user_path
 
 ARCHIVE = ".zip"
 

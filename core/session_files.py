@@ -20,8 +20,10 @@ from lowerscope.core import recipe as recipes
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.sources.spec import source_path, user_path, with_paths
+from lowerscope.core.recipe_paths import with_paths
+from lowerscope.core.sources.spec import source_path
 from lowerscope.core.unfinished import whole_file
+from lowerscope.core.user_paths import user_path
 
 SUFFIX = ".lowerscope"
 

@@ -20,8 +20,8 @@ from PySide6.QtWidgets import QApplication
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.history import History
 from lowerscope.app.window import MainWindow
-from lowerscope.core.engine.running_call import call_files
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.running.running_call import call_files
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 from tests.pulse import Pulse

@@ -27,10 +27,10 @@ from lowerscope.core.engine.protocol import (
     ToWindow,
     encode_frame,
 )
-from lowerscope.core.engine.running_call import CallReader, RunningCall
 from lowerscope.core.engine.temporary_files import COMPILED
 from lowerscope.core.errors import Problem
-from lowerscope.core.running.memory_limit import bytes_text
+from lowerscope.core.memory_limit import bytes_text
+from lowerscope.core.running.running_call import CallReader, RunningCall
 from lowerscope.core.sources.handed_over import first_other_descriptor
 from lowerscope.core.user_cache import cache_folder
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowerscope.app.children.child_process import ChildProcess
-from lowerscope.core.engine import running_call
 from lowerscope.core.engine.protocol import Role
+from lowerscope.core.running import running_call
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from lowerscope.app.actions import Command
 from lowerscope.core.cache_limit import Cleared, cache_size, clear_cache
-from lowerscope.core.running.memory_limit import bytes_text
+from lowerscope.core.memory_limit import bytes_text
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow

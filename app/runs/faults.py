@@ -11,10 +11,10 @@ from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.child_process import Ending
 from lowerscope.core.engine.run_params import GuardParams
-from lowerscope.core.engine.running_call import parts_of_name
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.running.running_call import parts_of_name
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

@@ -8,8 +8,8 @@ import msgspec
 from PySide6.QtCore import QObject
 
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.core.measuring import MEASURING
 from lowerscope.core.records.run import RunRecord
-from lowerscope.core.running.measuring import MEASURING
 
 
 class Quiet(QObject):

@@ -13,11 +13,11 @@ from lowerscope.app.runs.quiet import Quiet
 from lowerscope.app.runs.variants import RunVariants
 from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import KEEP, RunPart, RunRecord
 from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.records.times import is_disturbed
-from lowerscope.core.running.measuring import Measuring
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

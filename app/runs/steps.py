@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.step_lines import call_lines
-from lowerscope.core.engine.running_call import parts_of_name
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Source
 from lowerscope.core.records.run import NOT_THERE, CallRun, RunRecord
+from lowerscope.core.running.running_call import parts_of_name
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QWi
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.sources.spec import with_absolute_paths
+from lowerscope.core.recipe_paths import with_absolute_paths
 
 _COMMAND = re.compile(r"lowerscope (?:show|run|passes|schedule) (?:sample:|course/)[^&|>]*$")
 _FOLDER = re.compile(r"(?<![\w/])course/")

@@ -39,7 +39,7 @@ from lowerscope.core.export.catalogue import (
     Wanted,
 )
 from lowerscope.core.session_files import Layout
-from lowerscope.core.sources.spec import user_path
+from lowerscope.core.user_paths import user_path
 
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720

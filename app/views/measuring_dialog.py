@@ -18,7 +18,7 @@ from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.execution.environment import MACHINE
-from lowerscope.core.running.measuring import LEAST, MOST, REPEATS, Measuring
+from lowerscope.core.measuring import LEAST, MOST, REPEATS, Measuring
 
 FIELD_WIDTH = 240
 

@@ -17,8 +17,8 @@ from lowerscope.app.views.tolerances_dialog import edit_tolerances
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
+from lowerscope.core.memory_limit import bytes_text
 from lowerscope.core.records.run import NOT_THERE, OutputRecord, RunRecord, SizeRecord
-from lowerscope.core.running.memory_limit import bytes_text
 
 STATUS = {
     "match": ("✓ matches", "right"),

@@ -26,7 +26,7 @@ from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.core.cache_limit import cache_size
-from lowerscope.core.running.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
+from lowerscope.core.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow

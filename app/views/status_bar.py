@@ -14,7 +14,7 @@ from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.running.memory_limit import bytes_text
+from lowerscope.core.memory_limit import bytes_text
 
 PROGRESS_AFTER = 200
 """Milliseconds after which progress is shown."""

@@ -8,7 +8,6 @@ from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.widgets.time_bars import Bar
-from lowerscope.core.command_line.time_text import ratio_text
 from lowerscope.core.records.times import (
     FEW,
     RunTimes,
@@ -18,6 +17,7 @@ from lowerscope.core.records.times import (
     is_short_of_processors,
     times_as_fast,
 )
+from lowerscope.core.rendering.time_text import ratio_text
 
 
 def tr(text: str) -> str:

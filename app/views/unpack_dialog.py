@@ -25,8 +25,8 @@ from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
 from lowerscope.core.session_archives import Archive
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.units import bytes_text
+from lowerscope.core.user_paths import user_path
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 

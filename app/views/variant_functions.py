@@ -12,11 +12,11 @@ from lowerscope.app.views.variant_rows import function_columns, function_row
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.table import Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.command_line.time_text import ratio_text
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.difference import DifferenceRecord, FunctionDifference, Side
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.records.variant import Variant, can_be_told, function_times
+from lowerscope.core.rendering.time_text import ratio_text
 
 
 class VariantFunctions(QWidget):

@@ -12,7 +12,7 @@ from lowerscope.core.cache_limit import (
     set_cache_limit,
 )
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.running.memory_limit import bytes_text, parse_bytes
+from lowerscope.core.memory_limit import bytes_text, parse_bytes
 from lowerscope.core.user_cache import cache_folder
 
 

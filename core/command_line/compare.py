@@ -23,13 +23,13 @@ from lowerscope.core.command_line.report import (
     write_wanted_report,
 )
 from lowerscope.core.command_line.terminal_line import on_terminal_line
-from lowerscope.core.command_line.time_text import compiled_text, method_text
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.times import held_up
 from lowerscope.core.records.variant import Variant, fastest, our_times, ratio_of
-from lowerscope.core.sources.spec import user_path
+from lowerscope.core.rendering.time_text import compiled_text, method_text
+from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from lowerscope.core import sandbox
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.user_cache import cache_folder
+from lowerscope.core.user_paths import user_path
 
 OPTION = "--sandbox"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.sources.spec import user_path
+from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline

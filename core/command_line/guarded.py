@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowerscope.core.encoding import to_json
-from lowerscope.core.engine.running_call import CallWriter
+from lowerscope.core.memory_limit import limit_memory, parse_limit
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.running.memory_limit import limit_memory, parse_limit
+from lowerscope.core.running.running_call import CallWriter
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline

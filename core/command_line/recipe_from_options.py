@@ -17,6 +17,7 @@ from lowerscope.core.command_line.recipe_options import (
 from lowerscope.core.comparing.tolerances import parse_tolerances
 from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.measuring import Measuring, check_measuring
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.step_option import parse_step
 from lowerscope.core.recipe import (
@@ -33,13 +34,13 @@ from lowerscope.core.recipe import (
     with_tuned,
 )
 from lowerscope.core.records.remote import remote_of
-from lowerscope.core.running.measuring import Measuring, check_measuring
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import named_apart
 from lowerscope.core.session_archives import is_archive, open_archive
 from lowerscope.core.session_files import SUFFIX, Hashes, load_session
 from lowerscope.core.sources.input_option import parse_input
-from lowerscope.core.sources.spec import parse_spec, user_path
+from lowerscope.core.sources.spec import parse_spec
+from lowerscope.core.user_paths import user_path
 
 MOST_THREADS = 1024
 """More than machines have; torch and TVM would start as many as they are told."""

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, get_args
 
 from lowerscope.core.comparing.tolerances import Tolerances, tolerance_texts
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.measuring import LEAST, REPEATS, Measuring
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import (
     STRATEGIES,
@@ -17,8 +18,7 @@ from lowerscope.core.recipe import (
     ExtensionKind,
 )
 from lowerscope.core.records.remote import TIMEOUT
-from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring
-from lowerscope.core.sources.spec import user_path
+from lowerscope.core.user_paths import user_path
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"
 

@@ -7,7 +7,6 @@ from typing import Literal
 
 import tvm
 
-from lowerscope.core.command_line.time_text import claims_text, times_text
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
@@ -16,7 +15,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
-from lowerscope.core.records.snapshot import FxNode, View
+from lowerscope.core.records.snapshot import View
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_table import print_table
@@ -24,9 +23,8 @@ from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
+from lowerscope.core.rendering.time_text import claims_text, times_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
-from lowerscope.core.schedules import APPLY_SCHEDULES
-from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
 from lowerscope.core.units import bytes_text
 
@@ -41,40 +39,9 @@ def leaves_out(pipeline: Pipeline, recipe: Recipe) -> bool:
     return any(note.code == SCHEDULE_NOTE for note in notes_of(pipeline.stages(recipe)))
 
 
-def check_model_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
-    """Refuse schedules that are to be applied to a model and are not meant for it.
-
-    Raises
-    ------
-    LowerscopeError
-        See `check_schedules`.
-    """
-    # Where several steps apply schedules, what one fits may be made only after the first.
-    if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:
-        structures = pipeline.stages(recipe).functions.structures
-        check_schedules(recipe.schedules, structures, "--schedule")
-
-
-def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
-    """Return the FX nodes of a recipe.
-
-    Raises
-    ------
-    LowerscopeError
-        If the source has no torch side.
-    """
-    if pipeline.stages(recipe).loaded.model is None:
-        raise LowerscopeError(
-            "this source builds an IRModule, so there is no FX graph",
-            where=recipe.source.spec,
-            todo="Show the stage relax or tensorir",
-        )
-    return pipeline.snapshot(recipe, DEFAULT, Silent()).fx
-
-
 def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return the FX graph as a table, or as records."""
-    nodes = fx_nodes_of(pipeline, recipe)
+    nodes = pipeline.fx_nodes(recipe)
     return to_json(nodes) if as_json else print_table(nodes)
 
 
@@ -83,7 +50,7 @@ def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node:
     if node:
         translation = pipeline.translation(recipe, node, Silent())
         return to_json(translation) if as_json else print_translation(translation)
-    nodes = fx_nodes_of(pipeline, recipe)
+    nodes = pipeline.fx_nodes(recipe)
     records = pipeline.snapshot(recipe, DEFAULT, Silent()).translation
     return to_json(records) if as_json else print_node_map(records, nodes)
 

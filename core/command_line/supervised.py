@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lowerscope.core import cli
-from lowerscope.core.engine import running_call
+from lowerscope.core.running import running_call
 
 PATIENCE = 1.0
 """Seconds that a run has to stop by itself."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import torch
 
+from lowerscope.core.comparing.numpy_reference import in_dtype_of
+from lowerscope.core.comparing.verdicts import Verdict, judge
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.calling import check_registered
-from lowerscope.core.execution.comparing import Verdict, judge
-from lowerscope.core.execution.numpy_reference import in_dtype_of
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe

@@ -11,8 +11,8 @@ from lowerscope.core.comparing.node_findings import Found, NotCompared
 from lowerscope.core.comparing.node_parts import NodeParts, Part, has_type, torch_tensor
 from lowerscope.core.comparing.nodes_alone import NodesAlone
 from lowerscope.core.comparing.tolerances import Tolerances
+from lowerscope.core.comparing.verdicts import Difference, difference
 from lowerscope.core.errors import last_line
-from lowerscope.core.execution.comparing import Difference, difference
 from lowerscope.core.execution.threads import one_torch_thread
 from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.tracing.tracing import TracedModel

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.command_line.showing import check_model_schedules
 from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.dimensions import runs_of
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.measuring import LEAST, Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import RunRecord, with_times
 from lowerscope.core.records.times import RunTimes
 from lowerscope.core.records.variant import Variant
 from lowerscope.core.remote.running import measure_remotely
-from lowerscope.core.running.measuring import LEAST, Measuring
 from lowerscope.core.running.sides import inputs_at, measure_by_turns, reference_of
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def run_variants(
         told = _Within(progress, which)
         brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
         try:
-            check_model_schedules(pipeline, recipe)
+            pipeline.check_schedules(recipe)
             outcomes.append(pipeline.run(brief, told))
         except LowerscopeError as error:
             outcomes.append(error.problem)

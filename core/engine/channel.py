@@ -16,9 +16,9 @@ from typing import NoReturn
 
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
-from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.engine.temporary_files import remove_own
-from lowerscope.core.running.memory_limit import held_by_group
+from lowerscope.core.memory_limit import held_by_group
+from lowerscope.core.running.running_call import CallWriter
 
 _READ_SIZE = 2**20
 _GUARD_PERIOD_MS = 500

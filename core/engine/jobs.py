@@ -15,9 +15,9 @@ import msgspec
 
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
-from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.errors import Cancelled, LowerscopeError, Problem, last_line
-from lowerscope.core.running.memory_limit import is_shortage, shortage
+from lowerscope.core.memory_limit import is_shortage, shortage
+from lowerscope.core.running.running_call import CallWriter
 
 PROGRESS_INTERVAL = 0.05
 """Seconds between two messages on the progress of one job, at least."""

@@ -34,10 +34,10 @@ from lowerscope.core.engine.protocol import (
     Request,
     Role,
 )
-from lowerscope.core.engine.running_call import CallWriter
 from lowerscope.core.engine.temporary_files import remove_own
 from lowerscope.core.errors import Problem
-from lowerscope.core.running.memory_limit import limit_memory
+from lowerscope.core.memory_limit import limit_memory
+from lowerscope.core.running.running_call import CallWriter
 
 Warm = Callable[[], Mapping[str, Call]]
 """Imports all that the methods need, and returns them by name."""

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lowerscope.core import sandbox, unfinished
-from lowerscope.core.engine.running_call import call_files
+from lowerscope.core.running.running_call import call_files
 from lowerscope.core.sources.handed_over import FOLDER
 from lowerscope.core.user_cache import cache_folder
 

@@ -16,8 +16,8 @@ from tvm import relax
 
 from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, error_of, last_line
+from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.nesting import leaves, path_text
-from lowerscope.core.running.memory_limit import is_shortage, shortage
 
 _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="

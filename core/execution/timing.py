@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lowerscope.core.execution.processor_use import ProcessorUse
+from lowerscope.core.measuring import BUDGET, LEAST, REPEATS, Measuring
 from lowerscope.core.records.times import RunTimes, side_times
-from lowerscope.core.running.measuring import BUDGET, LEAST, REPEATS, Measuring
 
 TURN = 10
 """Calls that count in one turn of a side, at most."""

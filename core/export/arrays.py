@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.unfinished import whole_file
+from lowerscope.core.user_paths import user_path
 
 
 def save_array(array: np.ndarray[Any, Any], file: str) -> str:

@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from lowerscope.core.command_line.showing import fx_nodes_of
 from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import LowerscopeError
@@ -49,8 +48,8 @@ from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import Variant
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.session_files import Layout
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.stages import Stages
+from lowerscope.core.user_paths import user_path
 
 
 @dataclass(frozen=True)
@@ -189,7 +188,7 @@ def _is_absent(name: str, given: _Exporting) -> bool:
 
 
 def _fx(given: _Exporting, which: str) -> Iterator[File]:
-    yield text_file("fx.txt", print_table(fx_nodes_of(given.pipeline, given.recipe)) + "\n")
+    yield text_file("fx.txt", print_table(given.pipeline.fx_nodes(given.recipe)) + "\n")
 
 
 def _reproduce(given: _Exporting, which: str) -> Iterator[File]:

@@ -28,9 +28,10 @@ from lowerscope.core.export.report_parts import (
 )
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest
-from lowerscope.core.sources.spec import source_label, user_path
+from lowerscope.core.sources.spec import source_label
 from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_cache import processor_name
+from lowerscope.core.user_paths import user_path
 from lowerscope.resources import REPORT
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")

@@ -8,7 +8,6 @@ from html import escape
 
 import msgspec
 
-from lowerscope.core.command_line.time_text import claims_text
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
 from lowerscope.core.records.run import NodeRun, OutputRecord, RunRecord
@@ -20,6 +19,7 @@ from lowerscope.core.records.variant import (
     our_times,
     ratio_of,
 )
+from lowerscope.core.rendering.time_text import claims_text
 from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 NONE = "–"

@@ -16,8 +16,9 @@ from lowerscope.core.session_archives import pack_session
 from lowerscope.core.session_files import Layout
 from lowerscope.core.sources.files import input_files, neighbours
 from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.spec import check_readable, is_in_memory, not_in_a_file, user_path
+from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
+from lowerscope.core.user_paths import check_readable, user_path
 
 NAME = "session.zip"
 

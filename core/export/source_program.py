@@ -21,9 +21,9 @@ from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import names_for, read_arrays
 from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.sources.weights import is_torch_file
 from lowerscope.core.stages import Stages
+from lowerscope.core.user_paths import user_path
 
 FILE = '''\
 def load_file(path, digest):

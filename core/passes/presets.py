@@ -14,8 +14,8 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
 from lowerscope.core.records.passes import Preset
 from lowerscope.core.schedules import APPLY_RULES, VECTOR_MATH
-from lowerscope.core.sources.spec import user_path
 from lowerscope.core.unfinished import write_text
+from lowerscope.core.user_paths import user_path
 
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")

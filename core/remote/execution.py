@@ -10,8 +10,8 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.execution.running import to_torch, to_tvm
+from lowerscope.core.measuring import BUDGET, LEAST, REPEATS, Measuring
 from lowerscope.core.remote.session import Session
-from lowerscope.core.running.measuring import BUDGET, LEAST, REPEATS, Measuring
 
 _ENTRY = "main"
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from lowerscope.core.comparing.numpy_reference import in_dtype_of
+from lowerscope.core.comparing.prediction import predict
+from lowerscope.core.comparing.verdicts import judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.calling import external_functions, is_registered
-from lowerscope.core.execution.comparing import judge
-from lowerscope.core.execution.numpy_reference import in_dtype_of
-from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Reference
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.remote import Remote, RemoteMachine
@@ -29,7 +30,6 @@ from lowerscope.core.remote.machine import (
 from lowerscope.core.remote.session import Session, session
 from lowerscope.core.remote.shipping import ship
 from lowerscope.core.remote.tracker import Tracker
-from lowerscope.core.running.measuring import Measuring
 from lowerscope.core.running.memory_plan import planned_memory
 from lowerscope.core.running.runs import SizedRun, record_of, times_of
 from lowerscope.core.running.sides import inputs_at, measure_reference, reference_of

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import msgspec
 import torch
 
-from lowerscope.core.engine.running_call import NO_CALL, call_name, place_of
 from lowerscope.core.errors import LowerscopeError, error_of
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.running.calls import BoundCall, CallsOf
 from lowerscope.core.running.node_calls import Owners
+from lowerscope.core.running.running_call import NO_CALL, call_name, place_of
 from lowerscope.core.stages import Stages
 
 

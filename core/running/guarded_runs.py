@@ -12,7 +12,6 @@ from typing import Any
 
 import tvm
 
-from lowerscope.core.engine.running_call import NO_CALL, place_of
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.guarding import Breach, call_guarded
@@ -21,6 +20,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.records.fault import GuardedRun, Trespass
 from lowerscope.core.running.calls import BoundCall
 from lowerscope.core.running.followed_runs import Follower, NamedCalls, calls_told, named_calls
+from lowerscope.core.running.running_call import NO_CALL, place_of
 from lowerscope.core.stages import Stages
 
 SKIP_RUN = 1

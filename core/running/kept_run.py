@@ -28,9 +28,9 @@ from lowerscope.core.comparing.tolerances import Tolerances
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.lowering.relax_values import held_from
+from lowerscope.core.memory_limit import bytes_text
 from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
 from lowerscope.core.running.kept_values import KeptTensor, KeptValues, Source
-from lowerscope.core.running.memory_limit import bytes_text
 from lowerscope.core.running.node_calls import Owners
 from lowerscope.core.tracing.tracing import TracedModel
 

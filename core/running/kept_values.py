@@ -16,8 +16,8 @@ import torch
 import tvm
 
 from lowerscope.core.comparing.tensor_values import statistics_of
+from lowerscope.core.memory_limit import is_shortage
 from lowerscope.core.records.comparison import CallSide, TensorStatistics
-from lowerscope.core.running.memory_limit import is_shortage
 
 Source = tuple[int, int]
 """A call, and which of the tensors of its value."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import msgspec
 import tvm
 
+from lowerscope.core.comparing.numpy_reference import in_dtype_of
+from lowerscope.core.comparing.prediction import predict
+from lowerscope.core.comparing.verdicts import Verdict, judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.execution.building import BuiltModel
 from lowerscope.core.execution.calling import check_registered
-from lowerscope.core.execution.comparing import Verdict, judge
-from lowerscope.core.execution.numpy_reference import in_dtype_of
-from lowerscope.core.execution.prediction import predict
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.lowering.lowered import LoweredModel

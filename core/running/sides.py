@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import msgspec
 import torch
 
+from lowerscope.core.comparing.numpy_reference import NumpyReference
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text, traced_sizes
 from lowerscope.core.execution.compiled_torch import CompiledTorch, compile_torch
-from lowerscope.core.execution.numpy_reference import NumpyReference
 from lowerscope.core.execution.running import Execution, Reference
 from lowerscope.core.execution.threads import threads_of_tvm
 from lowerscope.core.execution.timing import Side, measure
+from lowerscope.core.measuring import BUDGET, MEASURING, REPEATS, Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.times import RunTimes
-from lowerscope.core.running.measuring import BUDGET, MEASURING, REPEATS, Measuring
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lowerscope.core.engine.running_call import NO_CALL
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.bytecode import BUILTIN
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.progress import SILENT, Progress
 from lowerscope.core.running.calls import BoundCall
+from lowerscope.core.running.running_call import NO_CALL
 
 Took = Callable[[int, tuple[Any, ...]], None]
 """Told of a call by its index, with tensors: those that it reads, or those of its value."""

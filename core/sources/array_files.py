@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from lowerscope.core.running.memory_limit import bytes_text, usual_limit
+from lowerscope.core.memory_limit import bytes_text, usual_limit
 from lowerscope.core.sources.pickles import import_text, imports_of
 
 Array = np.ndarray[Any, Any]

@@ -23,7 +23,7 @@ import torch
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.sources.pickles import imports_of
 from lowerscope.core.sources.program_text import suspects
-from lowerscope.core.sources.spec import check_readable
+from lowerscope.core.user_paths import check_readable
 
 HARMLESS = frozenset(
     {

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from lowerscope.core.encoding import NO_PYTHON
 from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.sources.spec import MEMORY, source_path, user_path
+from lowerscope.core.sources.spec import MEMORY, source_path
+from lowerscope.core.user_paths import user_path
 
 
 def input_files(inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:

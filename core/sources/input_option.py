@@ -23,7 +23,7 @@ from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import SEEDS, InputSpec
-from lowerscope.core.sources.spec import user_path
+from lowerscope.core.user_paths import user_path
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")

@@ -23,8 +23,8 @@ from lowerscope.core.sources.input_option import (
     INTEGERS,
     integer_range,
 )
-from lowerscope.core.sources.spec import check_readable, user_path
 from lowerscope.core.sources.weights import check_tensor, load_weights
+from lowerscope.core.user_paths import check_readable, user_path
 
 Shape = tuple[int, ...]
 

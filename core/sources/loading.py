@@ -38,15 +38,9 @@ from lowerscope.core.sources.signatures import (
     signature_of_function,
     signature_of_model,
 )
-from lowerscope.core.sources.spec import (
-    MEMORY,
-    check_readable,
-    source_kind,
-    source_label,
-    source_path,
-    user_path,
-)
+from lowerscope.core.sources.spec import MEMORY, source_kind, source_label, source_path
 from lowerscope.core.sources.user_code import run_file, user_code
+from lowerscope.core.user_paths import check_readable, user_path
 
 if TYPE_CHECKING:
     pass

@@ -13,8 +13,8 @@ from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.sources.array_files import UnreadableArrays, is_archive, read_npz
 from lowerscope.core.sources.pickles import ForbiddenImport, load_arrays
 from lowerscope.core.sources.safetensors import SUFFIX, read_safetensors
-from lowerscope.core.sources.spec import check_readable
 from lowerscope.core.sources.weights import check_tensor, is_torch_file, load_weights
+from lowerscope.core.user_paths import check_readable
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Literal
 
-import msgspec
-
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.databases import with_database
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources import no_sources
 from lowerscope.core.sources.samples import PREFIX, sample_path
+from lowerscope.core.user_paths import check_readable, user_path, why_unreadable
 
 Kind = Literal["python", "exported"]
 
@@ -116,12 +113,6 @@ def is_file(spec: str) -> bool:
     return not spec.startswith((PREFIX, MEMORY))
 
 
-def user_path(text: str) -> Path:
-    """Return the path that a user wrote, with ``~`` for the home folder where there is one."""
-    # With a null byte no such file can exist, and looking for the home folder fails.
-    return Path(text if "\0" in text else os.path.expanduser(text))
-
-
 def source_kind(path: Path) -> Kind:
     """Return what kind of source a file is.
 
@@ -130,7 +121,7 @@ def source_kind(path: Path) -> Kind:
     LowerscopeError
         If there is no such file, it cannot be opened, or it is neither Python nor exported.
     """
-    failure = _failure(path)
+    failure = why_unreadable(path)
     if isinstance(failure, FileNotFoundError):
         raise no_sources.missing(path)
     if isinstance(failure, IsADirectoryError):
@@ -143,59 +134,3 @@ def source_kind(path: Path) -> Kind:
             return "exported"
         case _:
             raise no_sources.of_another_kind(path)
-
-
-def check_readable(path: Path, what: str) -> None:
-    """Raise a `LowerscopeError` unless `path` is a file that can be opened.
-
-    Parameters
-    ----------
-    path
-        The file.
-    what
-        What the user gave it as: ``"source"``, ``"input"``, …
-    """
-    match _failure(path):
-        case None:
-            return
-        case FileNotFoundError():
-            reason, todo = "there is no such file", f"Check the path of the {what}"
-        case IsADirectoryError():
-            reason, todo = "this is a folder, not a file", f"Give the file of the {what}"
-        case PermissionError():
-            reason, todo = "the file may not be read", "Check its permissions"
-        case failure:
-            reason, todo = f"the file cannot be opened ({failure})", f"Check the path of the {what}"
-    raise LowerscopeError(reason, where=str(path), todo=todo)
-
-
-def _failure(path: Path) -> OSError | ValueError | None:
-    """Return why a file cannot be opened for reading; None if it can."""
-    try:
-        with path.open("rb"):
-            return None
-    except (OSError, ValueError) as error:
-        return error
-
-
-def with_absolute_paths(recipe: Recipe) -> Recipe:
-    """Return a recipe that means the same files from whatever folder it is opened again."""
-    return with_paths(recipe, lambda path: str(user_path(path).absolute()))
-
-
-def with_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
-    """Return a recipe with each path in it changed; samples and models in memory have none."""
-
-    def changed(path: str) -> str:
-        return change(path) if path else path
-
-    replace = msgspec.structs.replace
-    source = recipe.source
-    spec = changed(source.spec) if is_file(source.spec) else source.spec
-    return replace(
-        recipe,
-        source=replace(source, spec=spec, params=changed(source.params)),
-        inputs=tuple(replace(each, file=changed(each.file)) for each in recipe.inputs),
-        extensions=tuple(replace(each, path=changed(each.path)) for each in recipe.extensions),
-        steps=tuple(with_database(each, changed) for each in recipe.steps),
-    )

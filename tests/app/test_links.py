@@ -13,9 +13,9 @@ from lowerscope.app.step_lines import StepLine
 from lowerscope.core.command_line.recipe_from_options import recipe_from
 from lowerscope.core.command_line.recipe_options import add_recipe_options
 from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.recipe import Dimension, InputSpec, Override, Recipe, Source, Step
-from lowerscope.core.running.measuring import Measuring
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 RECIPES = (

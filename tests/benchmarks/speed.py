@@ -223,7 +223,7 @@ class _Way:
         goal: float | None,
         most_seconds: float | None = None,
     ) -> None:
-        from lowerscope.core.execution.comparing import judge
+        from lowerscope.core.comparing.verdicts import judge
         from lowerscope.core.execution.running import Execution
         from lowerscope.core.running.sides import reference_of
 
@@ -251,8 +251,8 @@ def _by_turns(
     model: str, ways: Sequence[_Way], threads: int, peaks: Peaks, *, compiled: bool
 ) -> list[Speed]:
     from lowerscope.core.dimensions import runs_of
+    from lowerscope.core.measuring import Measuring
     from lowerscope.core.progress import SILENT
-    from lowerscope.core.running.measuring import Measuring
     from lowerscope.core.running.sides import measure_by_turns
 
     recipe = ways[0].recipe

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.running_call import CallWriter, new_file, read, remove
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
+from lowerscope.core.running.running_call import CallWriter, new_file, read, remove
 from tests.faulty_functions import ASKS_FOR_MUCH, RAISES, faulty_relu
 
 WRITES_BEFORE = """array = np.from_dlpack(out)

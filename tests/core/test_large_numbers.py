@@ -10,9 +10,9 @@ from lowerscope.app.option_values import option_value
 from lowerscope.core.dimensions import parse_dimension
 from lowerscope.core.engine.protocol import ProtocolError, to_raw
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.memory_limit import parse_bytes
 from lowerscope.core.records.passes import PassOption
 from lowerscope.core.records.remote import tracker_address
-from lowerscope.core.running.memory_limit import parse_bytes
 from lowerscope.core.sources.input_option import check_input, parse_input
 
 DIGITS = ("99999999999999999999", "9" * 5000)

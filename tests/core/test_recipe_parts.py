@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lowerscope.core.engine.running_call import CallWriter, new_file, read, remove
 from lowerscope.core.recipe import Override, Recipe, Source, Step
 from lowerscope.core.recipe_parts import (
     override_text,
@@ -13,6 +12,7 @@ from lowerscope.core.recipe_parts import (
     step_text,
     without_part,
 )
+from lowerscope.core.running.running_call import CallWriter, new_file, read, remove
 from lowerscope.core.schedules import Primitive, Schedule
 
 LONG = "layer" * 40

@@ -24,7 +24,7 @@ import os
 import signal
 from pathlib import Path
 import torch
-from lowerscope.core.engine.running_call import CallWriter
+from lowerscope.core.running.running_call import CallWriter
 
 class Net(torch.nn.Module):
     def forward(self, x):

@@ -11,10 +11,10 @@ from lowerscope.app.views.measuring_dialog import MeasuringDialog
 from lowerscope.app.views.tolerances_dialog import TolerancesDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.engine.protocol import SnapshotParams
+from lowerscope.core.measuring import MEASURING, Measuring
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.times import is_disturbed
-from lowerscope.core.running.measuring import MEASURING, Measuring
 from tests.core.test_cli_tolerances import HALF
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 

@@ -18,8 +18,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app import sessions
 from lowerscope.app.window import MainWindow
-from lowerscope.core.engine.running_call import call_files
 from lowerscope.core.engine.temporary_files import sweep
+from lowerscope.core.running.running_call import call_files
 from lowerscope.core.session_files import Hashes, load_session
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_problem, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write

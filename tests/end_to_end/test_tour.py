@@ -12,8 +12,8 @@ from lowerscope.app import help_pages
 from lowerscope.app.views.palette import Palette
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.window import MainWindow
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.running.measuring import Measuring
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

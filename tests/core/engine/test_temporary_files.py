@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.running_call import call_files
 from lowerscope.core.engine.temporary_files import (
     handed_over,
     new_folder,
     remove_folder,
     sweep,
 )
+from lowerscope.core.running.running_call import call_files
 
 KILLED = """
 import os, signal, tempfile
 from pathlib import Path
-from lowerscope.core.engine.running_call import new_file
+from lowerscope.core.running.running_call import new_file
 from lowerscope.core.engine.temporary_files import handed_over, new_folder, own_folder
 from lowerscope.core.sources.handed_over import FOLDER
 new_file()

@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from lowerscope.core.command_line.time_text import claims_text
 from lowerscope.core.errors import Cancelled
 from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.execution.timing import TURN, Side, measure
+from lowerscope.core.measuring import LEAST, REPEATS, Measuring
 from lowerscope.core.records.times import (
     RunTimes,
     SideTimes,
@@ -23,7 +23,7 @@ from lowerscope.core.records.times import (
     side_times,
     times_as_fast,
 )
-from lowerscope.core.running.measuring import LEAST, REPEATS, Measuring
+from lowerscope.core.rendering.time_text import claims_text
 
 
 def sample(middle: float, spread: float, count: int = 200, threads: int = 2) -> SideTimes:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Extension, InputSpec, Recipe, Source
+from lowerscope.core.recipe_paths import with_absolute_paths
 from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.input_option import DTYPES, FLOATS, parse_input, write_input
-from lowerscope.core.sources.spec import parse_spec, source_kind, source_path, with_absolute_paths
+from lowerscope.core.sources.spec import parse_spec, source_kind, source_path
 
 
 def message(call: object, *arguments: object) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from lowerscope.core.comparing.elements import CHUNK, NotFinite, elements
 from lowerscope.core.comparing.tolerances import DTYPES, EXACT, Tolerance, Tolerances
-from lowerscope.core.execution.elements import CHUNK, NotFinite, elements
 from lowerscope.core.records.run import OutputRecord
 
 

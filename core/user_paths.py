@@ -1,0 +1,47 @@
+"""Paths that a user writes, and what is said of one that cannot be read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lowerscope.core.errors import LowerscopeError
+
+
+def user_path(text: str) -> Path:
+    """Return the path that a user wrote, with ``~`` for the home folder where there is one."""
+    # With a null byte no such file can exist, and looking for the home folder fails.
+    return Path(text if "\0" in text else os.path.expanduser(text))
+
+
+def check_readable(path: Path, what: str) -> None:
+    """Raise a `LowerscopeError` unless `path` is a file that can be opened.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What the user gave it as: ``"source"``, ``"input"``, …
+    """
+    match why_unreadable(path):
+        case None:
+            return
+        case FileNotFoundError():
+            reason, todo = "there is no such file", f"Check the path of the {what}"
+        case IsADirectoryError():
+            reason, todo = "this is a folder, not a file", f"Give the file of the {what}"
+        case PermissionError():
+            reason, todo = "the file may not be read", "Check its permissions"
+        case failure:
+            reason, todo = f"the file cannot be opened ({failure})", f"Check the path of the {what}"
+    raise LowerscopeError(reason, where=str(path), todo=todo)
+
+
+def why_unreadable(path: Path) -> OSError | ValueError | None:
+    """Return why a file cannot be opened for reading; ``None`` if it can."""
+    try:
+        with path.open("rb"):
+            return None
+    except (OSError, ValueError) as error:
+        return error
