@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QMenu, QMenuBar, QWidget
+from shiboken6 import isValid
 
 from lowerscope.app.actions import Command
 from lowerscope.app.widgets.canvas.colours import FIGURES
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
 
-class Graphs:
+SWITCHES = ("edge-labels", "graph-overview")
+
+
+class Graphs(QObject):
     """The graphs of the window's panes.
 
     Parameters
@@ -26,7 +31,29 @@ class Graphs:
     """
 
     def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
         self._window = window
+        # What the menu bar has taken the keyboard from.
+        self._before: QWidget | None = None
+
+    def watch(self) -> None:
+        """Have the menu show what is on in the graph that it is about, whenever it is opened."""
+        for each in self._window.commands.action(SWITCHES[0]).associatedObjects():
+            if isinstance(each, QMenu):
+                each.aboutToShow.connect(self._show_switches)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._note_focus)
+
+    def _note_focus(self, old: QWidget | None, new: QWidget | None) -> None:
+        if isinstance(new, QMenuBar):
+            self._before = old
+
+    def _show_switches(self) -> None:
+        canvas = None if self._window.made_panes is None else self.canvas()
+        on = (False, False) if canvas is None else (canvas.labels(), canvas.wants_minimap())
+        for key, is_on in zip(SWITCHES, on, strict=True):
+            self._window.commands.check(key, is_on)
 
     def current(self) -> GraphPage | None:
         """Return the graph that the focus is in, or else the first that can be seen."""
@@ -52,7 +79,10 @@ class Graphs:
 
     def _focus(self) -> QWidget | None:
         """Return what has the focus; or has it in the window, where another one is in front."""
-        return QApplication.focusWidget() or self._window.focusWidget()
+        focus = QApplication.focusWidget()
+        if isinstance(focus, QMenuBar) and self._before is not None and isValid(self._before):
+            return self._before
+        return focus or self._window.focusWidget()
 
     def commands(self) -> list[Command]:
         """Return the commands about a graph, in the order of the menu."""
@@ -134,17 +164,19 @@ class Graphs:
             Command(
                 "edge-labels",
                 menu,
-                tr("&Values beside all edges, or not"),
+                tr("&Values beside all edges"),
                 of_canvas(lambda canvas: canvas.switch_labels()),
                 key_there="L",
+                checkable=True,
                 separated=True,
             ),
             Command(
                 "graph-overview",
                 menu,
-                tr("&Overview, or not"),
+                tr("&Overview"),
                 of_canvas(lambda canvas: canvas.switch_minimap()),
                 key_there="M",
+                checkable=True,
             ),
             Command(
                 "node-colours",

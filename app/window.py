@@ -205,6 +205,7 @@ class MainWindow(QMainWindow):
         self.pipeline.watch(self.commands)
         self.schedules.watch(self.commands)
         fill_menus(self.menuBar(), self.commands)
+        self.graphs.watch()
         self.tool_bar = ToolBar(self.workspace)
         self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()

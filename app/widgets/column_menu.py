@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from PySide6.QtCore import QCoreApplication, QPoint, Qt
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHeaderView, QMenu, QTableView
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
+from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QTableView
 
 STEP = 24
 """Pixels that a column gets more or less."""
@@ -49,8 +49,10 @@ def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
         shown.setEnabled(header.isSectionHidden(column) or _shown(header) > 1)
     corner = table.viewport().mapToGlobal(QPoint(4, 0))
     menu.popup(corner if place is None else place)
-    if place is None and menu.actions():
-        menu.setActiveAction(menu.actions()[0])
+    if place is None:
+        # The first one, as by a key: made active in another way, it would open at once.
+        down = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Down, Qt.KeyboardModifier.NoModifier)
+        QApplication.sendEvent(menu, down)
     return menu
 
 

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from itertools import permutations
 
+import pytest
 from PySide6.QtCore import QKeyCombination, QObject, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.actions import LEADER, Command, Commands, plain
@@ -104,6 +105,53 @@ def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
     window.welcome.setFocus()
     QTest.keySequence(window.welcome, QKeySequence("Ctrl+Z"))
     assert ran == ["undo"]
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_the_menu_of_graphs_shows_what_is_on_and_tips_are_told(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    window.show_panes()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    panes = window.panes
+    panes.relax.set_current("graph")
+    menu = next(
+        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Graph"
+    )
+
+    def shown() -> list[bool]:
+        """Open the menu with its letter, as the graph that has the keyboard is, and close it."""
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_G, Qt.KeyboardModifier.AltModifier)
+        qtbot.waitUntil(menu.isVisible)
+        switches = [each for each in menu.actions() if each.isCheckable()]
+        assert [each.objectName() for each in switches] == ["edge-labels", "graph-overview"]
+        for _ in range(2):
+            QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+        qtbot.waitUntil(lambda: not menu.isVisible())
+        return [each.isChecked() for each in switches]
+
+    fx, relax = panes.fx.graph.canvas, panes.relax.graph.canvas
+    relax.setFocus()
+    assert shown() == [True, True]
+    QTest.keyClick(relax, Qt.Key.Key_L)
+    assert shown() == [False, True]
+    window.commands.action("graph-overview").trigger()
+    assert not relax.wants_minimap()
+    assert shown() == [False, False]
+    fx.setFocus()
+    assert shown() == [True, True]
+
+    # A tip is told by keys as well, and goes with the next one, which does nothing else.
+    clocks = panes.timeline.clocks
+    window.activateWindow()
+    clocks.setFocus()
+    qtbot.waitUntil(clocks.hasFocus)
+    QTest.keySequence(clocks, window.commands.action("tip").shortcut())
+    qtbot.waitUntil(QToolTip.isVisible)
+    assert QToolTip.text() == "One step for each pass"
+    QTest.keyClick(clocks, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not QToolTip.isVisible())
+    assert clocks.hasFocus()
 
 
 def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot) -> None:

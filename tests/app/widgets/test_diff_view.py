@@ -122,6 +122,22 @@ def test_dragging_selects_lines_of_one_side(qtbot: QtBot, view: DiffView) -> Non
     assert QGuiApplication.clipboard().text() == "line ten\nline 11"
 
 
+def test_keys_select_lines_of_either_side(qtbot: QtBot, view: DiffView) -> None:
+    area, shift = view.area, Qt.KeyboardModifier.ShiftModifier
+    qtbot.keyClick(area, Qt.Key.Key_N)
+    for _ in range(2):
+        qtbot.keyClick(area, Qt.Key.Key_Down, shift)
+    assert area.selected_text() == "line ten\nline 11\n"
+    qtbot.keyClick(area, Qt.Key.Key_Left, shift)
+    assert area.selected_text() == "line 10\nline 11\n"
+    qtbot.keyClick(area, Qt.Key.Key_Right, shift)
+    qtbot.keyClick(area, Qt.Key.Key_Up, shift)
+    qtbot.keyClick(area, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "line ten\n"
+    qtbot.keyClick(area, Qt.Key.Key_Down)
+    assert area.selected_text() == ""
+
+
 def test_find_opens_the_fold_that_it_stands_in(qtbot: QtBot, view: DiffView) -> None:
     area = view.area
     qtbot.keyClick(area, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)

@@ -21,6 +21,7 @@ from lowerscope.app.widgets.canvas.graph_canvas import (
 
 NONE = Qt.KeyboardModifier.NoModifier
 CONTROL = Qt.KeyboardModifier.ControlModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
 LEFT = Qt.MouseButton.LeftButton
 
 
@@ -109,6 +110,26 @@ def test_keyboard_walks_along_edges(qtbot: QtBot, canvas: GraphCanvas) -> None:
     qtbot.keyClick(canvas, Qt.Key.Key_Return)
     assert heard[-1] == "n0"
     assert len(heard) == 6
+
+
+def test_shift_selects_while_it_walks_and_ctrl_moves_the_graph(
+    qtbot: QtBot, canvas: GraphCanvas
+) -> None:
+    heard: list[tuple[str, Qt.KeyboardModifier]] = []
+    canvas.node_clicked.connect(lambda *each: heard.append(each))
+    qtbot.keyClick(canvas, Qt.Key.Key_Home)
+    qtbot.keyClick(canvas, Qt.Key.Key_Down, SHIFT)
+    assert heard == [("n0", NONE), ("n1", SHIFT)]
+    before = canvas.node_rect("n0").top()
+    qtbot.keyClick(canvas, Qt.Key.Key_Down, CONTROL)
+    below = canvas.node_rect("n0").top()
+    assert below < before
+    qtbot.keyClick(canvas, Qt.Key.Key_Up, CONTROL)
+    assert canvas.node_rect("n0").top() == before
+    # The keyboard stays where it was walked to.
+    assert len(heard) == 2
+    qtbot.keyClick(canvas, Qt.Key.Key_Down)
+    assert heard[-1] == ("n2", NONE)
 
 
 def test_keyboard_starts_at_what_is_selected(qtbot: QtBot, canvas: GraphCanvas) -> None:

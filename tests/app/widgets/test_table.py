@@ -3,6 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
@@ -52,6 +53,42 @@ def test_arrows_and_enter(qtbot: QtBot, table: Table) -> None:
     with qtbot.waitSignal(table.row_activated) as activated:
         qtbot.keyClick(table, Qt.Key.Key_Return)
     assert activated.args == ["b"]
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_columns_are_sorted_resized_and_put_away_by_keys(qtbot: QtBot, table: Table) -> None:
+    table.set_sortable(True)
+
+    def choose(column: int, *words: str) -> list[str]:
+        """Go with the arrows to an entry of a column, and press it; return what there was."""
+        table.open_columns()
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        for _ in range(column):
+            qtbot.keyClick(menu, Qt.Key.Key_Down)
+        qtbot.keyClick(menu, Qt.Key.Key_Right)
+        qtbot.waitUntil(lambda: QApplication.activePopupWidget() is not menu)
+        below = QApplication.activePopupWidget()
+        assert isinstance(below, QMenu)
+        for _ in range(10):
+            active = below.activeAction()
+            if active is not None and active.text() in words:
+                break
+            qtbot.keyClick(below, Qt.Key.Key_Down)
+        qtbot.keyClick(below, Qt.Key.Key_Return)
+        return [each.text() for each in below.actions() if each.isEnabled() and each.text()]
+
+    choose(2, "Sort downwards")
+    assert keys(table) == ["b", "c", "a"]
+    assert "As it was" in choose(2, "As it was")
+    assert keys(table) == ["a", "b", "c"]
+    width = table.columnWidth(0)
+    choose(0, "Wider")
+    assert table.columnWidth(0) > width
+    choose(1, "Shown")
+    assert table.isColumnHidden(1)
+    choose(1, "Shown")
+    assert not table.isColumnHidden(1)
 
 
 def test_selection_from_outside_is_silent_and_survives_other_rows(
