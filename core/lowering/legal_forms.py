@@ -84,8 +84,9 @@ def _search(largest: bool, stock: Legalise) -> Legalise:
                 place = place * tirx.Cast("int64", A.shape[axis]) + tirx.Cast("int64", over.var)
             return reducer((place, A(*reduced.index(i))), axis=reduced.over)
 
-        pairs = te.compute(reduced.shape, found, name=f"{name}_red_temp")
-        return te.compute(reduced.shape, lambda *i: pairs[0](*i), name=f"{name}_red")
+        # As TVM calls them.
+        pairs = te.compute(reduced.shape, found, name=f"{A.op.name}_red_temp")
+        return te.compute(reduced.shape, lambda *i: pairs[0](*i), name=f"{A.op.name}_red")
 
     def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
         chosen = call.attrs.axis
