@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from lowerscope.core import script_stack
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
@@ -42,8 +43,7 @@ from lowerscope.core.sources.spec import MEMORY, source_kind, source_label, sour
 from lowerscope.core.sources.user_code import run_file, user_code
 from lowerscope.core.user_paths import check_readable, user_path
 
-if TYPE_CHECKING:
-    pass
+assert script_stack, "importing it has it take its place in TVM's parser"
 
 
 def open_model(source: Source, seed: int) -> OpenedModel:
