@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
-from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
@@ -157,19 +157,27 @@ class Opening(QObject):
         dialog.open()
 
     def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
-        dialog = QInputDialog(self._window)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(self.tr("Arguments"))
-        question = self.tr("{0}: {1}. Give them as JSON:")
-        dialog.setLabelText(question.format(Path(refused.source.spec).name, problem.what))
-        dialog.setTextValue(problem.choices[0] if problem.choices else "{}")
-        dialog.textValueSelected.connect(self._take_arguments)
+        from lowerscope.app.views.help_key import offer_help
+        from lowerscope.app.widgets.question import LineQuestion
+
+        text = self.tr("{0}: {1}. Give them as JSON.")
+        dialog = LineQuestion(
+            self.tr("Arguments"),
+            text.format(Path(refused.source.spec).name, problem.what),
+            self.tr("Open"),
+            problem.choices[0] if problem.choices else "{}",
+            self._window,
+        )
+        offer_help(dialog, "sources")
+        dialog.accepted.connect(self._take_arguments)
         dialog.open()
 
-    def _take_arguments(self, text: str) -> None:
-        refused = self._workspace.refused
-        if refused is not None:
-            self._workspace.changes.retry(with_source(refused, args=text))
+    def _take_arguments(self) -> None:
+        from lowerscope.app.widgets.question import LineQuestion
+
+        dialog, refused = self.sender(), self._workspace.refused
+        if refused is not None and isinstance(dialog, LineQuestion):
+            self._workspace.changes.retry(with_source(refused, args=dialog.answer()))
 
     def _take_entry(self) -> None:
         from lowerscope.app.views.entry_dialog import EntryDialog

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.actions import Command
+from lowerscope.app.widgets.question import Question
 from lowerscope.core.cache_limit import Cleared, cache_size, clear_cache
 from lowerscope.core.memory_limit import bytes_text
 
@@ -58,18 +59,17 @@ class ClearCaches(QObject):
         if not size:
             self._window.workspace.announced.emit(tr("The caches are empty"), "info")
             return
-        question = QMessageBox(self._parent)
-        question.setWindowTitle(tr("Clear caches"))
-        question.setText(tr("Clear {0} of caches?").format(bytes_text(size)))
-        question.setInformativeText(
+        question = Question(
+            tr("Clear caches"),
+            tr("Clear {0} of caches?").format(bytes_text(size)),
+            tr("Clear"),
             tr(
                 "Schedules that tuning has found, and what was measured of this machine, are"
                 " searched for and measured again when they are needed."
-            )
+            ),
+            self._parent,
         )
-        clear = question.addButton(tr("Clear"), QMessageBox.ButtonRole.AcceptRole)
-        question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
-        clear.clicked.connect(self._clear)
+        question.accepted.connect(self._clear)
         question.open()
 
     def _clear(self) -> None:

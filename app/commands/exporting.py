@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.actions import Command
 from lowerscope.app.commands.sessions import layout_of
 from lowerscope.app.exporting import Exporting, Order
+from lowerscope.app.widgets.question import Question
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import EXISTS, ExportRecord, Wanted
 from lowerscope.core.records.steps import Moment
@@ -161,16 +162,15 @@ class ExportCommands(QObject):
         window.workspace.say("", of="export")
         if problem.code == EXISTS and order is not None:
             names = ", ".join(problem.choices[:3])
-            question = QMessageBox(window)
-            question.setWindowTitle(window.tr("Export"))
-            question.setText(window.tr("{0} is there already. Overwrite it?").format(names))
-            overwrite = question.addButton(
-                window.tr("Overwrite"), QMessageBox.ButtonRole.AcceptRole
+            text = window.tr("{0} is there already. Overwrite it?")
+            if len(problem.choices) > 1:
+                text = window.tr("{0} are there already. Overwrite them?")
+                names = f"{names} …" if len(problem.choices) > 3 else names
+            question = Question(
+                window.tr("Export"), text.format(names), window.tr("Overwrite"), parent=window
             )
-            question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
-            question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
             self._order = replace(order, replacing=problem.choices)
-            overwrite.clicked.connect(self._overwrite)
+            question.accepted.connect(self._overwrite)
             question.open()
         elif problem.code != "cancelled":
             window.workspace.report(problem)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import QObject
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.children.sandboxing import Sandboxing
+from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.widgets.question import Question
 from lowerscope.core.records.remote import Remote
 
 if TYPE_CHECKING:
@@ -76,20 +77,18 @@ class SandboxCommands(QObject):
 
     def _ask(self, remote: Remote) -> None:
         tr = self.tr
-        question = QMessageBox(self._window)
-        question.setWindowTitle(tr("Let the worker reach the network?"))
-        question.setText(tr("Runs on another machine ({0}) need the network.").format(remote.title))
-        question.setInformativeText(
+        question = Question(
+            tr("Let the worker reach the network?"),
+            tr("Runs on another machine ({0}) need the network.").format(remote.title),
+            tr("Allow"),
             tr(
                 "The worker runs in a sandbox without network. It is started anew with one, and "
                 "the model's code in it can then reach any machine that you can; your files stay "
                 "protected. This is remembered for {0}."
-            ).format(remote.tracker)
+            ).format(remote.tracker),
+            self._window,
         )
-        allow = question.addButton(tr("Allow"), QMessageBox.ButtonRole.AcceptRole)
-        allow.setAutoDefault(False)
-        question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
-        question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        allow.clicked.connect(self.sandboxing.allow)
+        offer_help(question, "sessions#in-a-sandbox")
+        question.accepted.connect(self.sandboxing.allow)
         question.rejected.connect(self.sandboxing.decline)
         question.open()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QMenu
+from PySide6.QtWidgets import QFileDialog, QMenu
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.views.rules_dialog import RulesDialog
+from lowerscope.app.widgets.question import LineQuestion
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedule_files import save_schedules
 from lowerscope.core.schedules import shown_name
@@ -51,8 +53,6 @@ class ScheduleCommands(QObject):
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu."""
         tr, menu = self._window.tr, self._window.tr("&Schedule")
-        new = partial(self._ask_name, tr("New variant"), self._variants.add)
-        rename = partial(self._ask_name, tr("Rename the variant"), self._variants.rename)
         return (
             Command("workbench", menu, tr("&Workbench"), self.show, "Ctrl+Shift+S"),
             Command(
@@ -116,14 +116,14 @@ class ScheduleCommands(QObject):
                 self.rules_in_model,
                 "Ctrl+Shift+M",
             ),
-            Command("new-variant", menu, tr("&New variant…"), new),
+            Command("new-variant", menu, tr("&New variant…"), self._ask_new_name),
             Command(
                 "duplicate-variant",
                 menu,
                 tr("Du&plicate the variant"),
                 self.duplicate,
             ),
-            Command("rename-variant", menu, tr("&Rename the variant…"), rename),
+            Command("rename-variant", menu, tr("&Rename the variant…"), self._ask_other_name),
             Command("delete-variant", menu, tr("Delete the variant"), self._variants.remove),
             Command(
                 "unscheduled",
@@ -243,10 +243,22 @@ class ScheduleCommands(QObject):
     def _on_history(self, method: str, *values: int) -> None:
         getattr(self.view.history, method)(*values)
 
-    def _ask_name(self, title: str, take: object) -> None:
-        name, accepted = QInputDialog.getText(self._window, title, self.tr("Name"))
-        if accepted and name.strip() and callable(take):
-            take(name.strip())
+    def _ask_new_name(self) -> None:
+        self._ask_name(self.tr("New variant"), self.tr("Add"), "", self._variants.add)
+
+    def _ask_other_name(self) -> None:
+        schedule = self._workspace.scheduling.schedule
+        if schedule is not None:
+            title, name = self.tr("Rename the variant"), shown_name(schedule.variant)
+            self._ask_name(title, self.tr("Rename"), name, self._variants.rename)
+
+    def _ask_name(self, title: str, act: str, name: str, take: Callable[[str], None]) -> None:
+        question = LineQuestion(title, self.tr("Name"), act, name, self._window)
+        question.accepted.connect(partial(self._take_name, question, take))
+        question.open()
+
+    def _take_name(self, question: LineQuestion, take: Callable[[str], None]) -> None:
+        take(question.answer())
 
     def _fill_variants(self) -> None:
         menu: QMenu = self._variant_menu

@@ -18,6 +18,8 @@ class EntryDialog(Dialog):
         self.setWindowTitle(self.tr("Choose what to open"))
         self.list = QListWidget()
         self.list.setAccessibleName(self.tr("Candidates"))
+        # Rows are as high as the style has them, which it says when it has come to the list.
+        self.list.ensurePolished()
         self.list.addItems(list(choices))
         self.list.setCurrentRow(0)
         self.list.itemActivated.connect(self.accept)

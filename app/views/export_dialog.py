@@ -236,6 +236,13 @@ class ExportDialog(Dialog):
             box.toggled.connect(self._follow)
             self.pictures[name] = box
             line.addWidget(box)
+        line.addStretch(1)
+        return row
+
+    def _level_row(self) -> QWidget:
+        row = QWidget()
+        line = QHBoxLayout(row)
+        line.setContentsMargins(_BESIDE_BOX, 0, 0, 0)
         line.addWidget(self.level)
         line.addStretch(1)
         return row
@@ -255,6 +262,7 @@ class ExportDialog(Dialog):
                     side.addWidget(self._box(each))
             if group == "Graphs":
                 side.addWidget(self._picture_row())
+                side.addWidget(self._level_row())
         sides = QHBoxLayout()
         sides.setSpacing(32)
         for side in columns:
@@ -267,7 +275,9 @@ class ExportDialog(Dialog):
         place.addWidget(label)
         place.addWidget(self.folder, 1)
         place.addWidget(browse)
-        outcome = QHBoxLayout()
+        said = QWidget()
+        outcome = QHBoxLayout(said)
+        outcome.setContentsMargins(0, 0, 0, 0)
         outcome.addWidget(self.status, 1)
         outcome.addWidget(self.show_folder)
         column = QVBoxLayout(self)
@@ -277,7 +287,8 @@ class ExportDialog(Dialog):
         column.addLayout(place)
         column.addWidget(self.banner)
         column.addWidget(self.progress)
-        column.addLayout(outcome)
+        column.addWidget(said)
+        self.keep_in_view(self.banner, self.progress, said)
         column.addWidget(self.buttons)
         self.setMinimumWidth(_WIDTH)
 

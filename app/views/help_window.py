@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import help_pages, theme
 from lowerscope.app.views.course_files import CourseFiles, command_of
+from lowerscope.app.widgets.dialog import FRAME
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.markdown_view import MarkdownView
 from lowerscope.app.widgets.split import Split
@@ -66,7 +67,7 @@ class HelpWindow(QWidget):
         self._commands: list[str] = []
         self.setProperty("ground", "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.resize(QSize(*SIZE).boundedTo(self.screen().availableSize()))
+        self.resize(QSize(*SIZE).boundedTo(self.screen().availableSize() - FRAME))
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search in all pages"))
         self.search.setAccessibleName(self.tr("Search in all pages"))

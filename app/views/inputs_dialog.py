@@ -25,6 +25,7 @@ from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import SEEDS, Dimension, InputSpec
@@ -87,7 +88,7 @@ class InputsDialog(Dialog):
         self.setWindowTitle(self.tr("Inputs"))
         self._rows: list[InputRow] = []
         grid = QGridLayout()
-        grid.setHorizontalSpacing(12)
+        grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(8)
         titles = ("input", "shape", "dtype", "integers from", "up to", "file")
         for column, title in enumerate(titles):
@@ -139,6 +140,7 @@ class InputsDialog(Dialog):
         layout.addWidget(self.ranges)
         layout.addLayout(seeds)
         layout.addWidget(self.error)
+        self.keep_in_view(self.error)
         layout.addStretch(1)
         layout.addWidget(self.buttons)
         self.resize(720, 0)
@@ -172,7 +174,7 @@ class InputsDialog(Dialog):
     ) -> None:
         shape = QLineEdit()
         shape.setPlaceholderText("1,784")
-        shape.setMinimumWidth(120)
+        shape.setMinimumWidth(88)
         shape.setToolTip(self.tr("Numbers, or names for any size of a range: batch,784"))
         dtype = QComboBox()
         dtype.addItems(list(DTYPES))
@@ -186,7 +188,7 @@ class InputsDialog(Dialog):
             dtype.setCurrentText(spec.dtype)
         low, high, file = QLineEdit(), QLineEdit(), QLineEdit()
         for edit in (low, high):
-            edit.setFixedWidth(72)
+            edit.setFixedWidth(64)
         if spec is not None:
             low.setText("" if spec.low is None else str(spec.low))
             high.setText("" if spec.high is None else str(spec.high))
@@ -210,7 +212,7 @@ class InputsDialog(Dialog):
 
     def _file_field(self, row: InputRow) -> QHBoxLayout:
         row.file.setPlaceholderText(self.tr("random values"))
-        row.file.setMinimumWidth(120)
+        row.file.setMinimumWidth(96)
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
         browse = QPushButton(self.tr("Browse…"))
         browse.setAutoDefault(False)
@@ -255,11 +257,28 @@ class InputsDialog(Dialog):
             self._dimensions = self.ranges.dimensions()
             check_dimensions(self._specs, self._dimensions)
         except LowerscopeError as error:
+            for row in self._rows:
+                _mark(row, row.name == error.problem.where)
             self.error.setText(error.problem.line())
             self.error.show()
-            self.adjustSize()
             return
         self.accept()
+
+
+def _mark(row: InputRow, wrong: bool) -> None:
+    """Mark those fields of a row that what is wrong with it stands in."""
+    named = bool(row.file.text().strip())
+    shaped = not named and wrong
+    if shaped:
+        try:
+            parse_input(f"{row.name}={row.shape.text().replace('×', ',').strip()}")
+            shaped = False
+        except LowerscopeError:
+            pass
+    mark_wrong(row.file, named and wrong)
+    mark_wrong(row.shape, shaped)
+    for field in (row.low, row.high):
+        mark_wrong(field, wrong and not named and not shaped)
 
 
 def _spec_of(row: InputRow) -> InputSpec | None:

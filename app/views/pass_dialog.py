@@ -9,7 +9,9 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
+    QHeaderView,
     QLabel,
+    QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -20,10 +22,14 @@ from lowerscope.app import theme
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pass_form import PassForm
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.finder import FindLine
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.passes import PassType
+
+NAMES_WIDTH = 320
+"""At the most: docstrings are written in lines of 80 characters and more."""
 
 
 class PassDialog(Dialog):
@@ -53,6 +59,14 @@ class PassDialog(Dialog):
         self.list.setColumnCount(2)
         self.list.setHeaderHidden(True)
         self.list.setRootIsDecorated(False)
+        header = self.list.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        none = self.tr("Names and summaries are searched; each word has to be in one.")
+        self._found = QStackedWidget()
+        self._found.addWidget(self.list)
+        self._found.addWidget(EmptyState(self.tr("No such pass"), none))
         self.list.currentItemChanged.connect(self._show_current)
         self.list.itemActivated.connect(self.accept)
         self.count = QLabel(self.tr("asking the engine…"))
@@ -78,9 +92,13 @@ class PassDialog(Dialog):
             left = QVBoxLayout()
             left.setSpacing(8)
             left.addWidget(self.line)
-            left.addWidget(self.list, 1)
+            left.addWidget(self._found, 1)
             left.addWidget(self.count)
-            row.addLayout(left, 4)
+            names = QWidget()
+            names.setLayout(left)
+            names.setMaximumWidth(NAMES_WIDTH)
+            left.setContentsMargins(0, 0, 0, 0)
+            row.addWidget(names, 4)
         row.addWidget(self.form, 7)
         bottom = QHBoxLayout()
         bottom.addWidget(self.wrong, 1)
@@ -104,7 +122,6 @@ class PassDialog(Dialog):
             item.setToolTip(0, each.summary)
             if each.hindrance:
                 item.setForeground(0, QColor(theme.current().quiet))
-        self.list.resizeColumnToContents(0)
         self._filter(self.line.text())
 
     @property
@@ -139,6 +156,7 @@ class PassDialog(Dialog):
         if best is not None:
             self.list.setCurrentItem(best)
         self._show_current()
+        self._found.setCurrentIndex(1 if self._types and best is None else 0)
         if self._types:
             self.count.setText(
                 self.tr("{0} of {1} passes").format(len(self.shown()), len(self._types))

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.option_values import WORDS, option_text, option_value
 from lowerscope.app.widgets.typefaces import code_font
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue
 from lowerscope.core.records.passes import PassOption, PassType
@@ -55,6 +56,7 @@ class PassForm(QWidget):
         self.doc.setFont(code_font())
         self.doc.setAccessibleName(self.tr("Docstring"))
         self.doc.setTabChangesFocus(True)
+        self.doc.document().setDocumentMargin(0)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
@@ -70,7 +72,11 @@ class PassForm(QWidget):
             self._form.removeRow(0)
         self.fields = {}
         self.title.setText("" if type_ is None else type_.name)
-        self.summary.setText("" if type_ is None else type_.hindrance or type_.summary)
+        said = "" if type_ is None else type_.hindrance or type_.summary
+        self.summary.setText(said)
+        # Most docstrings begin with it.
+        known = type_ is not None and _plain(type_.doc).startswith(_plain(said))
+        self.summary.setVisible(bool(said) and not known)
         self.doc.setPlainText("" if type_ is None else type_.doc)
         for option in () if type_ is None else type_.options:
             field = self._field(option, values)
@@ -107,9 +113,7 @@ class PassForm(QWidget):
     def mark_wrong(self, name: str) -> None:
         """Give the field of an option the colour of what is wrong; none for ``""``."""
         for each, field in self.fields.items():
-            if bool(field.property("wrong")) != (each == name):
-                field.setProperty("wrong", each == name)
-                field.style().polish(field)
+            mark_wrong(field, each == name)
 
     def _field(self, option: PassOption, values: Mapping[str, OptionValue]) -> Field:
         given = option_text(values[option.name]) if option.name in values else ""
@@ -134,3 +138,8 @@ class PassForm(QWidget):
 
 def _text(field: Field) -> str:
     return field.text() if isinstance(field, QLineEdit) else str(field.currentData())
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())

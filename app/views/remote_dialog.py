@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.remote import (
@@ -59,7 +60,7 @@ class RemoteDialog(Dialog):
         self.test.clicked.connect(self._test)
         self.said = QLabel()
         self.said.setWordWrap(True)
-        self.said.setMinimumHeight(4 * self.said.fontMetrics().lineSpacing())
+        self.said.hide()
         self.adopt = QCheckBox(self.tr("Compile for the processor that it says it has"))
         self.adopt.setChecked(True)
         self.adopt.hide()
@@ -98,6 +99,7 @@ class RemoteDialog(Dialog):
         column.addWidget(hint)
         column.addLayout(form)
         column.addLayout(row)
+        self.keep_in_view(self.said)
         for widget in (self.said, self.adopt, self.buttons):
             column.addWidget(widget)
         self.setMinimumWidth(560)
@@ -129,6 +131,8 @@ class RemoteDialog(Dialog):
             problem = error.problem
         for button in (self.test, self.buttons.button(QDialogButtonBox.StandardButton.Ok)):
             button.setEnabled(remote is not None)
+        # What is yet to be typed is not wrong.
+        mark_wrong(self.tracker, bool(problem and self.tracker.text() and self.key.text()))
         self._say(problem.what if problem else "", wrong=problem is not None)
 
     def _test(self) -> None:
@@ -158,6 +162,7 @@ class RemoteDialog(Dialog):
         self.said.setProperty("role", "wrong" if wrong else "quiet")
         self.said.style().polish(self.said)
         self.said.setText(text)
+        self.said.setVisible(bool(text))
 
     def _take(self) -> None:
         recipe, remote = self._workspace.wanted, self.remote()

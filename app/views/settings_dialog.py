@@ -25,6 +25,7 @@ from lowerscope.app.settings import SCALES
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.cache_limit import cache_size
 from lowerscope.core.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
 FIELD_WIDTH = 200
-WIDTH = 620
+HINT_WIDTH = 200
+WIDTH = 690
 
 
 def open_settings(window: MainWindow, field: str = "") -> None:
@@ -58,6 +60,7 @@ class SettingsDialog(Dialog):
         self._window = window
         self.setWindowTitle(self.tr("Settings"))
         self.fields: dict[str, QWidget] = {}
+        self._amounts: list[tuple[QLineEdit, Callable[[str], int]]] = []
         self._before = preferences_of(window)
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(16)
@@ -85,6 +88,7 @@ class SettingsDialog(Dialog):
         column.addLayout(self._grid)
         column.addStretch(1)
         column.addWidget(self.wrong)
+        self.keep_in_view(self.wrong)
         column.addWidget(buttons)
         self.setMinimumWidth(WIDTH)
         offer_help(self, "window#settings")
@@ -127,10 +131,10 @@ class SettingsDialog(Dialog):
             before.scheme,
         )
         sizes = tuple((size, tr("{0} px").format(f"{size:g}")) for size in CODE_SIZES)
-        usual = (0.0, tr("Usual, {0} px").format(f"{CODE_PIXELS:g}"))
+        usual = (0.0, tr("Default, {0} px").format(f"{CODE_PIXELS:g}"))
         others = tuple(each for each in sizes if each[0] != CODE_PIXELS)
         self.code_pixels = self._choice(
-            "code_pixels", tr("Size of code"), (usual, *others), before.code_pixels
+            "code_pixels", tr("Code font size"), (usual, *others), before.code_pixels
         )
         scales = tuple((int(each), f"{each} %") for each in SCALES)
         self.scale = self._choice(
@@ -138,7 +142,7 @@ class SettingsDialog(Dialog):
             tr("Scaling"),
             ((0, tr("As the system")), *scales),
             before.scale,
-            tr("from the next start on"),
+            tr("From the next start"),
         )
 
     def _add_files(self) -> None:
@@ -157,9 +161,9 @@ class SettingsDialog(Dialog):
         self.sandbox.setEnabled(sandboxing.state != "missing")
         self.sandbox.setToolTip(sandboxing.availability)
         known = len(self._window.settings.trusted())
-        self.forget = self._button(tr("Forget them"), self._forget)
+        self.forget = self._button(tr("Forget all"), self._forget)
         self.forget.setEnabled(known > 0)
-        self.known = self._add_row(tr("May run"), self.forget, self._said_known(known))
+        self.known = self._add_row(tr("Trusted files"), self.forget, self._said_known(known))
 
     def _add_runs(self) -> None:
         before, tr = self._before, self.tr
@@ -168,31 +172,32 @@ class SettingsDialog(Dialog):
             "memory_limit",
             tr("Memory"),
             self._limit(),
-            tr("of the worker and all that it starts; a call that asks for more fails"),
+            tr("Limit of the worker; a call that needs more fails"),
+            _limit_of,
         )
-        self.memory_limit.setPlaceholderText(tr("Usual, {0}").format(bytes_text(usual_limit())))
+        self.memory_limit.setPlaceholderText(tr("Default, {0}").format(bytes_text(usual_limit())))
         self.keep = self._amount(
             "keep",
             tr("Values kept"),
             bytes_text(before.keep),
-            tr("of what the calls of a run read and wrote, until the next run"),
+            tr("Tensors of the calls of a run, until the next run"),
         )
         self.measuring = self._button(tr("Threads and repeats…"), self._edit_measuring)
         action = self._window.commands.action("measuring")
         self.measuring.setEnabled(action.isEnabled())
-        words = tr("are those of the open model, and saved in its session")
+        words = tr("Of the open model, saved in its session")
         self._add_row(tr("Measuring"), self.measuring, words)
 
     def _add_caches(self) -> None:
-        self._add_title(self.tr("Caches"))
+        self._add_title(self.tr("Cache of tuning and measuring"))
         self.cache_limit = self._amount(
             "cache_limit",
             self.tr("Limit"),
             bytes_text(self._before.cache_limit),
-            self.tr("what was not used for longest goes, in all windows and commands"),
+            self.tr("The least recently used goes first"),
         )
         self.clear = self._button(self.tr("Clear…"), self._ask_to_clear)
-        self.cached = self._add_row(self.tr("Tuned, measured"), self.clear)
+        self.cached = self._add_row(self.tr("Size"), self.clear)
         self._show_cached()
 
     # Slots
@@ -206,14 +211,18 @@ class SettingsDialog(Dialog):
         self.cached.setText(self.tr("{0} on the disk").format(bytes_text(size)))
 
     def _check(self) -> None:
-        text = ""
-        try:
-            self.wanted()
-        except ValueError as error:
-            text = str(error)
-        self.wrong.setText(text)
-        self.wrong.setVisible(bool(text))
-        self.ok.setEnabled(not text)
+        said = ""
+        for field, parse in self._amounts:
+            wrong = ""
+            try:
+                parse(field.text())
+            except ValueError as error:
+                wrong = self.tr("{0}: {1}").format(field.accessibleName(), error)
+            mark_wrong(field, bool(wrong))
+            said = said or wrong
+        self.wrong.setText(said)
+        self.wrong.setVisible(bool(said))
+        self.ok.setEnabled(not said)
 
     def _take(self) -> None:
         prefer(self._window, self.wanted())
@@ -236,10 +245,10 @@ class SettingsDialog(Dialog):
 
     def _said_known(self, count: int) -> str:
         if not count:
-            return self.tr("No file that you let run")
+            return self.tr("None")
         if count == 1:
-            return self.tr("1 file that you let run")
-        return self.tr("{0} files that you let run").format(count)
+            return self.tr("1 file may run")
+        return self.tr("{0} files may run").format(count)
 
     def _add_title(self, text: str) -> None:
         row = self._grid.rowCount()
@@ -256,6 +265,8 @@ class SettingsDialog(Dialog):
         label.setBuddy(field)
         said = QLabel(hint)
         said.setProperty("role", "quiet")
+        said.setWordWrap(True)
+        said.setMinimumWidth(HINT_WIDTH)
         field.setFixedWidth(FIELD_WIDTH)
         field.setAccessibleDescription(hint)
         self._grid.addWidget(label, row, 0)
@@ -287,10 +298,13 @@ class SettingsDialog(Dialog):
         self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
         return field
 
-    def _amount(self, name: str, title: str, text: str, hint: str) -> QLineEdit:
+    def _amount(
+        self, name: str, title: str, text: str, hint: str, parse: Callable[[str], int] = parse_bytes
+    ) -> QLineEdit:
         field = QLineEdit(text)
         field.setAccessibleName(title)
         field.textChanged.connect(self._check)
+        self._amounts.append((field, parse))
         self.fields[name] = field
         self._add_row(title, field, hint)
         return field
@@ -303,4 +317,4 @@ class SettingsDialog(Dialog):
 
 
 def _limit_of(text: str) -> int:
-    return parse_limit(text) if text else 0
+    return parse_limit(text) if text.strip() else 0

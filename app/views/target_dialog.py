@@ -6,6 +6,7 @@ import msgspec
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
     QDialogButtonBox,
+    QHBoxLayout,
     QLabel,
     QLineEdit,
     QVBoxLayout,
@@ -16,6 +17,7 @@ from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.target import TargetRecord, target_line
@@ -51,7 +53,7 @@ class TargetDialog(Dialog):
                 Column(self.tr("here"), width=64),
             ),
         )
-        self.table.setMinimumHeight(300)
+        self.table.setMinimumHeight(90)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self._take_row)
         self.line = QLineEdit(recipe.target)
@@ -60,7 +62,7 @@ class TargetDialog(Dialog):
         self.line.textChanged.connect(self._type)
         self.about = QLabel()
         self.about.setWordWrap(True)
-        self.about.setMinimumHeight(3 * self.about.fontMetrics().lineSpacing())
+        self.about.setMinimumHeight(2 * self.about.fontMetrics().lineSpacing())
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
@@ -71,9 +73,17 @@ class TargetDialog(Dialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)
         column.setSpacing(12)
-        for widget in (self.table, self.line, self.about, self.buttons):
-            column.addWidget(widget)
-        self.setMinimumWidth(1000)
+        label = QLabel(self.tr("Target"))
+        label.setBuddy(self.line)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(label)
+        row.addWidget(self.line, 1)
+        column.addWidget(self.table, 1)
+        column.addLayout(row)
+        column.addWidget(self.about)
+        column.addWidget(self.buttons)
+        self.resize(1000, 440)
         self._soon = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._soon.timeout.connect(self._look)
         targets.changed.connect(self._show_known)
@@ -91,7 +101,8 @@ class TargetDialog(Dialog):
         ok.setEnabled(isinstance(typed, TargetRecord))
         if typed is not None:
             wrong = isinstance(typed, Problem)
-            text = typed.line() if isinstance(typed, Problem) else target_line(typed)
+            text = _said(typed) if isinstance(typed, Problem) else target_line(typed)
+            mark_wrong(self.line, wrong)
             self.about.setProperty("role", "wrong" if wrong else "quiet")
             self.about.style().polish(self.about)
             self.about.setText(text)
@@ -116,6 +127,12 @@ class TargetDialog(Dialog):
         text = self.line.text().strip()
         if recipe is not None and text:
             self._workspace.change(msgspec.structs.replace(recipe, target=text))
+
+
+def _said(problem: Problem) -> str:
+    """Return what is wrong, without the option and the command of the command line."""
+    todo = "" if "lowerscope " in problem.todo else problem.todo
+    return Problem(what=problem.what, todo=todo or "Choose one of the list").line()
 
 
 def _row(record: TargetRecord) -> Row:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.comparing.tolerances import (
     DTYPES,
@@ -93,9 +94,10 @@ class TolerancesDialog(Dialog):
         column_.addLayout(grid)
         column_.addWidget(exact)
         column_.addWidget(self.error)
+        self.keep_in_view(self.error)
         column_.addStretch(1)
         column_.addWidget(self.buttons)
-        self.setMinimumWidth(560)
+        self.setMinimumWidth(640)
         self._show(recipe.tolerances)
         offer_help(self, "result#tolerances")
 
@@ -113,6 +115,8 @@ class TolerancesDialog(Dialog):
             field.textChanged.connect(self._check)
             grid.addWidget(field, line, column)
         row.means.setProperty("role", "quiet")
+        row.means.setWordWrap(True)
+        row.means.setMinimumWidth(200)
         grid.addWidget(row.means, line, 3)
         grid.setColumnStretch(3, 1)
         self.rows[dtype] = row
@@ -128,10 +132,15 @@ class TolerancesDialog(Dialog):
 
     def _read(self, dtype: str) -> Tolerance:
         row = self.rows[dtype]
+        for field in (row.rtol, row.atol):
+            mark_wrong(field, False)
+        field = row.rtol
         try:
             rtol = parse_number(row.rtol.text(), "rtol")
+            field = row.atol
             return Tolerance(rtol, parse_number(row.atol.text(), "atol"))
         except LowerscopeError as error:
+            mark_wrong(field, True)
             problem = error.problem
             where = f"{dtype}, {problem.where}"
             raise LowerscopeError(problem.what, where=where, todo=problem.todo) from error

@@ -1,8 +1,18 @@
 """A dialog that is never larger than its screen: what does not fit is scrolled."""
 
-from PySide6.QtCore import QSize, Qt
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QPushButton,
+    QScrollArea,
+    QStyle,
+    QVBoxLayout,
+    QWidget,
+)
 
 FRAME = QSize(16, 48)
 """What the desktop puts around a dialog, at the most: in logical pixels."""
@@ -11,30 +21,77 @@ FRAME = QSize(16, 48)
 class Dialog(QDialog):
     """A dialog whose layout is a column, with its buttons in the last row.
 
-    On a small screen, or where everything is scaled, the buttons stay in view, and what is above
-    them is scrolled.
+    On a small screen, or where everything is scaled, the buttons stay in view, and so does what
+    says how it went; what is above them is scrolled.
     """
 
+    def keep_in_view(self, *widgets: QWidget) -> None:
+        """Never scroll these rows: they say what is wrong, or what came of it."""
+        self._kept = widgets
+
+    _kept: tuple[QWidget, ...] = ()
+
+    def _room(self) -> QSize:
+        return self.screen().availableSize() - FRAME
+
     def _fit_to_screen(self) -> None:
-        room = self.screen().availableSize() - FRAME
-        column = self.layout()
-        if isinstance(column, QVBoxLayout) and self.findChild(_Scrolled) is None:
-            least = column.minimumSize()
-            if least.height() > room.height() or least.width() > room.width():
-                self._scroll_all_but_buttons(column)
+        room, column = self._room(), self.layout()
         self.setMinimumSize(self.minimumSize().boundedTo(room))
-        self.resize(self.size().boundedTo(room))
+        wanted = self.size()
+        if not self.testAttribute(Qt.WidgetAttribute.WA_Resized):
+            # Qt has shown it with two thirds of the screen at most.
+            wanted = self.sizeHint().expandedTo(self.minimumSize())
+            wanted.setHeight(self._height_for(min(wanted.width(), room.width())))
+        if isinstance(column, QVBoxLayout) and self._scrolled() is None:
+            width = min(wanted.width(), room.width())
+            least = column.totalMinimumSize()
+            height = max(least.height(), column.totalMinimumHeightForWidth(width))
+            if height > room.height() or least.width() > room.width():
+                self._scroll_all_but_buttons(column)
+                wanted = wanted.expandedTo(self.sizeHint())
+        self.resize(wanted.boundedTo(room))
+        self._grow()
+
+    def _height_for(self, width: int) -> int:
+        """Return the height that all lines of all words need."""
+        column = self.layout()
+        if column is None:
+            return self.height()
+        wrapped = max(column.totalHeightForWidth(width), column.totalMinimumHeightForWidth(width))
+        return max(column.totalSizeHint().height(), self.minimumHeight(), wrapped)
+
+    def _grow(self) -> None:
+        """Have room for what has become more, such as a line that says what is wrong."""
+        column = self.layout()
+        if column is None:
+            return
+        scrolls = self._scrolled() is not None
+        least = column.totalSizeHint() if scrolls else column.totalMinimumSize()
+        width = max(self.width(), least.width())
+        height = max(self.height(), least.height(), column.totalMinimumHeightForWidth(width))
+        size = QSize(width, height).boundedTo(self._room())
+        if size != self.size():
+            self.resize(size)
+
+    def _scrolled(self) -> _Scrolled | None:
+        return self.findChild(_Scrolled)
 
     def _scroll_all_but_buttons(self, column: QVBoxLayout) -> None:
         inside = QWidget()
         rows = QVBoxLayout(inside)
         rows.setContentsMargins(0, 0, 8, 0)
         rows.setSpacing(column.spacing())
-        while column.count() > 1:
-            stretch = column.stretch(0)
-            item = column.takeAt(0)
+        kept = sum(column.indexOf(each) >= 0 for each in self._kept)
+        place = 0
+        while column.count() > kept + 1:
+            stretch = column.stretch(place)
+            item = column.takeAt(place)
             assert item is not None
             widget, layout = item.widget(), item.layout()
+            if widget is not None and widget in self._kept:
+                column.insertItem(place, item)
+                place += 1
+                continue
             if widget is not None:
                 hidden = widget.isHidden()
                 rows.addWidget(widget, stretch)
@@ -64,6 +121,12 @@ class Dialog(QDialog):
         self._choose_default()
         super().showEvent(event)
 
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest and self.isVisible():
+            self._grow()
+        return done
+
 
 class _Scrolled(QScrollArea):
     """What does not fit; it follows the focus."""
@@ -74,3 +137,10 @@ class _Scrolled(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setWidgetResizable(True)
         self.setWidget(inside)
+        self._inside = inside
+
+    # Qt's own
+
+    def sizeHint(self) -> QSize:
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return self._inside.sizeHint() + QSize(bar, bar)

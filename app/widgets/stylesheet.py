@@ -19,12 +19,14 @@ def stylesheet(colours: Mapping[str, str]) -> str:
 
 
 _SHEET = """
-QDialogButtonBox, QMessageBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
+QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QMenuBar {{ background: {panel}; padding: 2px 2px; }}
 QMenuBar::item {{ padding: 4px 8px; border-radius: 6px; }}
 QMenuBar::item:selected {{ background: {hover}; }}
 QMenuBar::item:pressed {{ background: {accent_ground}; color: {accent}; }}
-QMenu {{ background: {panel}; border: 1px solid {line}; padding: 4px; }}
+QMenu {{
+    background: {panel}; border: 1px solid {line}; padding: 4px; menu-scrollable: 1;
+}}
 QMenu::item {{ padding: 5px 24px 5px 12px; border-radius: 4px; }}
 QMenu::item:selected {{ background: {accent_ground}; color: {text}; }}
 QMenu::item:disabled {{ color: {faint}; }}
@@ -68,7 +70,7 @@ QPushButton:hover {{ background: {hover}; }}
 QPushButton:pressed, QPushButton:checked {{ background: {accent_ground}; color: {accent}; }}
 QPushButton:focus {{ border-color: {accent}; }}
 QPushButton:disabled {{ color: {faint}; background: {panel}; }}
-QPushButton[primary="true"], QInputDialog QPushButton:default {{
+QPushButton[primary="true"] {{
     background: {accent}; color: {on_accent}; border-color: {accent};
     font-weight: 600; padding: 0px 16px;
 }}
@@ -145,6 +147,9 @@ QHeaderView::section {{
     background: {panel}; color: {quiet}; border: none; border-bottom: 1px solid {line};
     padding: 0px 10px; min-height: 24px; font-size: 12px;
 }}
+QFileDialog QTreeView {{ font-size: 12px; }}
+QFileDialog QTreeView::item {{ padding: 0px 1px; }}
+QFileDialog QHeaderView::section {{ padding: 0px 3px; }}
 QTableCornerButton::section {{ background: {panel}; border: none; }}
 QCheckBox, QRadioButton {{ spacing: 6px; }}
 QCheckBox::indicator, QRadioButton::indicator, QTreeView::indicator {{

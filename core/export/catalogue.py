@@ -47,8 +47,8 @@ EXPORTS = (
         group="Module",
         title="Module as script, with its constants",
         files="module.py",
-        hint="Read back by tvm.script.from_source. Constants of more than 10 MB lie beside it in "
-        "module.npz: it is imported then.",
+        hint="Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
+        "module.npz: import it then.",
     ),
     ExportType(name="script", group="Module", title="Module as script, to read", files="script.py"),
     ExportType(
@@ -91,14 +91,14 @@ EXPORTS = (
         title="Schedules as Python and as JSON",
         files="schedules.json, schedules/dense.py",
         of="the name of a function",
-        hint="Those that are applied to the model, by hand or by rules, and those that are kept.",
+        hint="Those that are applied to the model, and those that are kept.",
     ),
     ExportType(
         name="reproduce",
         group="Programs",
         title="A program that does all of it",
         files="reproduce.py",
-        hint="It needs torch and TVM alone: it makes the model from its source, lowers, applies "
+        hint="Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
         "passes and schedules, builds, runs, and asserts that torch computes the same.",
     ),
     ExportType(
@@ -106,7 +106,7 @@ EXPORTS = (
         group="Programs",
         title="Compiled library, with a loader",
         files="library/model.so, library/load.py",
-        hint="It takes a C compiler.",
+        hint="Needs a C compiler.",
     ),
     ExportType(name="fx-graph", group="Graphs", title="FX graph as a picture", files="fx.svg"),
     ExportType(
@@ -117,15 +117,15 @@ EXPORTS = (
         group="Report",
         title="Report on a run",
         files="report.html",
-        hint="It runs the model.",
+        hint="Runs the model.",
     ),
     ExportType(
         name="session",
         group="Session",
         title="The session with all that it needs",
         files="session.zip",
-        hint="The model's files and what they import from beside them, rules, inputs, and all "
-        "choices: it is opened like a model, on any machine.",
+        hint="The model's files and what they import from beside them, rules, inputs, and all\n"
+        "choices; opens like a model, on any machine.",
     ),
 )
 """In the order of the dialog."""

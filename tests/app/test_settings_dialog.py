@@ -112,10 +112,10 @@ def test_what_is_no_amount_of_memory_is_said_and_not_taken(window: MainWindow) -
 def test_files_that_may_run_are_forgotten(window: MainWindow) -> None:
     window.settings.set_trusted({"/home/somebody/net.py": "hash"})
     dialog = opened(window)
-    assert dialog.known.text() == "1 file that you let run"
+    assert dialog.known.text() == "1 file may run"
     dialog.forget.click()
     assert window.settings.trusted() == {}
-    assert dialog.known.text() == "No file that you let run"
+    assert dialog.known.text() == "None"
     dialog.reject()
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QLabel, QMessageBox
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.settings_dialog import SettingsDialog
+from lowerscope.app.widgets.question import Question
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import OpenWindow, run_and_wait
 
@@ -29,7 +30,7 @@ def test_values_are_kept_as_far_as_the_memory_that_is_typed_reaches(
     window = open_window("sample:fashion_mlp")
     said: list[tuple[str, str]] = []
     window.workspace.announced.connect(lambda *each: said.append(each))
-    assert say(window, "much") == "'much' is no amount of memory, such as 3GB"
+    assert say(window, "much") == "Values kept: 'much' is no amount of memory, such as 3GB"
     assert said == []
     assert say(window, "1 kB") == ""
     assert said[0] == ("From the next run on, 1 kB of its values are kept", "info")
@@ -58,17 +59,17 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(b"x" * 3072)
     clear.trigger()
-    asked = next(each for each in window.findChildren(QMessageBox) if each.isVisible())
+    asked = next(each for each in window.findChildren(Question) if each.isVisible())
     assert asked.text() == "Clear 3 kB of caches?"
-    asked.button(QMessageBox.StandardButton.Cancel).click()
+    asked.cancel.click()
     assert file.exists()
 
     window.commands.action("settings").trigger()
     dialog = next(each for each in window.findChildren(SettingsDialog) if each.isVisible())
     assert (dialog.cache_limit.text(), dialog.cached.text()) == ("1 GB", "3 kB on the disk")
     dialog.clear.click()
-    asked = next(each for each in dialog.findChildren(QMessageBox) if each.isVisible())
-    next(each for each in asked.buttons() if each.text() == "Clear").click()
+    asked = next(each for each in dialog.findChildren(Question) if each.isVisible())
+    asked.act.click()
     assert said[1] == ("Removed 3 kB of caches", "info")
     assert (dialog.clear.isEnabled(), dialog.cached.text()) == (False, "0 B on the disk")
     assert not file.exists()

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
+from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.remote_dialog import RemoteDialog
 from lowerscope.app.views.target_dialog import TargetDialog
 from lowerscope.app.views.tune_dialog import TuneDialog
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.question import Question
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.remote_servers import KEY, Farm, free_port
@@ -39,12 +40,12 @@ def dialog_of(window: MainWindow, command: str, kind: type) -> Any:
 
 def let_reach_the_network(window: MainWindow) -> None:
     """Answer the question that is asked before the worker leaves its sandbox for a machine."""
-    questions = [each for each in window.findChildren(QMessageBox) if each.isVisible()]
+    questions = [each for each in window.findChildren(Question) if each.isVisible()]
     assert len(questions) == (0 if reason_without() else 1)
     for question in questions:
         assert "Runs on another machine" in question.text()
-        (allow,) = [each for each in question.buttons() if each.text() == "Allow"]
-        allow.click()
+        assert question.act.text() == "Allow"
+        question.act.click()
         assert window.sandbox.sandboxing.has_network
         assert len(window.settings.reached()) == 1
 

@@ -11,8 +11,9 @@ import tvm_ffi
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QPushButton
+from PySide6.QtWidgets import QFileDialog, QPushButton
 
+from lowerscope.app.widgets.question import LineQuestion
 from lowerscope.core.recipe import Recipe, Source, applies_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
 
@@ -65,6 +66,13 @@ def keep(bench: Bench, button: QPushButton, text: str) -> None:
     action = next(each for each in menu.actions() if text in each.text().replace("&", ""))
     menu.setActiveAction(action)
     bench.key(menu, Qt.Key.Key_Return)
+
+
+def name(bench: Bench, text: str) -> None:
+    """Type a name over the one that is asked about, and take it with Enter."""
+    (asked,) = [each for each in bench.view.window().findChildren(LineQuestion) if each.isVisible()]
+    QTest.keyClicks(asked.line, text)
+    QTest.keyClick(asked.line, Qt.Key.Key_Return)
 
 
 def function(script: str) -> Any:
@@ -210,26 +218,25 @@ def test_variants_stand_side_by_side_with_their_times(bench: Bench) -> None:
     bench.wait(lambda: [row.time for row in bench.view.history.list.rows()] == ["", "✓", "✓"])
 
 
-def test_variants_are_named_renamed_and_taken_away(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
     bench.begin(RECIPE)
     bench.open("te_matmul")
     bench.select("j")
     bench.apply("parallel")
-    names = iter(("wide", "wider", "wider"))
-    monkeypatch.setattr(QInputDialog, "getText", lambda *_: (next(names), True))
     variant = bench.view.variant
     keep(bench, variant, "New variant…")
+    name(bench, "wide")
     bench.steps(0)
     assert variant.text() == "Variant: wide"
     assert "T.parallel(" not in bench.script
     bench.select("j")
     bench.apply("vectorize")
     keep(bench, variant, "Rename the variant…")
+    name(bench, "wider")
     bench.wait(lambda: variant.text() == "Variant: wider")
     # Another one of that name gets a number, so that it can be told from the first.
     keep(bench, variant, "New variant…")
+    name(bench, "wider")
     bench.wait(lambda: variant.text() == "Variant: wider 2")
     bench.settle()
     keep(bench, variant, "Delete the variant")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QInputDialog, QPushButton
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.entry_dialog import EntryDialog
 from lowerscope.app.views.inputs_dialog import InputsDialog
+from lowerscope.app.widgets.question import LineQuestion
 from lowerscope.core.recipe import Recipe, Source, to_json
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -273,9 +274,11 @@ def test_missing_arguments_are_asked_for(
     text = text.replace("nn.Linear(4, 3)", "nn.Linear(4, width)") + EXAMPLES
     window.open_source(write(tmp_path / "net.py", text))
     assert "width" in wait_for_problem(qtbot, window)
-    dialog = next(each for each in window.findChildren(QInputDialog) if each.isVisible())
-    assert "width" in dialog.textValue()
-    dialog.setTextValue('{"width": 7}')
-    dialog.accept()
+    dialog = next(each for each in window.findChildren(LineQuestion) if each.isVisible())
+    assert "width" in dialog.answer()
+    dialog.line.clear()
+    assert not dialog.act.isEnabled()
+    dialog.line.setText('{"width": 7}')
+    dialog.act.click()
     wait_for_records(qtbot, window)
     assert "(1, 7)" in window.panes.relax.script.code.text()

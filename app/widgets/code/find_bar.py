@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidg
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.wrong_mark import mark_wrong
 
 
 class _Bar(QWidget):
@@ -62,11 +63,10 @@ class _Bar(QWidget):
     def set_wrong(self, wrong: bool) -> None:
         """Mark what is in the field as something that cannot be done."""
         if self.field.property("wrong") != wrong:
-            self.field.setProperty("wrong", wrong)
+            mark_wrong(self.field, wrong)
             self.figure.setProperty("role", "wrong" if wrong else "quiet")
-            for widget in (self.field, self.figure):
-                widget.style().unpolish(widget)
-                widget.style().polish(widget)
+            self.figure.style().unpolish(self.figure)
+            self.figure.style().polish(self.figure)
 
     def pressed(self, event: QKeyEvent) -> bool:
         """Take a key of the field; True when it was one of ours."""

@@ -1,0 +1,108 @@
+"""A question over a window: whether to do something, or what something is called."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from lowerscope.app.widgets.dialog import Dialog
+
+WIDTH = 420
+
+
+class Question(Dialog):
+    """A question with what follows from it, a button that does it, and *Cancel*.
+
+    Enter cancels, since what is asked about cannot be undone.
+
+    Parameters
+    ----------
+    title : str
+        What it is about.
+    question : str
+        One sentence.
+    act : str
+        The word of the button that does it.
+    more : str
+        What follows from it; empty for nothing.
+    parent : QWidget, optional
+        The window that it stands over.
+
+    Attributes
+    ----------
+    act
+        The button that does it.
+    cancel
+        The button that does nothing.
+    """
+
+    def __init__(
+        self, title: str, question: str, act: str, more: str = "", parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self._question = QLabel(question)
+        self._question.setProperty("role", "title" if more else "")
+        said = [self._question]
+        if more:
+            said.append(QLabel(more))
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.act = self.buttons.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
+        self.act.setAutoDefault(False)
+        self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        self.cancel.setDefault(True)
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(8)
+        for label in said:
+            # The name of a file is no markup.
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setWordWrap(True)
+            column.addWidget(label)
+        column.addSpacing(4)
+        column.addStretch(1)
+        column.addWidget(self.buttons)
+        self.setMinimumWidth(WIDTH)
+        self.cancel.setFocus()
+
+    def text(self) -> str:
+        """Return the question."""
+        return self._question.text()
+
+
+class LineQuestion(Question):
+    """A question that is answered with a line; Enter takes it.
+
+    Attributes
+    ----------
+    line
+        The answer; an empty one cannot be taken.
+    """
+
+    def __init__(
+        self, title: str, question: str, act: str, answer: str = "", parent: QWidget | None = None
+    ) -> None:
+        super().__init__(title, question, act, parent=parent)
+        self.line = QLineEdit(answer)
+        self.line.setAccessibleName(question)
+        self.line.textChanged.connect(self._check)
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        column.insertWidget(1, self.line)
+        self.cancel.setAutoDefault(False)
+        self.act.setDefault(True)
+        self.act.setProperty("primary", True)
+        self.act.style().polish(self.act)
+        self.line.setFocus()
+        self.line.selectAll()
+        self._check()
+
+    def answer(self) -> str:
+        """Return the line, without the spaces around it."""
+        return self.line.text().strip()
+
+    def _check(self) -> None:
+        self.act.setEnabled(bool(self.answer()))
