@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from lowerscope.core.encoding import to_bytes
+from lowerscope.core.plain_files import open_plain
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ class FileHashes:
             known = self._known.get(path)
             if known is None or known[0] != stamp:
                 digest = blake2b(digest_size=16)
-                with path.open("rb") as file:
+                with open_plain(path) as file:
                     while block := file.read(1 << 20):
                         digest.update(block)
                 known = (stamp, digest.hexdigest())

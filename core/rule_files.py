@@ -9,6 +9,7 @@ from pathlib import Path
 from lowerscope.core.encoding import NO_PYTHON
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
+from lowerscope.core.plain_files import read_plain
 from lowerscope.core.recipe import STRATEGIES, Strategy
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.stages import Stages
@@ -72,7 +73,7 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
 def _read(path: Path) -> tuple[str, str]:
     """Return the text of a file, or how a new one begins, and what its lines end in."""
     try:
-        text = path.read_bytes().decode()
+        text = read_plain(path).decode()
     except FileNotFoundError:
         return _HEAD, "\n"
     except (OSError, UnicodeDecodeError) as error:

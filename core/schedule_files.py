@@ -10,6 +10,7 @@ import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.plain_files import read_plain
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_paths import user_path
@@ -66,7 +67,7 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
     """
     path = user_path(file).absolute()
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
         version = msgspec.json.decode(content, type=_Versioned).version
         if version != VERSION:
             raise LowerscopeError(

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.databases import database_files
+from lowerscope.core.plain_files import open_plain
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.recipe_paths import with_paths
 from lowerscope.core.session_files import (
@@ -318,7 +319,7 @@ _DAMAGE = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_plain(path) as file, zipfile.ZipFile(file) as archive:
             yield archive
     except OSError as error:
         if error.filename is not None and Path(error.filename) != path:

@@ -19,6 +19,7 @@ import msgspec
 from lowerscope.core import recipe as recipes
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.plain_files import open_plain, read_plain
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.recipe_paths import with_paths
 from lowerscope.core.sources.spec import source_path
@@ -129,7 +130,7 @@ class Hashes:
             state = (status.st_mtime_ns, status.st_size)
             known = self._known.get(path)
             if known is None or known[0] != state:
-                with open(path, "rb") as file:
+                with open_plain(path) as file:
                     known = (state, hashlib.file_digest(file, "sha256").hexdigest())
                 self._known[path] = known
         except (OSError, ValueError):
@@ -218,7 +219,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
     try:
         if path.stat().st_size > _MOST:
             raise _refused(path, "it is too large for one")
-        content = path.read_bytes()
+        content = read_plain(path)
         if msgspec.json.decode(content, type=_Versioned).version > VERSION:
             raise _newer(path)
         file = msgspec.json.decode(content, type=_File)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.plain_files import open_plain
 
 
 def user_path(text: str) -> Path:
@@ -34,14 +35,15 @@ def check_readable(path: Path, what: str) -> None:
         case PermissionError():
             reason, todo = "the file may not be read", "Check its permissions"
         case failure:
-            reason, todo = f"the file cannot be opened ({failure})", f"Check the path of the {what}"
+            said = getattr(failure, "strerror", None) or failure
+            reason, todo = f"the file cannot be opened ({said})", f"Check the path of the {what}"
     raise LowerscopeError(reason, where=str(path), todo=todo)
 
 
 def why_unreadable(path: Path) -> OSError | ValueError | None:
     """Return why a file cannot be opened for reading; ``None`` if it can."""
     try:
-        with path.open("rb"):
+        with open_plain(path):
             return None
     except (OSError, ValueError) as error:
         return error

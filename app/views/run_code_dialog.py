@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout,
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.core.plain_files import open_plain
 
 MOST = 1 << 20
 """So many bytes of a file are shown."""
@@ -75,7 +76,7 @@ class RunCodeDialog(Dialog):
 
     def _text(self, path: str) -> str:
         try:
-            with open(path, "rb") as file:
+            with open_plain(path) as file:
                 content = file.read(MOST + 1)
         except (OSError, ValueError) as error:
             return f"# {error}"

@@ -11,6 +11,7 @@ import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.plain_files import read_plain
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
 from lowerscope.core.records.passes import Preset
 from lowerscope.core.schedules import APPLY_RULES, VECTOR_MATH
@@ -158,7 +159,7 @@ def load_preset(file: str) -> Preset:
     """
     path = user_path(file).absolute()
     try:
-        preset = msgspec.json.decode(path.read_bytes(), type=Preset)
+        preset = msgspec.json.decode(read_plain(path), type=Preset)
         # The window and its children exchange no numbers of more than 64 bits.
         msgspec.msgpack.encode(preset)
         return preset

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lowerscope.core.encoding import NO_PYTHON
+from lowerscope.core.plain_files import read_plain
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.sources.spec import MEMORY, source_path
 from lowerscope.core.user_paths import user_path
@@ -72,7 +73,7 @@ def _candidates(path: Path, folder: Path) -> tuple[str, ...]:
         stamp = (status.st_size, status.st_mtime_ns)
         known = _parsed.get((path, folder))
         if known is None or known[0] != stamp:
-            mentions = _find(ast.parse(path.read_bytes()))
+            mentions = _find(ast.parse(read_plain(path)))
             found = (file for each in mentions for file in _meant(each, path, folder))
             known = _parsed[path, folder] = (stamp, tuple(dict.fromkeys(map(str, found))))
     except (OSError, *NO_PYTHON):

@@ -24,14 +24,18 @@ import tvm
 from tvm import relax, te
 from tvm.script import from_source
 
+from lowerscope.app.trusting import code_of
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.passes.presets import load_preset
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Step
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.programs.builder_text import builder_text
 from lowerscope.core.rendering.programs.te_text import te_text
+from lowerscope.core.schedule_files import load_schedules
+from lowerscope.core.session_archives import read_archive
 from lowerscope.core.session_files import Hashes, load_session
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
@@ -316,3 +320,36 @@ def test_tvmscript_is_code(marker: Path) -> None:
     extent = f'16 + (print.__self__.__import__("os").system("touch {marker}"))'
     assert isinstance(from_source(BODY.format(extent=extent)), tvm.IRModule)
     assert marker.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
+def test_pipes_and_devices_are_not_waited_for(tmp_path: Path, pipeline: Pipeline) -> None:
+    """They would hold up whoever reads them for ever: the window, which looks at what may run."""
+    for suffix in (".py", ".npz", ".lowerscope", ".json", ".zip"):
+        os.mkfifo(tmp_path / f"pipe{suffix}")
+        (tmp_path / f"zero{suffix}").symlink_to("/dev/zero")
+    sample = {"spec": "sample:matmul_relu"}
+    for name in ("pipe", "zero"):
+        for recipe in (
+            {"source": {"spec": f"{name}.py"}},
+            {"source": sample, "extensions": [{"path": f"{name}.py", "kind": "rules"}]},
+            {"source": sample | {"params": f"{name}.npz"}},
+            {"source": sample, "inputs": [{"name": "x", "file": f"{name}.npz"}]},
+        ):
+            path = tmp_path / "a.lowerscope"
+            path.write_text(json.dumps({"recipe": recipe}))
+            session = load_session(path, Hashes())
+            for file in code_of(session.recipe):
+                assert Hashes().of(file) == ""
+            said = trouble_with(pipeline, session.recipe)
+            assert said.where.startswith(str(tmp_path / name))
+            assert "cannot be opened (it is no plain file)" in said.what
+        reading: tuple[tuple[str, Callable[[Path], object]], ...] = (
+            (".lowerscope", load_session),
+            (".zip", read_archive),
+            (".json", lambda path: load_preset(str(path))),
+            (".json", lambda path: load_schedules(str(path))),
+        )
+        for suffix, read_one in reading:
+            with pytest.raises(LowerscopeError, match="it is no plain file"):
+                read_one(tmp_path / f"{name}{suffix}")
