@@ -65,7 +65,7 @@ class PanePlaces(QObject):
                 for way, text, key in moves
             ),
             Command("join-pane", menu, tr("Put it with &another, as tabs…"), self._join),
-            Command("float-pane", menu, tr("&Float the pane, or put it back"), self._float),
+            Command("float-pane", menu, tr("&Float or dock the pane"), self._float),
             *(
                 Command(
                     f"pane-{key}",
@@ -80,7 +80,7 @@ class PanePlaces(QObject):
             Command(
                 "maximise-pane",
                 menu,
-                tr("Ma&ximise the pane, or take it back"),
+                tr("Ma&ximise or restore the pane"),
                 self._maximise,
                 "Alt+Shift+Return",
             ),

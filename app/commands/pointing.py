@@ -38,7 +38,7 @@ class Pointing(QObject):
         view, tr = self._window.tr("&View"), self._window.tr
         return (
             Command("columns", view, tr("Colu&mns of the table…"), self._open_columns),
-            Command("tip", view, tr("What it says when it is &pointed at"), self._tell, "Shift+F1"),
+            Command("tip", view, tr("Show the tool ti&p"), self._tell, "Shift+F1"),
         )
 
     def _focus(self) -> QWidget | None:

@@ -36,7 +36,7 @@ class RunStepCommands(QObject):
             Command(
                 "toggle-break",
                 menu,
-                tr("&Break at the selection, or no more"),
+                tr("Toggle &breakpoint at the selection"),
                 steps.toggle_selected,
                 "Ctrl+B",
                 separated=True,
@@ -45,18 +45,18 @@ class RunStepCommands(QObject):
             Command(
                 "next-break",
                 menu,
-                tr("Run &on to the next break"),
+                tr("C&ontinue to the next breakpoint"),
                 partial(stepping.to_break, 1),
                 "Shift+F8",
             ),
             Command(
                 "previous-break",
                 menu,
-                tr("Run bac&k to the break before"),
+                tr("Bac&k to the previous breakpoint"),
                 partial(stepping.to_break, -1),
                 "Ctrl+Shift+F8",
             ),
-            Command("clear-breaks", menu, tr("Ta&ke all breaks away"), steps.clear),
+            Command("clear-breaks", menu, tr("Remove all brea&kpoints"), steps.clear),
         )
 
     def watch(self, commands: Commands) -> None:

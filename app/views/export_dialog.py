@@ -84,6 +84,7 @@ class ExportDialog(Dialog):
         self.status = QLabel()
         self.status.setProperty("role", "quiet")
         self.status.setWordWrap(True)
+        self._outcome = QWidget()
         self.show_folder = QPushButton(self.tr("Show the folder"))
         self.show_folder.clicked.connect(self._show_folder)
         self.show_folder.hide()
@@ -181,6 +182,7 @@ class ExportDialog(Dialog):
         ready = bool(self.wanted()) and bool(self.folder.text().strip()) and (kinds or not graphs)
         self.export.setEnabled(ready and not busy)
         self.stop.setEnabled(busy)
+        self._outcome.setVisible(bool(self.status.text()))
         for widget in (*self.pictures.values(), self.level):
             widget.setEnabled(graphs)
 
@@ -275,8 +277,7 @@ class ExportDialog(Dialog):
         place.addWidget(label)
         place.addWidget(self.folder, 1)
         place.addWidget(browse)
-        said = QWidget()
-        outcome = QHBoxLayout(said)
+        outcome = QHBoxLayout(self._outcome)
         outcome.setContentsMargins(0, 0, 0, 0)
         outcome.addWidget(self.status, 1)
         outcome.addWidget(self.show_folder)
@@ -287,8 +288,8 @@ class ExportDialog(Dialog):
         column.addLayout(place)
         column.addWidget(self.banner)
         column.addWidget(self.progress)
-        column.addWidget(said)
-        self.keep_in_view(self.banner, self.progress, said)
+        column.addWidget(self._outcome)
+        self.keep_in_view(self.banner, self.progress, self._outcome)
         column.addWidget(self.buttons)
         self.setMinimumWidth(_WIDTH)
 

@@ -61,7 +61,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
         deeds[menu.addAction(text)] = partial(page.collapse, around)
     breaks = page.breaks_of(name)
     if breaks:
-        check = menu.addAction(tr("Break at its calls\tB"))
+        check = menu.addAction(tr("Breakpoint at its calls\tB"))
         check.setCheckable(True)
         check.setChecked(workspace.run_steps.breaks.issuperset(breaks))
         deeds[check] = partial(page.toggle_break, name)

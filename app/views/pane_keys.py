@@ -37,7 +37,7 @@ def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
                 (tr("Fit the graph; zoom to the selection"), "F  ·  Z"),
                 (tr("Find a node; the next, the previous"), "/  ·  F3  ·  Shift+F3"),
                 (tr("What is known of the node"), "I"),
-                (tr("Break at the node"), "B"),
+                (tr("Toggle breakpoint"), "B"),
                 (tr("Values beside edges, overview, colours"), "L  ·  M  ·  C"),
             ),
         ),

@@ -28,7 +28,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.passes import PassType
 
-NAMES_WIDTH = 320
+NAMES_WIDTH = 280
 """At the most: docstrings are written in lines of 80 characters and more."""
 
 

@@ -57,8 +57,10 @@ class Dialog(QDialog):
         column = self.layout()
         if column is None:
             return self.height()
-        wrapped = max(column.totalHeightForWidth(width), column.totalMinimumHeightForWidth(width))
-        return max(column.totalSizeHint().height(), self.minimumHeight(), wrapped)
+        height = column.totalSizeHint().height()
+        if column.hasHeightForWidth():
+            height = column.totalHeightForWidth(width)
+        return max(height, self.minimumHeight())
 
     def _grow(self) -> None:
         """Have room for what has become more, such as a line that says what is wrong."""

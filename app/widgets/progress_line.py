@@ -1,7 +1,7 @@
 """A line of two pixels that says that something is going on, or how far it is."""
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QHideEvent, QPainter, QPaintEvent, QShowEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
@@ -68,6 +68,9 @@ class ProgressLine(QWidget):
             self._ticks.stop()
 
     def _tick(self) -> None:
+        if not self.isVisible():
+            self._ticks.stop()
+            return
         self._phase = (self._phase + 0.018) % (1 + _RUNNER)
         self.update()
 
@@ -78,9 +81,6 @@ class ProgressLine(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         self._keep_ticking()
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        self._ticks.stop()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._state == "none":

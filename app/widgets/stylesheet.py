@@ -147,8 +147,13 @@ QHeaderView::section {{
     background: {panel}; color: {quiet}; border: none; border-bottom: 1px solid {line};
     padding: 0px 10px; min-height: 24px; font-size: 12px;
 }}
+QFileDialog {{
+    backward-icon: url("{icons}/chevron-left.svg");
+    forward-icon: url("{icons}/chevron-right.svg");
+    filedialog-parent-directory-icon: url("{icons}/chevron-up.svg");
+}}
 QFileDialog QTreeView {{ font-size: 12px; }}
-QFileDialog QTreeView::item {{ padding: 0px 1px; }}
+QFileDialog QTreeView::item {{ padding: 0px; }}
 QFileDialog QHeaderView::section {{ padding: 0px 3px; }}
 QTableCornerButton::section {{ background: {panel}; border: none; }}
 QCheckBox, QRadioButton {{ spacing: 6px; }}

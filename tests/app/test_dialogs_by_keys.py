@@ -12,13 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, QSettings, Qt
+from PySide6.QtCore import QPoint, QRect, QSettings, QSize, Qt
 from PySide6.QtGui import QAccessible, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QDialog,
+    QDialogButtonBox,
     QLabel,
     QPushButton,
     QRadioButton,
@@ -45,7 +46,7 @@ from lowerscope.app.views.target_dialog import TargetDialog
 from lowerscope.app.views.tolerances_dialog import TolerancesDialog
 from lowerscope.app.views.tune_dialog import TuneDialog
 from lowerscope.app.views.unpack_dialog import UnpackDialog
-from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.dialog import FRAME, Dialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.session_archives import Archive
@@ -236,3 +237,32 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
         assert (window.workspace.wanted, preferences_of(window)) == before
     dialog.close()
     dialog.deleteLater()
+
+
+SMALL = QSize(1280, 720) / 2
+"""The smallest screen at the largest scaling, in logical pixels."""
+
+
+@pytest.mark.parametrize("name", DIALOGS)
+def test_no_words_are_cut_on_a_small_screen_at_200_percent(
+    name: str, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = SMALL - FRAME
+    monkeypatch.setattr(Dialog, "_room", lambda _: room)
+    dialog = DIALOGS[name](window)
+    dialog.show()
+    QApplication.processEvents()
+    assert dialog.size().boundedTo(room) == dialog.size()
+    for label in dialog.findChildren(QLabel):
+        if label.isVisible() and label.wordWrap():
+            assert label.height() >= label.heightForWidth(label.width()), label.text()
+        elif label.isVisible():
+            assert label.width() >= label.sizeHint().width(), label.text()
+    for button in dialog.findChildren(QAbstractButton):
+        if button.isVisible() and button.text():
+            assert button.size().expandedTo(button.minimumSizeHint()) == button.size(), (
+                button.text()
+            )
+    for box in dialog.findChildren(QDialogButtonBox):
+        assert dialog.rect().contains(area(box))
+    dialog.reject()

@@ -124,7 +124,7 @@ def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
 def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     timeline, stepping = ran.panes.timeline, ran.workspace.stepping
     fx = ran.panes.fx.graph
-    choose(fx, "fx:relu", "Break at its calls")
+    choose(fx, "fx:relu", "Breakpoint at its calls")
     assert ran.workspace.run_steps.breaks == {"fx:relu"}
     assert fx.canvas.marks().flags == {"fx:relu"}
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3]
@@ -157,11 +157,11 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     ran.panes.relax.set_current("graph")
     qtbot.waitUntil(lambda: len(relax.canvas.graph().nodes) > 5, timeout=PATIENCE)
     assert relax.canvas.marks().flags == {f"relax:main/{each}" for each in ("lv2", "lv3", "lv4")}
-    choose(relax, "relax:main/lv1", "Break at its calls")
+    choose(relax, "relax:main/lv1", "Breakpoint at its calls")
     assert "relax:main/lv1" in relax.canvas.marks().flags
     assert fx.canvas.marks().flags == {"fx:relu", "fx:linear1", "fx:linear0"}
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [2, 3, 4, 5]
-    choose(relax, "relax:main/lv1", "Break at its calls")
+    choose(relax, "relax:main/lv1", "Breakpoint at its calls")
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3, 4, 5]
 
 
