@@ -136,7 +136,7 @@ class EngineClient(QObject):
 
     @property
     def hands_over(self) -> bool:
-        """Whether the child may not write into the user's folders: see `app.handing_over`."""
+        """Whether the child may not write into folders of the user: see `children.handing_over`."""
         return self.sandbox is not None and self.sandbox.is_on
 
     # --- the child ------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from lowerscope.core.execution.twin import Chain, Origins, origins_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.records.snapshot import Span, TextRecord
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.tensorir_parts import Part, blocks_in, parts_of
 from lowerscope.core.running.calls import calls_in
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensorir_parts import Part, blocks_in, parts_of
 
 
 def bytecode_text(stages: Stages, name: str) -> TextRecord:

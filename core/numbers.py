@@ -7,7 +7,6 @@ from collections.abc import Callable
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
@@ -22,6 +21,7 @@ from lowerscope.core.scheduling.replaying import state_at
 from lowerscope.core.scheduling.sizes_at_calls import Given, sizes_at_calls
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
+from lowerscope.core.target_catalogue import check_runs_here
 from lowerscope.core.versions import VERSIONS
 
 BEYOND = 4.0

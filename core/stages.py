@@ -13,7 +13,6 @@ from tvm import tirx
 from lowerscope.core.build_steps import RecordedBuild, recorded_build
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, register_library
-from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.kept_sizes import weight_bytes
 from lowerscope.core.lowering.growing import module_after
 from lowerscope.core.memo import FileHashes, Memo, key_of
@@ -36,6 +35,7 @@ from lowerscope.core.scheduling.functions import Functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
 from lowerscope.core.scheduling.whole_model import WholeModel
 from lowerscope.core.stages_before_passes import StagesBeforePasses
+from lowerscope.core.target_catalogue import check_runs_here
 
 
 class Stages(StagesBeforePasses):

@@ -18,10 +18,10 @@ from lowerscope.core.passes.following import inverse
 from lowerscope.core.records.snapshot import Span, TextRecord, View
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
+from lowerscope.core.relax_constants import elements_of
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_code import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
-from lowerscope.core.rendering.programs.builder_constants import elements_of
 from lowerscope.core.rendering.programs.builder_text import BuilderText, builder_text
 from lowerscope.core.rendering.programs.numpy_graph import numpy_graph_text
 from lowerscope.core.rendering.programs.numpy_text import numpy_text

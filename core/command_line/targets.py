@@ -40,7 +40,7 @@ def targets(options: argparse.Namespace) -> str:
     """
     check_threads(options.threads)
     remote = remote_of(options.tracker, options.key, options.remote_timeout)
-    from lowerscope.core.execution.target_catalogue import target_records
+    from lowerscope.core.target_catalogue import target_records
 
     if remote is not None:
         from lowerscope.core.remote.machine import remote_state

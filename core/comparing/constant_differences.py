@@ -16,7 +16,7 @@ from tvm_ffi import Tensor
 from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.memo import key_of
 from lowerscope.core.records.difference import ConstantDifference
-from lowerscope.core.rendering.programs.builder_constants import Elements, elements_of
+from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.stages import Stages
 
 _AT_ONCE = 1 << 20

@@ -9,12 +9,12 @@ from lowerscope.core.comparing.variants import measure_variants
 from lowerscope.core.engine.jobs import Call, Context
 from lowerscope.core.engine.methods import METHODS, derived
 from lowerscope.core.engine.run_params import ExportParams
-from lowerscope.core.execution.target_catalogue import target_records
 from lowerscope.core.export.catalogue import ExportRecord
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.remote.machine import remote_state
 from lowerscope.core.rendering.graphs.hierarchy import Opening
 from lowerscope.core.scheduling.code_by_name import program_by_name
+from lowerscope.core.target_catalogue import target_records
 from lowerscope.core.texts import check_text_kept
 
 Check = Callable[[Any, Context], None]

@@ -26,7 +26,7 @@ from lowerscope.core.execution.llvm_text import (
     piece_of,
     shape_of,
 )
-from lowerscope.core.rendering.tensorir_parts import parts_of
+from lowerscope.core.tensorir_parts import parts_of
 
 Chain = tuple[str, ...]
 """The loops that something is in, from the outermost."""

@@ -18,7 +18,7 @@ from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.passes.bindings import Matches, fused_groups
 from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, relax_functions
-from lowerscope.core.rendering.tensorir_parts import parts_of
+from lowerscope.core.tensorir_parts import parts_of
 
 Owner = tuple[str, ...] | None
 """Ids of the bindings, before the first pass, that a block computes; ``None`` if not known."""

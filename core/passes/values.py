@@ -11,7 +11,7 @@ import tvm_ffi
 from tvm import IRModule, ir, relax
 
 from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, relax_functions
-from lowerscope.core.rendering.programs.builder_constants import elements_of
+from lowerscope.core.relax_constants import elements_of
 
 _CALL_TIR = "relax.call_tir"
 

@@ -14,8 +14,6 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from lowerscope.core.rendering.programs.expression_text import dtype_of
-
 _NARROW = ("float16", "bfloat16")
 """Computed as float32."""
 
@@ -34,7 +32,7 @@ def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
     def expanded(call: Any) -> Any:
         form = _FORMS.get(str(getattr(call.op, "name", "")))
-        dtype = dtype_of(call) if form is not None else ""
+        dtype = str(call.ty.dtype) if form is not None else ""
         if form is None or dtype not in ("float32", *_NARROW):
             return call
         value = call.args[0]

@@ -7,12 +7,12 @@ from typing import Any
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.target_catalogue import lacks
 from lowerscope.core.execution.targets import make_target, target_json
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.remote import Remote, RemoteMachine, RemoteState
 from lowerscope.core.remote.session import Session, session
 from lowerscope.core.remote.tracker import BUSY, SOON, Tracker
+from lowerscope.core.target_catalogue import lacks
 
 
 def remote_state(remote: Remote, progress: Progress) -> RemoteState:

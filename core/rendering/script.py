@@ -15,7 +15,7 @@ from lowerscope.core.records.snapshot import Card, Span, TextRecord
 from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
 from lowerscope.core.rendering.script_cards import allocated_lines, constant_cards, tensorir_cards
-from lowerscope.core.rendering.tensorir_parts import Part, parts_of
+from lowerscope.core.tensorir_parts import Part, parts_of
 
 _LANGUAGE = "tvmscript"
 _EMPTY = tirx.PrimFunc([], tirx.Evaluate(0))

@@ -22,7 +22,7 @@ from lowerscope.core.records.schedule import LoopKind
 from lowerscope.core.records.snapshot import Card
 from lowerscope.core.relax_bindings import Bound
 from lowerscope.core.rendering.line_marks import Lines
-from lowerscope.core.rendering.tensorir_parts import Part, allocated_ids, root_block
+from lowerscope.core.tensorir_parts import Part, allocated_ids, root_block
 
 _ALLOCATED = re.compile(r" *(\w+) = T\.sblock_alloc_buffer\(")
 _HEADER = re.compile(r" *for ([\w, ]+) in ")

@@ -15,7 +15,6 @@ from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.execution.building import BuiltModel
 from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.running import Execution
-from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
 from lowerscope.core.progress import Progress
@@ -45,6 +44,7 @@ from lowerscope.core.running.node_runs import REPEATS as WATCHED
 from lowerscope.core.running.node_runs import NodeRuns, node_runs
 from lowerscope.core.running.sides import inputs_at, measure_run, reference_of
 from lowerscope.core.stages import Stages
+from lowerscope.core.target_catalogue import check_runs_here
 
 SLOW_MS = 200.0
 """A quick run of a model that takes longer does not run it again, node by node."""

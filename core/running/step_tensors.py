@@ -16,7 +16,7 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.records.comparison import CallSide, TensorPlace
 from lowerscope.core.records.run_step import RunStep, StepTensor, TensorKind
-from lowerscope.core.rendering.programs.builder_constants import Elements, elements_of
+from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.running.calls import CallsOf
 from lowerscope.core.running.kept_values import KeptCall, KeptTensor
 from lowerscope.core.stages import Stages

@@ -23,7 +23,6 @@ from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.records.schedule import BufferNode, ByRule, LoopNode, ScheduleStep
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import tensorir_text
-from lowerscope.core.rendering.tensorir_parts import Part, parts_of
 from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of
@@ -39,6 +38,7 @@ from lowerscope.core.scheduling.renewing import can_be_copied, renewed
 from lowerscope.core.scheduling.rules.by_rule import by_rule
 from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
+from lowerscope.core.tensorir_parts import Part, parts_of
 
 KEPT = 1024
 """So many functions after some primitives are kept."""

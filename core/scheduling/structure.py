@@ -8,7 +8,7 @@ from typing import Any
 import tvm_ffi
 from tvm import tirx
 
-from lowerscope.core.rendering.tensorir_parts import blocks_in
+from lowerscope.core.tensorir_parts import blocks_in
 
 
 def structure_of(function: Any) -> str:

@@ -155,24 +155,24 @@ class Bench:
             known.reference = self._checking.reference_of(
                 base, target, message.seed, limit, self.compiled
             )
-            call, build = self._callable(base, known)
+            call = self._callable(base, known)
             seconds = shortest(call, None)
         except self._checking.TookTooLong:
             return Outcome(reason=f"it takes longer than {message.seconds:g} s unscheduled")
         except self._refused as error:
             return Outcome(reason=_first_line(error))
-        return Outcome(seconds, build_seconds=build)
+        return Outcome(seconds)
 
     def _candidate(self, known: _Known, message: Candidate) -> Outcome:
         sized = self._sized(message.scheduled)
-        call, build = self._callable(sized, known)
+        call = self._callable(sized, known)
         seconds, rival = shortest(call, message.best), None
         beaten = message.best is None or seconds < message.best
         if message.rival is not None and (beaten or message.always):
             seconds, rival = self._by_turns(call, seconds, message, known)
             beaten = rival is None or seconds < rival
         if known.reference is None or not beaten:
-            return Outcome(seconds, build_seconds=build, rival_seconds=rival)
+            return Outcome(seconds, rival_seconds=rival)
         try:
             checked = self._checking.compare(
                 sized.function,
@@ -182,11 +182,11 @@ class Bench:
                 self.compiled,
             )
         except self._checking.TookTooLong:
-            return Outcome(reason="there was no time to check it", build_seconds=build)
+            return Outcome(reason="there was no time to check it")
         if checked.verdict != "same":
             reason = f"it computes something else: {checked.reason}"
-            return Outcome(reason=reason, build_seconds=build)
-        return Outcome(seconds, build_seconds=build, rival_seconds=rival)
+            return Outcome(reason=reason)
+        return Outcome(seconds, rival_seconds=rival)
 
     def _by_turns(
         self, call: Callable[[int], float], seconds: float, message: Candidate, known: _Known
@@ -195,7 +195,7 @@ class Bench:
         assert message.rival is not None
         if message.best is not None and message.best > _LONG:
             return seconds, None
-        rival, _ = self._callable(self._sized(message.rival), known)
+        rival = self._callable(self._sized(message.rival), known)
         rival(1)
         number, its_number = _calls(seconds), _calls(min(rival(1), rival(1)))
         turns = [(call(number), rival(its_number)) for _ in range(_TURNS)]
@@ -212,19 +212,17 @@ class Bench:
         function = self._tvm.ir.load_json(sized.function)
         return AtSizes(function, self._tvm.ir.load_json(sized.static) if sized.static else function)
 
-    def _callable(self, sized: Any, known: _Known) -> tuple[Callable[[int], float], float]:
-        """Return what times so many calls of a function, and the time that compiling it took."""
-        began = time.perf_counter()
+    def _callable(self, sized: Any, known: _Known) -> Callable[[int], float]:
+        """Compile a function, and return what times so many calls of it."""
         packed = without_packing(sized.function)
         compiled = self.compiled(packed, known.target)
-        build = time.perf_counter() - began
         static = packed if sized.static is sized.function else sized.static
         arguments = known.arguments(static)
 
         def call(number: int) -> float:
             return self.seconds(compiled, arguments, number)
 
-        return call, build
+        return call
 
     def compiled(self, function: Any, target: Any) -> Any:
         """Return a function that was compiled, where it is going to run."""

@@ -88,15 +88,12 @@ class Outcome(msgspec.Struct, frozen=True):
         Those of the rival, where they were timed by turns.
     reason
         Why not, or why it does not count: it computes something else.
-    build_seconds
-        The time that it took to compile.
     problem
         Why nothing more can be measured; ``None`` where that is not so.
     """
 
     seconds: float | None = None
     reason: str = ""
-    build_seconds: float = 0.0
     problem: Problem | None = None
     rival_seconds: float | None = None
 

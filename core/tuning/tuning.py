@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.target_catalogue import check_runs_here
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.numbers import given_of
 from lowerscope.core.progress import Progress
@@ -20,6 +19,7 @@ from lowerscope.core.remote.measurer import measurer_of
 from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
+from lowerscope.core.target_catalogue import check_runs_here
 from lowerscope.core.tuning.database import Database, identity_of
 from lowerscope.core.tuning.task import Setting, Task, shared_out
 

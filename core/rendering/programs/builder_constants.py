@@ -9,6 +9,7 @@ import numpy as np
 import tvm_ffi
 from tvm import ir, relax
 
+from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.rendering.programs.builder_scope import BuilderScope
 
 _OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
@@ -16,14 +17,6 @@ _OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
 
 _OF_SAVEZ = ("file", "allow_pickle")
 """Names that ``np.savez`` has for parameters of its own, so that no array may have them."""
-
-
-Elements = tuple[int, tuple[int, ...], str]
-
-
-def elements_of(tensor: Any) -> Elements:
-    """Return what is equal for tensors of TVM over the same elements, while one of them lives."""
-    return tensor.data_ptr(), tuple(tensor.shape), str(tensor.dtype)
 
 
 class ConstantText:

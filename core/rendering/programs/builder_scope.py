@@ -46,10 +46,6 @@ class BuilderScope:
         self._values[taken] = value
         return taken
 
-    def knows(self, value: Any) -> bool:
-        """Return whether `value` has a name."""
-        return value in self._names
-
     def name_of(self, variable: Any) -> str:
         """Return the name of a variable; one of TensorIR, a symbolic extent, gets one now."""
         if variable not in self._names:

@@ -16,7 +16,7 @@ from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier
 from lowerscope.core.rendering.programs.numpy_expressions import HELPERS, NumpyExpressions
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
-from lowerscope.core.rendering.tensorir_parts import allocated_ids, parts_of
+from lowerscope.core.tensorir_parts import allocated_ids, parts_of
 
 _RESERVED = (
     *("np", "math", "ml_dtypes", "range", "max", "min", "abs", "type", "int"),

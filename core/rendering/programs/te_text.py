@@ -21,7 +21,7 @@ from lowerscope.core.rendering.programs.builder_types import tuple_text
 from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier, quoted
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 from lowerscope.core.rendering.programs.te_expressions import TensorExpressions
-from lowerscope.core.rendering.tensorir_parts import parts_of
+from lowerscope.core.tensorir_parts import parts_of
 
 _RESERVED = ("te", "tirx")
 

@@ -13,8 +13,8 @@ from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import TextRecord, View
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.tensorir_parts import parts_of
 from lowerscope.core.sources.samples import SAMPLES
+from lowerscope.core.tensorir_parts import parts_of
 from tests.core.large_samples import LARGE
 
 CODE = [name for name in SAMPLES if name not in LARGE]

@@ -9,8 +9,8 @@ import pytest
 from lowerscope.core import cli
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.environment import MACHINE
-from lowerscope.core.execution.target_catalogue import FEATURES, hindrance, target_record
 from lowerscope.core.execution.targets import make_target
+from lowerscope.core.target_catalogue import FEATURES, hindrance, target_record
 
 PI = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}'
 
