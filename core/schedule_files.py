@@ -8,11 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.plain_files import read_plain
+from lowerscope.core.saved_files import file_text, reading, save
 from lowerscope.core.schedules import Schedule
-from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_paths import user_path
 
 VERSION = 1
@@ -36,22 +34,12 @@ def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
     LowerscopeError
         If the file cannot be written.
     """
-    path = user_path(file).absolute()
-    try:
-        write_text(path, schedules_text(schedules))
-    except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be written ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
-    return path
+    return save(_File(tuple(schedules)), file)
 
 
 def schedules_text(schedules: Sequence[Schedule]) -> str:
     """Return the text of such a file."""
-    text = msgspec.json.format(msgspec.json.encode(_File(tuple(schedules))), indent=2).decode()
-    return text + "\n"
+    return file_text(_File(tuple(schedules)))
 
 
 def load_schedules(file: str) -> tuple[Schedule, ...]:
@@ -66,8 +54,8 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
         wrong, with its place.
     """
     path = user_path(file).absolute()
-    try:
-        content = read_plain(path)
+    todo = "Choose a file that was saved as a schedule"
+    with reading(path, "it holds no schedules", todo) as content:
         version = msgspec.json.decode(content, type=_Versioned).version
         if version != VERSION:
             raise LowerscopeError(
@@ -80,24 +68,8 @@ def load_schedules(file: str) -> tuple[Schedule, ...]:
         schedules = msgspec.json.decode(content, type=_File).schedules
         # The window and its children exchange no numbers of more than 64 bits.
         msgspec.msgpack.encode(schedules)
-    except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be read ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
-    except (*UNREADABLE, OverflowError) as error:
-        raise LowerscopeError(
-            f"it holds no schedules: {error}",
-            where=str(path),
-            todo="Choose a file that was saved as a schedule",
-        ) from None
     if not schedules:
-        raise LowerscopeError(
-            "there is no schedule in it",
-            where=str(path),
-            todo="Choose a file that was saved as a schedule",
-        )
+        raise LowerscopeError("there is no schedule in it", where=str(path), todo=todo)
     _check_ids(schedules, path)
     return schedules
 

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.plain_files import read_plain
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, Step
 from lowerscope.core.records.passes import Preset
+from lowerscope.core.saved_files import reading, save
 from lowerscope.core.schedules import APPLY_RULES, VECTOR_MATH
-from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_paths import user_path
 
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
@@ -136,17 +134,7 @@ def save_preset(preset: Preset, file: str) -> Path:
     LowerscopeError
         If the file cannot be written.
     """
-    path = user_path(file).absolute()
-    text = msgspec.json.format(msgspec.json.encode(preset), indent=2).decode() + "\n"
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be written ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
-    return path
+    return save(preset, file)
 
 
 def load_preset(file: str) -> Preset:
@@ -158,20 +146,9 @@ def load_preset(file: str) -> Preset:
         If the file cannot be read, or is no list of steps, with the field that is wrong.
     """
     path = user_path(file).absolute()
-    try:
-        preset = msgspec.json.decode(read_plain(path), type=Preset)
+    todo = "Choose a file that was saved as a pipeline"
+    with reading(path, "it is no saved pipeline", todo) as content:
+        preset = msgspec.json.decode(content, type=Preset)
         # The window and its children exchange no numbers of more than 64 bits.
         msgspec.msgpack.encode(preset)
-        return preset
-    except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be read ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
-    except (*UNREADABLE, OverflowError) as error:
-        raise LowerscopeError(
-            f"it is no saved pipeline: {error}",
-            where=str(path),
-            todo="Choose a file that was saved as a pipeline",
-        ) from None
+    return preset

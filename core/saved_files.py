@@ -1,0 +1,72 @@
+"""JSON files in which a user keeps a pipeline or schedules.
+
+This module imports neither torch nor TVM, so that the window can use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lowerscope.core.encoding import UNREADABLE
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.plain_files import read_plain
+from lowerscope.core.unfinished import write_text
+from lowerscope.core.user_paths import user_path
+
+
+def file_text(value: Any) -> str:
+    """Return a record as such a file has it."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def save(value: Any, file: str) -> Path:
+    """Write a record to a file, in place of what is there; return the file's path.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be written.
+    """
+    path = user_path(file).absolute()
+    try:
+        write_text(path, file_text(value))
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be written ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    return path
+
+
+@contextlib.contextmanager
+def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
+    """Yield what is in a file, to be decoded; say why, if that fails.
+
+    Parameters
+    ----------
+    wrong
+        What is said before the reason where it is no such file.
+    todo
+        What to do then.
+
+    Raises
+    ------
+    LowerscopeError
+        If the file cannot be read, or is no such file.
+    """
+    try:
+        yield read_plain(path)
+    except OSError as error:
+        raise LowerscopeError(
+            f"the file cannot be read ({error.strerror})",
+            where=str(path),
+            todo="Choose another file",
+        ) from None
+    except (*UNREADABLE, OverflowError) as error:
+        raise LowerscopeError(f"{wrong}: {error}", where=str(path), todo=todo) from None
