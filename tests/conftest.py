@@ -6,10 +6,15 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from functools import partialmethod
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 from lowerscope.core.execution.environment import prepare
+
+PATIENCE = 60_000
+"""Milliseconds to wait at most for what takes milliseconds on a machine that is not busy."""
 
 # Before torch and TVM are imported, whose threads wait by this, as they do for users.
 prepare()
@@ -43,3 +48,18 @@ def qapp_args() -> list[str]:
     from lowerscope.app import theme
 
     return ["tests", *theme.STYLE]
+
+
+class PatientBot(QtBot):
+    """Waits for as long as a busy machine may take; by itself it gives up after 5 s."""
+
+    waitUntil = partialmethod(QtBot.waitUntil, timeout=PATIENCE)
+    waitSignal = partialmethod(QtBot.waitSignal, timeout=PATIENCE)
+    waitSignals = partialmethod(QtBot.waitSignals, timeout=PATIENCE)
+    waitExposed = partialmethod(QtBot.waitExposed, timeout=PATIENCE)
+
+
+@pytest.fixture
+def qtbot(qapp: object, request: pytest.FixtureRequest) -> QtBot:
+    """Return what presses, types and waits, with patience."""
+    return PatientBot(request)

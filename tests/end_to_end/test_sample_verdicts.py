@@ -10,7 +10,7 @@ from tests.core.large_samples import LARGE
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 
-# From the command line, the small ones are run in every lowering, and the large ones in the others.
+# From the command line, the small ones are run in every lowering, and the other large one.
 @pytest.mark.parametrize(
     ("sample", "lowering"),
     [
@@ -18,7 +18,6 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
         ("matmul", "te"),
         ("conv_net", "te"),
         ("resnet18", "high-level"),
-        ("depthwise_net", "high-level"),
         ("transformer_block", "te"),
         ("mlp_tvmscript", "high-level"),
     ],

@@ -200,7 +200,7 @@ def test_reveal_moves_only_for_what_is_out_of_view(qtbot: QtBot, canvas: GraphCa
     assert canvas.node_rect("n1") == before
     assert canvas.reveal("n15")
     seen = canvas.viewport().rect()
-    qtbot.waitUntil(lambda: seen.contains(canvas.node_rect("n15").toAlignedRect()), timeout=1000)
+    qtbot.waitUntil(lambda: seen.contains(canvas.node_rect("n15").toAlignedRect()))
     assert not canvas.reveal("nothing")
 
 
