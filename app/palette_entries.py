@@ -141,7 +141,7 @@ class PaletteEntries:
         snapshot, tr = self._window.workspace.snapshot, self._window.tr
         for node in () if snapshot is None else snapshot.fx:
             what = node.label or node.opcode
-            yield Entry("node", node.name, tr("node · {0}").format(what), self._selecting(node.id))
+            yield Entry("node", node.title, tr("node · {0}").format(what), self._selecting(node.id))
 
     def _functions(self) -> Iterator[Entry]:
         snapshot, tr = self._window.workspace.snapshot, self._window.tr

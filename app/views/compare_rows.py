@@ -90,7 +90,7 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
         node.id,
         (
             verdict_cell(run),
-            Cell(node.name, bold=True, tooltip=node.label),
+            Cell(node.title, bold=True, tooltip=node.label),
             Cell(operator, role=node.strategy or "quiet", tooltip=about),
             _error_cell(run.max_abs_error, run.matches),
             _error_cell(run.own_abs_error, run.own_matches, run.own_reason),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from lowerscope.app.views.descriptions import facts_of, name_of, tensor_of
+from lowerscope.app.views.descriptions import facts_of, find_node, name_of, tensor_of
 from lowerscope.app.views.node_figures import run_facts
 from lowerscope.app.views.run_step_page import RunStepPage
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
@@ -77,7 +77,8 @@ class DetailsView(Pane):
         linked = self._workspace.linked_to(entity)
         known = facts_of(snapshot, entity, linked, self._workspace.function_at_step(entity))
         self._facts = (*known, *run_facts(self._workspace.run_record, (entity,)))
-        self.set_context(name_of(entity))
+        node = find_node(snapshot, entity)
+        self.set_context(name_of(entity) if node is None else node.title)
         self._show_facts(self._facts)
         tensor = tensor_of(entity, linked)
         if tensor:

@@ -9,6 +9,7 @@ from lowerscope.app.views.descriptions import RANDOM
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
+from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.source_page import SourcePage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
@@ -35,7 +36,7 @@ class FxView(Pane):
                 Column(self.tr("kwargs"), width=100),
                 Column(self.tr("shape"), numeric=True),
                 Column(self.tr("dtype")),
-                Column(self.tr("lowered"), stretch=True),
+                Column(self.tr("lowered"), stretch=True, width=110),
             ),
         )
         self.add_page("graph", self.tr("Graph"), self.graph)
@@ -47,6 +48,7 @@ class FxView(Pane):
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_page)
         workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.recipe_wanted.connect(self._show_wanted)
         workspace.selection_changed.connect(self._show_selection)
         self._show_snapshot()
 
@@ -54,8 +56,7 @@ class FxView(Pane):
         snapshot = self._workspace.snapshot
         self.code.show_nothing()
         if snapshot is None:
-            title = self.tr("Nothing to show yet")
-            hint = self.tr("It comes with the model; Problems says why one cannot be opened.")
+            title, hint = nothing_words(self._workspace)
             self.graph.canvas.set_empty(title, hint)
             self.table.set_empty(title, hint)
             self.code.show_nothing(title, hint)
@@ -78,6 +79,10 @@ class FxView(Pane):
             self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
         self._stale = True
         self._show_selection()
+
+    def _show_wanted(self) -> None:
+        if self._workspace.snapshot is None:
+            self._show_snapshot()
 
     def _show_selection(self) -> None:
         if self.current() != "table":

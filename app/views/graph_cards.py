@@ -35,7 +35,7 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
     if node is not None:
         code = "" if node.line is None else node.line.text.strip()
         facts = (*_given(_node_facts(node)), *run_facts(workspace.run_record, (box.id,)))
-        return CardText(f"{node.name} · {node.label}", facts, code)
+        return CardText(f"{node.title} · {node.label}", facts, code)
     linked = workspace.linked_to(*box.entities)
     # What is linked to a function is linked to one after the passes: not to that of a step.
     functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()

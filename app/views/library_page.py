@@ -24,7 +24,7 @@ class LibraryPage(QWidget):
                 Column(self.tr("function"), width=150),
                 Column(self.tr("registered"), width=150),
                 Column(self.tr("called by"), width=110),
-                Column(self.tr("nodes"), stretch=True),
+                Column(self.tr("nodes"), stretch=True, width=110),
             ),
         )
         self.table.set_empty(

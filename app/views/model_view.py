@@ -7,11 +7,13 @@ from pathlib import PurePath
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication
-from PySide6.QtWidgets import QMenu, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.formats import count_text, shape_text
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.views.nothing_shown import nothing_words
+from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.typefaces import ui_font
@@ -47,21 +49,34 @@ class ModelView(Pane):
         self.tree.setRootIsDecorated(False)
         self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
         self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.add_page("model", self.tr("Model"), self.tree)
+        self.empty = EmptyState()
+        self._either = QStackedWidget()
+        self._either.addWidget(self.tree)
+        self._either.addWidget(self.empty)
+        self._either.setFocusProxy(self.tree)
+        self.add_page("model", self.tr("Model"), self._either)
         self.tree.itemSelectionChanged.connect(self._select)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
         workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.recipe_wanted.connect(self._show_wanted)
         workspace.selection_changed.connect(self._show_selection)
         theme.notifier().changed.connect(self._show_snapshot)
         self._show_snapshot()
+
+    def _show_wanted(self) -> None:
+        if self._workspace.snapshot is None:
+            self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         self.tree.blockSignals(True)
         self.tree.clear()
         self._items = {}
         snapshot = self._workspace.snapshot
-        if snapshot is not None:
+        self._either.setCurrentWidget(self.empty if snapshot is None else self.tree)
+        if snapshot is None:
+            self.empty.set_text(*nothing_words(self._workspace))
+        else:
             self._add_modules(snapshot)
             self._add_section(
                 self.tr("Functions"),

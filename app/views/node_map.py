@@ -60,6 +60,7 @@ class NodeMap(QWidget):
                 Column(self.tr("type"), width=116),
                 Column(
                     self.tr("adds"),
+                    width=110,
                     stretch=True,
                     tooltip=self.tr("Functions that the module has from this node on"),
                 ),

@@ -33,6 +33,9 @@ from lowerscope.core.recipe import Step
 from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.steps import Clock, Moment
 
+FIELD_EDGES = 19
+"""Pixels of a field beside what it says that it filters by."""
+
 
 class PipelineView(Pane):
     """The pane with the pipeline; ``export_wanted`` is of the module at a `Moment`."""
@@ -64,7 +67,8 @@ class PipelineView(Pane):
         self.function.setAccessibleName(self.tr("Filter by a function that was changed"))
         for field in (self.name, self.function):
             field.setClearButtonEnabled(True)
-            field.setMinimumWidth(48)
+            words = field.fontMetrics().horizontalAdvance(field.placeholderText())
+            field.setMinimumWidth(words + FIELD_EDGES)
             field.textChanged.connect(self._filter)
         self.hide_unchanged = QCheckBox(self.tr("Hide unchanged"))
         self.hide_unchanged.setToolTip(
@@ -93,7 +97,7 @@ class PipelineView(Pane):
         page = QWidget()
         strip = QHBoxLayout()
         strip.setContentsMargins(10, 6, 10, 6)
-        strip.setSpacing(8)
+        strip.setSpacing(6)
         strip.addWidget(self.add)
         strip.addWidget(self.step)
         strip.addWidget(self.name, 1)

@@ -8,6 +8,7 @@ from lowerscope.app.views.compiled_page import CompiledPage
 from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import GraphPage
+from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.relax_script import RelaxScript
 from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
@@ -37,6 +38,7 @@ class RelaxView(Pane):
         self.set_current("script")
         self.page_changed.connect(self._show_selection)
         workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.recipe_wanted.connect(self._show_wanted)
         workspace.selection_changed.connect(self._show_context)
         workspace.stepping.moment_changed.connect(self._show_moment)
         workspace.run_steps.call_changed.connect(self._show_call)
@@ -48,8 +50,7 @@ class RelaxView(Pane):
         self.numpy.show_nothing()
         self.bytecode.show_nothing()
         if snapshot is None:
-            title = self.tr("Nothing to show yet")
-            hint = self.tr("It comes with the model; Problems says why one cannot be opened.")
+            title, hint = nothing_words(self._workspace)
             self.graph.canvas.set_empty(title, hint)
             self.script.plain.code.set_empty(title, hint)
             self.graph.show_nothing()
@@ -63,6 +64,10 @@ class RelaxView(Pane):
             self.numpy.show_text_of("main", self._workspace.stepping.moment)
             self.bytecode.show_text_of("main")
         self._show_context()
+
+    def _show_wanted(self) -> None:
+        if self._workspace.snapshot is None:
+            self._show_snapshot()
 
     def _show_moment(self) -> None:
         snapshot = self._workspace.snapshot

@@ -27,6 +27,9 @@ STATUS = {
     "no-reference": ("no reference", "quiet"),
 }
 
+STATUS_WIDTH = 92
+"""So wide is ``✓ matches``."""
+
 LEAST_TABLE = 64
 """Height of a table with one row."""
 
@@ -35,6 +38,9 @@ NARROW = 480
 
 LEFT_OUT = (1, 2, 4)
 """Columns of the outputs that a narrow table does without: shape, dtype and relative error."""
+
+ROOMY, DTYPE = 510, 2
+"""Width of a table of outputs that has room for the column of the dtype as well."""
 
 
 class ResultView(QWidget):
@@ -51,17 +57,17 @@ class ResultView(QWidget):
                 Column(self.tr("dtype"), width=70),
                 Column(self.tr("max abs error"), numeric=True, width=98),
                 Column(self.tr("max rel error"), numeric=True, width=98),
-                Column(self.tr("status"), stretch=True),
+                Column(self.tr("status"), stretch=True, width=STATUS_WIDTH),
             ),
         )
         self.sizes = Table(
             self.tr("Sizes"),
             (
-                Column(self.tr("size"), width=160),
-                Column(self.tr("max abs error"), numeric=True, width=110),
-                Column(self.tr("torch"), numeric=True, width=90),
-                Column(self.tr("TVM"), numeric=True, width=90),
-                Column(self.tr("status"), stretch=True),
+                Column(self.tr("size"), width=110),
+                Column(self.tr("max abs error"), numeric=True, width=98),
+                Column(self.tr("torch"), numeric=True, width=72),
+                Column(self.tr("TVM"), numeric=True, width=72),
+                Column(self.tr("status"), stretch=True, width=STATUS_WIDTH),
             ),
         )
         self.sizes.hide()
@@ -94,6 +100,7 @@ class ResultView(QWidget):
         self._halves.addWidget(self.side)
         self._halves.addLayout(right, 1)
         workspace.run_changed.connect(self._show_run)
+        workspace.snapshot_changed.connect(self._fit)
         theme.notifier().changed.connect(self._show_run)
         self._show_run()
 
@@ -127,8 +134,10 @@ class ResultView(QWidget):
         directions = QBoxLayout.Direction
         self._halves.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
         self.side.set_narrow(narrow)
+        beside = 0 if narrow or self.side.isHidden() else self.side.width()
+        tight = self.width() - beside < ROOMY
         for column in LEFT_OUT:
-            self.outputs.setColumnHidden(column, narrow)
+            self.outputs.setColumnHidden(column, narrow or (tight and column == DTYPE))
         tables = 1 if self.sizes.isHidden() else 2
         words = [self.summary.heightForWidth(max(1, self.summary.width()))]
         if not self.first_difference.isHidden():

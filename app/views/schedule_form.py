@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFormLayout,
@@ -21,6 +21,9 @@ from lowerscope.app.views.schedule_fields import Editor, editor_of, follow_selec
 from lowerscope.app.workbench.trying import Draft
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Argument
+
+ROOMY = 240
+"""Height from which on there is room for what a primitive does, above its fields."""
 
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
@@ -118,6 +121,7 @@ class ScheduleForm(QWidget):
         move = draft.move
         self.title.setText(move.name)
         self.about.setText(move.help or move.title)
+        self.title.setToolTip(self.about.text())
         self.apply.setText(self.tr("Change") if draft.edits else self.tr("Apply"))
         for field in move.fields:
             editor = editor_of(field, self._scheduling)
@@ -195,6 +199,11 @@ class ScheduleForm(QWidget):
         self._trying.apply_draft(forced=True)
 
     # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # The tool tip of the title says it as well.
+        self.about.setVisible(self.height() >= ROOMY)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

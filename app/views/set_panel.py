@@ -70,7 +70,7 @@ class SetPanel(QWidget):
                 Column(self.tr("error"), numeric=True, width=66, tooltip=self.tr("Max abs error")),
                 Column(self.tr("class"), width=100, tooltip=self.tr("What both sides say")),
                 Column(self.tr("label"), width=82),
-                Column(self.tr("status"), stretch=True),
+                Column(self.tr("status"), stretch=True, width=92),
             ),
         )
         self.worst.set_empty(

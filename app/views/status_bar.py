@@ -19,6 +19,9 @@ from lowerscope.core.memory_limit import bytes_text
 PROGRESS_AFTER = 200
 """Milliseconds after which progress is shown."""
 
+APART = 8
+"""Pixels between one child's state and what is said next."""
+
 CANCEL_AFTER = 1000
 """Milliseconds after which cancel is offered."""
 
@@ -46,6 +49,7 @@ class StatusBar(QStatusBar):
         self.worker = QLabel()
         self.sandbox = QLabel()
         self.sandbox.setProperty("role", "quiet")
+        self.sandbox.setContentsMargins(0, 0, APART, 0)
         self.remote = QLabel()
         self.remote.setProperty("role", "quiet")
         self.activity = QLabel()
@@ -105,7 +109,8 @@ class StatusBar(QStatusBar):
         for state in get_args(State):
             label.setText(self._state_text(name, state))
             sizes.append(label.sizeHint())
-        label.setFixedSize(max(size.width() for size in sizes), sizes[0].height())
+        widest = max(size.width() for size in sizes)
+        label.setFixedSize(widest + APART, sizes[0].height())
 
     def _show_children(self) -> None:
         for label, name, client in (

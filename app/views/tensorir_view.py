@@ -11,6 +11,7 @@ from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.library_page import LibraryPage
+from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.schedule_script import ScheduleScript
 from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
@@ -63,11 +64,6 @@ class TensorIRView(Pane):
         self._show_clock()
         workspace.stepping.list_changed.connect(self._show_clock)
         workspace.scheduling.changed.connect(self._show_scheduled)
-        for page in self.texts.values():
-            page.show_nothing(
-                self.tr("No function selected"),
-                self.tr("Click a node, a binding or a function to see its TensorIR."),
-            )
         self.functions = Table(
             self.tr("Functions"),
             (
@@ -76,7 +72,7 @@ class TensorIRView(Pane):
                 Column(self.tr("blocks"), numeric=True),
                 Column(self.tr("loops"), numeric=True),
                 Column(self.tr("calls"), numeric=True),
-                Column(self.tr("called by"), stretch=True),
+                Column(self.tr("called by"), stretch=True, width=110),
             ),
         )
         self.functions.row_clicked.connect(self._select)
@@ -104,6 +100,7 @@ class TensorIRView(Pane):
         self._move_strip("script")
         self.page_changed.connect(self._move_strip)
         workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.recipe_wanted.connect(self._show_wanted)
         workspace.selection_changed.connect(self._show_selection)
         workspace.stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
@@ -143,14 +140,26 @@ class TensorIRView(Pane):
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
         self._function = ""
+        words = (
+            nothing_words(self._workspace)
+            if snapshot is None
+            else (
+                self.tr("No function selected"),
+                self.tr("Click a node, a binding or a function to see its TensorIR."),
+            )
+        )
         for page in self.texts.values():
-            page.show_nothing()
+            page.show_nothing(*words)
         if snapshot is None:
             self.functions.set_rows(())
             self._strip.hide()
             self.set_context("")
             return
         self._show_moment()
+
+    def _show_wanted(self) -> None:
+        if self._workspace.snapshot is None:
+            self._show_snapshot()
 
     def _show_moment(self) -> None:
         workspace = self._workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.graph_page import EXTENDING
@@ -16,6 +16,7 @@ from lowerscope.app.views.time_rows import (
     spans_of,
     time_rows,
 )
+from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.run_chart import RunChart
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
@@ -44,7 +45,7 @@ class TimePage(QWidget):
                 Segment("call", self.tr("Calls"), self.tr("Each call, in order")),
             ),
         )
-        self.summary = QLabel()
+        self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")
         self.chart = RunChart(self.tr("Calls of the run and the memory that they take"))
         self.table = Table(
@@ -75,7 +76,7 @@ class TimePage(QWidget):
                     falling=True,
                     tooltip=self.tr("TVM's time by torch's: above 1, TVM takes longer"),
                 ),
-                Column(self.tr("with"), stretch=True),
+                Column(self.tr("with"), stretch=True, width=110),
             ),
         )
         self.table.set_sortable(True)
@@ -115,9 +116,9 @@ class TimePage(QWidget):
         if snapshot is not None and record is not None and has_calls:
             memory = record.memory
             self.chart.set_run(spans_of(snapshot, record), pieces_of(memory), memory_text(memory))
-            self.summary.setText(self._summary(record))
+            self.summary.set_whole(self._summary(record))
         else:
-            self.summary.setText("")
+            self.summary.set_whole("")
         self._say_empty()
         self._show_rows()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.formats import duration_text
 from lowerscope.app.widgets.run_chart import Piece, Span
 from lowerscope.app.widgets.table import Cell, Row
@@ -64,7 +64,7 @@ def _by_node(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
         if calls or (run is not None and run.torch_ms is not None):
             others = () if run is None else run.shared_with
             note = _tr("fused with {0}").format(names_of(others)) if others else ""
-            name = name_of(node.id)
+            name = node.title
             yield Share(node.id, name, (node.id,), calls, {node.id: None}, note)
 
 

@@ -227,6 +227,8 @@ class TimelineView(QWidget):
         return "", self.tr("{0}, all made; ▸ goes through them").format(count)
 
     def _none(self) -> tuple[str, str]:
+        if self._workspace.snapshot is None:
+            return "", ""
         words = {
             "translate": self.tr("nothing was translated: the source is a module already"),
             "passes": self.tr("the pipeline has no pass"),

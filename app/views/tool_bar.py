@@ -147,12 +147,12 @@ class ToolBar(QWidget):
         self.lowering.set_current(recipe.lowering)
         self._show_overrides(recipe)
         title = pipeline_title(recipe)
-        self.pipeline.set_parts([Part(self.tr("Pipeline"), "quiet"), Part(title)])
+        self.pipeline.set_parts([Part(self.tr("Pipeline"), "label"), Part(title)])
         self.pipeline.setToolTip(title)
         counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
         threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
         title = TARGETS.get(recipe.target) or short_target(recipe.target)
-        parts = [Part(self.tr("Target"), "quiet"), Part(f"{title} · {threads}")]
+        parts = [Part(self.tr("Target"), "label"), Part(f"{title} · {threads}")]
         if recipe.remote is not None:
             parts.insert(1, Part(recipe.remote.title, "strong"))
         self.target.set_parts(parts)

@@ -95,7 +95,7 @@ class TunePage(QWidget):
                 ),
                 Column(self.tr("rules"), numeric=True, width=76),
                 Column(self.tr("torch"), numeric=True, width=76),
-                Column(self.tr("note"), stretch=True),
+                Column(self.tr("note"), stretch=True, width=110),
             ),
         )
         self.table.set_empty(
@@ -182,7 +182,9 @@ class TunePage(QWidget):
         self.more.setEnabled(tuning.can_go_on)
         self.in_model.setChecked(self._workspace.variants.in_model)
         self.in_model.setEnabled(self._workspace.recipe is not None)
-        self.summary.set_whole(summary(tuning))
+        words = summary(tuning)
+        self.summary.set_whole(words)
+        self.summary.setVisible(bool(words))
         said = tuning.said
         self.said.setText(said.text)
         self.said.setVisible(bool(said.text))
@@ -196,7 +198,10 @@ class TunePage(QWidget):
             self.progress.set_busy()
         else:
             self.progress.set_fraction(state.trials_done / state.trials_total)
-        self.table.set_rows(() if state is None else [tuned_row(each) for each in state.functions])
+        functions = () if state is None else state.functions
+        self.table.set_rows([tuned_row(each) for each in functions])
+        # The table says what to do while there is no curve.
+        self.curve.setVisible(bool(functions))
         self._show_curve()
 
     def _shown(self) -> TunedFunction | None:

@@ -36,8 +36,8 @@ ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
 def variant_columns() -> tuple[Column, ...]:
     """Return the columns of the table of variants."""
     return (
-        Column("", width=48, tooltip=_tr("● the one that is shown, ★ the fastest")),
-        Column(_tr("variant"), width=178, editable=True),
+        Column("", width=46, tooltip=_tr("● the one that is shown, ★ the fastest")),
+        Column(_tr("variant"), width=148, stretch=True, editable=True),
         Column(_tr("TVM"), numeric=True, width=84),
         Column(_tr("verdict"), width=104),
         Column(_tr("spread"), numeric=True, width=110, tooltip=_tr("Quarters of TVM's times")),

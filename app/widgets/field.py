@@ -19,7 +19,10 @@ _LARGEST = 420
 
 @dataclass(frozen=True)
 class Part:
-    """Some words in ``"plain"``, ``"strong"``, ``"quiet"``, ``"right"`` or ``"wrong"``."""
+    """Some words in ``"plain"``, ``"strong"``, ``"quiet"``, ``"right"`` or ``"wrong"``.
+
+    ``"label"`` is quiet, and left out where there is no room for what it is the label of.
+    """
 
     text: str
     style: str = "plain"
@@ -117,13 +120,17 @@ class Field(QAbstractButton):
             "plain": colours.text,
             "strong": colours.text,
             "quiet": colours.quiet,
+            "label": colours.quiet,
             "right": colours.right,
             "wrong": colours.wrong,
         }
         x = _PAD
         end = self.width() - _PAD - (14 if self._menu is not None else 0)
         base = round(outer.center().y() + UI_PIXELS * 0.364)
+        labelled = self.width() >= self.sizeHint().width()
         for part in self._parts:
+            if part.style == "label" and not labelled:
+                continue
             font = self._font(part)
             metrics = QFontMetricsF(font)
             words = metrics.elidedText(part.text, Qt.TextElideMode.ElideRight, end - x + 1)

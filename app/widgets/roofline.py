@@ -193,8 +193,13 @@ class Roofline(QWidget):
         corner = self._roofs.gflops / bandwidth
         at = self.place_of(corner, self._roofs.gflops)
         before = self.place_of(corner / 10, self._roofs.gflops / 10)
-        text = f"{name} {_figure(bandwidth)} GB/s"
-        angle = math.degrees(math.atan2(at.y() - before.y(), at.x() - before.x()))
+        rise, run = at.y() - before.y(), at.x() - before.x()
+        angle = math.degrees(math.atan2(rise, run))
+        plot = self._plot()
+        slope = math.hypot(rise, run)
+        room = slope * min((at.x() - plot.left()) / run, (plot.bottom() - at.y()) / -rise)
+        whole = f"{name} {_figure(bandwidth)} GB/s"
+        text = next((each for each in (whole, name) if _fits(metrics, each, room)), "")
         painter.save()
         painter.setPen(QColor(theme.current().quiet))
         painter.translate(at)
@@ -278,6 +283,11 @@ def _paint_form(painter: QPainter, role: str, at: QPointF) -> None:
         painter.drawPolygon(QPolygonF([at + QPointF(x, y) for x, y in steps]))
     else:
         painter.drawEllipse(at, size, size)
+
+
+def _fits(metrics: QFontMetricsF, text: str, room: float) -> bool:
+    # Its upper left corner is nearer to the end of the line than the line of its letters.
+    return metrics.horizontalAdvance(text) + 8 + metrics.height() <= room
 
 
 def _decades(low: float, high: float) -> Iterator[float]:

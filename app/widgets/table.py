@@ -270,9 +270,10 @@ class Table(QTableView):
                 header.resizeSection(i, max(column.width, left))
         self._fitting = before
 
-    def _note_width(self, column: int, _before: int, width: int) -> None:
+    def _note_width(self, column: int, before: int, width: int) -> None:
         mode = self.horizontalHeader().sectionResizeMode(column)
-        if not self._fitting and width and mode == QHeaderView.ResizeMode.Interactive:
+        # What comes out of hiding had no width before.
+        if not self._fitting and before and width and mode == QHeaderView.ResizeMode.Interactive:
             self._chosen[column] = width
         if self._is_fitted and self._model.columns[column].wrap:
             # It is told before the column has it.
@@ -291,7 +292,12 @@ class Table(QTableView):
                 self.setRowHeight(number, ROW_HEIGHT + more * LINE_HEIGHT)
 
     def _show_empty(self) -> None:
-        self.empty.setVisible(not self._model.rows())
+        is_empty = not self._model.rows()
+        self.empty.setVisible(is_empty)
+        policy = Qt.ScrollBarPolicy
+        self.setHorizontalScrollBarPolicy(
+            policy.ScrollBarAlwaysOff if is_empty else policy.ScrollBarAsNeeded
+        )
         self.empty.setGeometry(self.viewport().geometry())
 
     def _hover(self, index: QModelIndex) -> None:

@@ -142,6 +142,12 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
     tracer: str = ""
     parts: tuple[FxPart, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """What it is called in the source, where torch.fx can only write ``___`` for that."""
+        named = self.opcode in ("placeholder", "get_attr", "call_module")
+        return self.target if named and not self.target.isascii() else self.name
+
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """The lines of a text that show an entity, ``first`` to ``last``, both included, from 1."""

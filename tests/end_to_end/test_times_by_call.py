@@ -73,7 +73,7 @@ def test_every_way_to_share_out_the_time_adds_up(qtbot: QtBot, open_window: Open
     shared = {each.id for each in record.nodes if each.shared_with and each.id in notes}
     assert shared
     assert {key for key, note in notes.items() if note.startswith("fused with")} == shared
-    assert page.summary.text().startswith(f"{len(record.calls)} calls in ")
+    assert page.summary.whole().startswith(f"{len(record.calls)} calls in ")
     window.workspace.select(())
 
 

@@ -84,7 +84,7 @@ def fx_graph(
         boxes.append(
             BoxText(
                 id=record.id,
-                title=record.name,
+                title=record.title,
                 subtitle=_subtitle(node, record, graph_module, values, folded),
                 kind=_kind(node, node in constant),
                 strategy=record.strategy,

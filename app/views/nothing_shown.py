@@ -1,0 +1,20 @@
+"""What the panes say while there is no model to show: that one comes, or what to do."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.workspace import Workspace
+
+
+def nothing_words(workspace: Workspace) -> tuple[str, str]:
+    """Return a title and a line: what there is instead of a model, and what can be done."""
+    if workspace.wanted is not None:
+        return _tr("Opening…"), _tr("Cancel, in the status bar, stops it.")
+    if workspace.problems:
+        return _tr("Not opened"), _tr("Problems says why, and what to do.")
+    return _tr("Nothing is open"), _tr("Open… (Ctrl+O) opens a model; so does a file dropped here.")
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("nothing_shown", text)
