@@ -11,7 +11,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
-    QLineEdit,
     QMenu,
     QPushButton,
     QVBoxLayout,
@@ -22,8 +21,10 @@ from lowerscope.app import step_order
 from lowerscope.app.links import moment_link
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.views.formats import milliseconds_text
+from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.pass_dialog import PassDialog
 from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows, with_pin
+from lowerscope.app.widgets.filter_field import filter_field
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.widgets.step_row import StepRow
@@ -32,9 +33,6 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Step
 from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.steps import Clock, Moment
-
-FIELD_EDGES = 19
-"""Pixels of a field beside what it says that it filters by."""
 
 
 class PipelineView(Pane):
@@ -50,25 +48,17 @@ class PipelineView(Pane):
         self._metal_shown = False
         titles = (self.tr("#"), self.tr("pass"), self.tr("changed"), self.tr("time"))
         self.list = StepList(self.tr("Steps of the pipeline"), titles)
-        self.list.empty.set_text(
-            self.tr("No pass"), self.tr("Add one, or choose a pipeline in the tool bar.")
-        )
         self.add = QPushButton(self.tr("Add…"))
         self.add.setToolTip(self.tr("Add a pass from the catalogue, after the selected step"))
         self.step = QPushButton(self.tr("Step"))
         self.step.setToolTip(self.tr("What can be done with the selected step"))
         self.step.setMenu(QMenu(self))
         self.step.menu().aboutToShow.connect(self._fill_step_menu)
-        self.name = QLineEdit()
-        self.name.setPlaceholderText(self.tr("pass"))
-        self.name.setAccessibleName(self.tr("Filter by the name of a pass"))
-        self.function = QLineEdit()
-        self.function.setPlaceholderText(self.tr("function"))
-        self.function.setAccessibleName(self.tr("Filter by a function that was changed"))
+        self.name = filter_field(self.tr("pass"), self.tr("Filter by the name of a pass"))
+        self.function = filter_field(
+            self.tr("function"), self.tr("Filter by a function that was changed")
+        )
         for field in (self.name, self.function):
-            field.setClearButtonEnabled(True)
-            words = field.fontMetrics().horizontalAdvance(field.placeholderText())
-            field.setMinimumWidth(words + FIELD_EDGES)
             field.textChanged.connect(self._filter)
         self.hide_unchanged = QCheckBox(self.tr("Hide unchanged"))
         self.hide_unchanged.setToolTip(
@@ -227,6 +217,8 @@ class PipelineView(Pane):
         self.hide_unchanged.setChecked(chosen.hide_unchanged)
         wanted, shown = workspace.wanted, workspace.recipe
         self.add.setEnabled(shown is not None)
+        words = self.tr("No pass"), self.tr("Add one, or choose a pipeline in the tool bar.")
+        self.list.empty.set_text(*(nothing_words(workspace) if wanted is None else words))
         if wanted is None:
             self.list.set_rows(())
             self.set_context("")

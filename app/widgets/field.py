@@ -144,7 +144,8 @@ class Field(QAbstractButton):
             self._paint_arrow(painter, outer)
 
     def _paint_arrow(self, painter: QPainter, outer: QRectF) -> None:
-        pen = QPen(QColor(theme.current().quiet), 1.3)
+        colours = theme.current()
+        pen = QPen(QColor(colours.quiet if self.isEnabled() else colours.faint), 1.3)
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         painter.setPen(pen)
         x, y = outer.right() - 16, outer.center().y() - 1.5
