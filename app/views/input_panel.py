@@ -173,7 +173,8 @@ class InputPanel(QWidget):
         return button
 
     def _show_figures(self, record: InputRecord | None) -> None:
-        none = self.tr("The model takes no inputs.")
+        is_open = self._workspace.snapshot is not None
+        none = self.tr("The model takes no inputs.") if is_open else self.tr("Nothing is open.")
         self.facts.set_facts(() if record is not None else (("", none),))
         if record is None:
             self.values.show_nothing()

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import line_text, names_of, origin_text
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import LibraryRecord
@@ -27,20 +28,26 @@ class LibraryPage(QWidget):
                 Column(self.tr("nodes"), stretch=True, width=110),
             ),
         )
-        self.table.set_empty(
-            self.tr("No library functions"),
-            self.tr("Nothing outside of the module is called by name."),
-        )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table)
         self.table.row_clicked.connect(self._select)
         workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.recipe_wanted.connect(self._show_wanted)
         workspace.selection_changed.connect(self._show_selection)
         self._show_snapshot()
 
+    def _show_wanted(self) -> None:
+        if self._workspace.snapshot is None:
+            self._show_snapshot()
+
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
+        words = (
+            self.tr("No library functions"),
+            self.tr("Nothing outside of the module is called by name."),
+        )
+        self.table.set_empty(*(nothing_words(self._workspace) if snapshot is None else words))
         records = () if snapshot is None else snapshot.library
         self.table.set_rows([_row(each) for each in records])
         self._show_selection()

@@ -46,11 +46,10 @@ class RelaxView(Pane):
 
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
-        self.builder.show_nothing()
-        self.numpy.show_nothing()
-        self.bytecode.show_nothing()
+        title, hint = ("", "") if snapshot is not None else nothing_words(self._workspace)
+        for page in (self.builder, self.numpy, self.bytecode):
+            page.show_nothing(title, hint)
         if snapshot is None:
-            title, hint = nothing_words(self._workspace)
             self.graph.canvas.set_empty(title, hint)
             self.script.plain.code.set_empty(title, hint)
             self.graph.show_nothing()

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
 from lowerscope.app.views.fetched_page import FetchedPage
+from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.workspace import Workspace
 
 
@@ -37,8 +38,13 @@ class SourcePage(QWidget):
         column.addWidget(self.files)
         column.addWidget(self.text, 1)
         workspace.snapshot_changed.connect(self._show_snapshot)
+        workspace.recipe_wanted.connect(self._show_wanted)
         workspace.selection_changed.connect(self._show_selection)
         self._show_snapshot()
+
+    def _show_wanted(self) -> None:
+        if self._workspace.snapshot is None:
+            self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         snapshot = self._workspace.snapshot
@@ -58,10 +64,11 @@ class SourcePage(QWidget):
         self.files.setVisible(len(files) > 1)
         if before in files:
             self.files.setCurrentIndex(files.index(before))
-        self.text.show_nothing(
+        words = (
             self.tr("No source"),
             self.tr("No line of a file is known that a node of this model comes from."),
         )
+        self.text.show_nothing(*(nothing_words(self._workspace) if snapshot is None else words))
         if files:
             self.text.show_text_of(self._current())
             self._show_selection()

@@ -39,6 +39,8 @@ def about_text(record: Comparison) -> str:
     """Return shape and dtype of a tensor, of both sides where they are not the same."""
     ours = f"{shape_text(record.shape)} {record.dtype}".strip()
     torch = f"{shape_text(record.torch_shape)} {record.torch_dtype}".strip()
+    if record.torch_dtype and not record.dtype:
+        return torch
     if not record.torch_dtype or torch == ours:
         return ours
     return _tr("TVM {0}, torch {1}").format(ours, torch)

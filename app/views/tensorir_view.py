@@ -150,7 +150,9 @@ class TensorIRView(Pane):
         )
         for page in self.texts.values():
             page.show_nothing(*words)
+        self.by_rules.setEnabled(snapshot is not None)
         if snapshot is None:
+            self.functions.set_empty(*words)
             self.functions.set_rows(())
             self._strip.hide()
             self.set_context("")

@@ -222,6 +222,8 @@ class VariantsPage(QWidget):
             ]
         )
         self.bars.set_bars(variant_bars(tuple(found.values())))
+        # The table says what to do while there is nothing beside it.
+        self._beside.setVisible(bool(found))
         open_, running = self._workspace.recipe is not None, self._workspace.running
         self.run_all.setEnabled(open_ and not running)
         self._follow_selection()
