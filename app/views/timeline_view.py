@@ -229,10 +229,15 @@ class TimelineView(QWidget):
     def _none(self) -> tuple[str, str]:
         if self._workspace.snapshot is None:
             return "", ""
+        scheduled = (
+            self.tr("nothing was done to the function yet: select a loop below")
+            if self._workspace.scheduling.function
+            else self.tr("no function: select a node or a TensorIR function")
+        )
         words = {
             "translate": self.tr("nothing was translated: the source is a module already"),
             "passes": self.tr("the pipeline has no pass"),
-            "schedule": self.tr("nothing was done to the function yet: select a loop below"),
+            "schedule": scheduled,
             "build": self.tr("not built yet"),
             "run": self._no_run(),
         }

@@ -111,11 +111,10 @@ class Legend(QWidget):
         colours = theme.current()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        ground = QColor(colours.panel)
-        ground.setAlphaF(0.9)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(ground)
-        painter.drawRoundedRect(QRectF(self.rect()), 6, 6)
+        # Framed as the scale is: what is behind it is seen to go on.
+        painter.setPen(QColor(colours.line))
+        painter.setBrush(QColor(colours.panel))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
         metrics = QFontMetricsF(self._font)
         painter.setFont(self._font)
         x = 8.0
