@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QLineEdit
 
-_EDGES = 19
+_EDGES = 22
 """Pixels of a field beside its words."""
 
 
