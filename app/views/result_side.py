@@ -103,7 +103,7 @@ def _prediction(record: RunRecord) -> str:
     )
     return "<br>".join(
         f'<span style="color:{ink}">■</span> <span style="color:{colours.quiet}">{side}</span>'
-        f"<br><b>{name}</b>"
+        f'<br><span style="font-weight:600">{name}</span>'
         for side, name, ink in sides
         if name
     )

@@ -153,7 +153,7 @@ class ResultView(QWidget):
         parts = []
         if record.ran_on:
             there = escape(self.tr("ran on {0}; torch here").format(record.ran_on))
-            parts.append(f"<b>{there}</b>")
+            parts.append(f'<span style="font-weight:600">{there}</span>')
         parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
         functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
         parts.append(functions.format(count_text(record.functions)))

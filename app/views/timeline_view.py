@@ -223,7 +223,8 @@ class TimelineView(QWidget):
         if stepping.clock == "run":
             calls = self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls")
             return "", self.tr("{0}; ▸ goes through them").format(calls.format(len(lines)))
-        count = self.tr("1 step") if len(lines) == 1 else self.tr("{0} steps").format(len(lines))
+        outer = sum(line.depth == 0 for line in lines)
+        count = self.tr("1 step") if outer == 1 else self.tr("{0} steps").format(outer)
         return "", self.tr("{0}, all made; ▸ goes through them").format(count)
 
     def _none(self) -> tuple[str, str]:

@@ -98,13 +98,6 @@ class TunePage(QWidget):
                 Column(self.tr("note"), stretch=True, width=110),
             ),
         )
-        self.table.set_empty(
-            self.tr("Nothing tuned yet"),
-            self.tr(
-                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
-                "that computes the same. It takes a minute or more."
-            ),
-        )
         self.curve = BestCurve(self.tr("Best time over the trials"), call_text)
         self.said = QLabel()
         self.said.setWordWrap(True)
@@ -199,10 +192,23 @@ class TunePage(QWidget):
         else:
             self.progress.set_fraction(state.trials_done / state.trials_total)
         functions = () if state is None else state.functions
+        self.table.set_empty(*self._nothing())
         self.table.set_rows([tuned_row(each) for each in functions])
         # The table says what to do while there is no curve.
         self.curve.setVisible(bool(functions))
         self._show_curve()
+
+    def _nothing(self) -> tuple[str, str]:
+        """Return what the table says while it is empty."""
+        if self._tuning.under_way:
+            return self.tr("Tuning…"), self.tr("The functions come first; Stop ends it.")
+        return (
+            self.tr("Nothing tuned yet"),
+            self.tr(
+                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
+                "that computes the same. It takes a minute or more."
+            ),
+        )
 
     def _shown(self) -> TunedFunction | None:
         """Return the function whose curve is shown: the chosen one, or the one that is tuned."""

@@ -77,7 +77,7 @@ class ElidedLabel(QLabel):
         self.update()
 
     def _fitted(self, text: str) -> str:
-        return self.fontMetrics().elidedText(text, self._mode, self.width())
+        return self.fontMetrics().elidedText(text, self._mode, self.contentsRect().width())
 
     # Qt
 
@@ -127,13 +127,14 @@ class PartsLabel(ElidedLabel):
 
     def _fitted(self, text: str) -> str:
         metrics, parts = self.fontMetrics(), text.split(PART)
+        room = self.contentsRect().width()
         for left_out in range(len(parts)):
             end = len(parts) - left_out
             shown = PART.join(parts[left_out:] if self._keep_last else parts[:end])
-            if metrics.horizontalAdvance(shown) <= self.width():
+            if metrics.horizontalAdvance(shown) <= room:
                 return shown
         only = parts[-1 if self._keep_last else 0]
-        return super()._fitted(only) if self.width() >= LEAST_PART else ""
+        return super()._fitted(only) if room >= LEAST_PART else ""
 
 
 class PaneHeader(QWidget):
