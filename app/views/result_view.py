@@ -27,7 +27,7 @@ STATUS = {
     "no-reference": ("no reference", "quiet"),
 }
 
-STATUS_WIDTH = 92
+STATUS_WIDTH = 90
 """So wide is ``✓ matches``."""
 
 LEAST_TABLE = 64
@@ -52,7 +52,7 @@ class ResultView(QWidget):
         self.outputs = Table(
             self.tr("Outputs"),
             (
-                Column(self.tr("output"), width=76),
+                Column(self.tr("output"), width=68),
                 Column(self.tr("shape"), numeric=True),
                 Column(self.tr("dtype"), width=70),
                 Column(self.tr("max abs error"), numeric=True, width=98),
