@@ -29,7 +29,7 @@ from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.tuning import TunedFunction
 
-_SHARES = [370, 300]
+_SHARES = [404, 266]
 
 NARROW = 520
 """Below this width, as beside the workbench, the curve stands below the table."""
