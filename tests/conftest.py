@@ -12,6 +12,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.core.execution.environment import prepare
+from tests.longest_first import longest_first
 
 PATIENCE = 60_000
 """Milliseconds to wait at most for what takes milliseconds on a machine that is not busy."""
@@ -28,6 +29,10 @@ if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a job in the background has it, and would hand it on to what the tests start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    longest_first(items)
 
 
 @pytest.fixture(scope="session", autouse=True)
