@@ -70,8 +70,7 @@ class Sandboxing(QObject):
         match self.state:
             case "on":
                 text = self.tr(
-                    "Code that is opened may write to {0} and to temporary files of its own, and "
-                    "nowhere else; {1}."
+                    "Opened code can write only to {0} and to its own temporary files; {1}."
                 )
                 network = self.tr("it has no network")
                 if self.has_network:

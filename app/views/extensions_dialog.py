@@ -29,6 +29,9 @@ from lowerscope.core.records.snapshot import ExtensionRecord, SourceLine
 KINDS = {"rules": "rules", "library": "library", "passes": "passes"}
 
 
+NAME_WIDTH = 280
+
+
 class ExtensionsDialog(Dialog):
     """A list that stands beside the window: what is changed counts at once, and can be undone.
 
@@ -51,7 +54,10 @@ class ExtensionsDialog(Dialog):
         self.list.setAccessibleName(self.tr("Rule and library files"))
         self.list.setRootIsDecorated(False)
         self.list.setHeaderLabels([self.tr("file"), self.tr("kind"), self.tr("holds")])
-        self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header = self.list.header()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(0, NAME_WIDTH)
         self.empty = EmptyState(
             self.tr("No files yet"),
             self.tr("Add one, or let a node's menu in the FX graph write a rule for it."),

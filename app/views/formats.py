@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
 TRANSLATOR_NAMES = {
@@ -49,6 +50,19 @@ def error_text(value: float | None) -> str:
         return "0"
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def tolerance_text(atol: float, rtol: float, reference: str) -> str:
+    """Return what values may be off by: ``1e-5 + 1e-4 × |torch|``."""
+    return f"{number_text(atol)} + {number_text(rtol)} × |{reference}|"
+
+
+def number_text(value: float) -> str:
+    """Return a number with all of its digits, as it is typed: ``1e-4``."""
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent and 0 < value < 0.01:
+        mantissa, exponent = f"{Decimal(mantissa):e}".split("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa.removesuffix(".0")
 
 
 def count_text(count: int) -> str:

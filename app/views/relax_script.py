@@ -61,8 +61,8 @@ class RelaxScript(QWidget):
         self.types = QCheckBox(self.tr("Types"))
         self.types.setToolTip(
             self.tr(
-                "The types of variables, before their values. Out of view, they stand in the lines'"
-                " tool tips, and in what is copied."
+                "The types of variables, before their values.\n"
+                "Hidden, they are in the lines' tool tips, and in what is copied."
             )
         )
         self.types.toggled.connect(self._show_types)

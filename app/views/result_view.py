@@ -10,7 +10,13 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
-from lowerscope.app.views.formats import count_text, error_text, milliseconds_text, shape_text
+from lowerscope.app.views.formats import (
+    count_text,
+    error_text,
+    milliseconds_text,
+    shape_text,
+    tolerance_text,
+)
 from lowerscope.app.views.result_side import ResultSide
 from lowerscope.app.views.times_panel import TimesPanel
 from lowerscope.app.views.tolerances_dialog import edit_tolerances
@@ -158,7 +164,7 @@ class ResultView(QWidget):
         functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
         parts.append(functions.format(count_text(record.functions)))
         if record.max_abs_error is not None:
-            tolerance = f"{record.atol:g} + {record.rtol:g} × |{record.reference}|"
+            tolerance = tolerance_text(record.atol, record.rtol, record.reference)
             words = escape(self.tr("tolerance {0}").format(tolerance))
             parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
         if record.ran_on:

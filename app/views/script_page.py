@@ -143,7 +143,7 @@ class ScriptPage(QWidget):
 
     def _add_to_menu(self, entity: str, menu: QMenu) -> None:
         menu.addSeparator()
-        colours = menu.addAction(self.tr("Colour Lines by Node"))
+        colours = menu.addAction(self.tr("Colour lines by node"))
         colours.setCheckable(True)
         colours.setChecked(self._colouring.on)
         colours.triggered.connect(self._colouring.toggle)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import error_text, shape_text
+from lowerscope.app.views.formats import error_text, shape_text, tolerance_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.comparison import Comparison, TensorStatistics
 
@@ -76,7 +76,7 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         yield key, label, _to_go(f"{text}, {index_text(at)}") if error else Cell(text)
     count = record.torch.count if record.torch is not None else 0
     text = f"{record.outside:,} of {count:,} elements · {record.outside_share:.3%}"
-    tolerance = f"{record.atol:g} + {record.rtol:g} × |torch|"
+    tolerance = tolerance_text(record.atol, record.rtol, "torch")
     if record.atol == record.rtol == 0:
         tolerance = _tr("none: has to be equal")
     yield (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from decimal import Decimal
 
 import msgspec
 from PySide6.QtCore import Qt
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.views.formats import number_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.wrong_mark import mark_wrong
@@ -124,8 +124,8 @@ class TolerancesDialog(Dialog):
     def _show(self, tolerances: Tolerances) -> None:
         for dtype, row in self.rows.items():
             tolerance: Tolerance = getattr(tolerances, dtype)
-            row.rtol.setText(_exact(tolerance.rtol))
-            row.atol.setText(_exact(tolerance.atol))
+            row.rtol.setText(number_text(tolerance.rtol))
+            row.atol.setText(number_text(tolerance.atol))
 
     def _show_defaults(self) -> None:
         self._show(Tolerances())
@@ -185,14 +185,6 @@ def edit_tolerances(workspace: Workspace, parent: QWidget) -> None:
         dialog.open()
 
 
-def _exact(value: float) -> str:
-    """Return a number with all of its digits, as it is typed: ``1e-4``."""
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent and 0 < value < 0.01:
-        mantissa, exponent = f"{Decimal(mantissa):e}".split("e")
-    return f"{mantissa}e{int(exponent)}" if exponent else mantissa.removesuffix(".0")
-
-
 def _rounded(value: float) -> str:
     """Return a number with two digits."""
-    return _exact(float(f"{value:.1e}")).removesuffix(".0")
+    return number_text(float(f"{value:.1e}")).removesuffix(".0")

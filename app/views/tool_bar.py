@@ -8,7 +8,7 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.overrides import switched
-from lowerscope.app.views.formats import error_text, milliseconds_text, shape_text
+from lowerscope.app.views.formats import error_text, milliseconds_text, shape_text, tolerance_text
 from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim
@@ -280,7 +280,7 @@ def verdict_tooltip(record: RunRecord) -> str:
     return (
         f"largest absolute error {error_text(record.max_abs_error)}\n"
         f"largest relative error {error_text(record.max_rel_error)}\n"
-        f"tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|"
+        f"tolerance {tolerance_text(record.atol, record.rtol, record.reference)}"
         + (f"\n{record.reason}" if record.reason else "")
     )
 

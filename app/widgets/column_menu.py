@@ -30,7 +30,10 @@ def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     menu.setAccessibleName(_tr("Columns"))
     for column in range(header.count()):
-        title = str(model.headerData(column, Qt.Orientation.Horizontal) or column + 1)
+        title = str(
+            model.headerData(column, Qt.Orientation.Horizontal)
+            or _tr("Column {0}").format(column + 1)
+        )
         below = menu.addMenu(title)
         tip = model.headerData(column, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole)
         if tip:
@@ -42,7 +45,7 @@ def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
             for words, by in ((_tr("Wider"), STEP), (_tr("Narrower"), -STEP)):
                 _add(below, words, partial(_resize, header, column, width + by))
             fitting = table.sizeHintForColumn(column)
-            _add(below, _tr("As wide as its words"), partial(_resize, header, column, fitting))
+            _add(below, _tr("Fit to contents"), partial(_resize, header, column, fitting))
         shown = _add(below, _tr("Shown"), partial(_switch, header, column))
         shown.setCheckable(True)
         shown.setChecked(not header.isSectionHidden(column))
@@ -62,14 +65,14 @@ def _add_sorting(table: QTableView, column: int, menu: QMenu) -> None:
     header = table.horizontalHeader()
     here = header.sortIndicatorSection() == column
     for words, order in (
-        (_tr("Sort upwards"), Qt.SortOrder.AscendingOrder),
-        (_tr("Sort downwards"), Qt.SortOrder.DescendingOrder),
+        (_tr("Sort ascending"), Qt.SortOrder.AscendingOrder),
+        (_tr("Sort descending"), Qt.SortOrder.DescendingOrder),
     ):
         action = _add(menu, words, partial(header.setSortIndicator, column, order))
         action.setCheckable(True)
         action.setChecked(here and header.sortIndicatorOrder() == order)
     away = _add(
-        menu, _tr("As it was"), partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
+        menu, _tr("Unsorted"), partial(header.setSortIndicator, -1, Qt.SortOrder.AscendingOrder)
     )
     away.setEnabled(here)
     menu.addSeparator()

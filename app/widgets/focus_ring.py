@@ -58,7 +58,8 @@ class _FocusRings(QObject):
         elif old is not None or new is not self._clicked:
             # A window that is come back to has its focus where it was, and shown as it was.
             self._clicked = None
-            if isinstance(new, _RINGED) or new.property(RINGED):
+            popup = new.window().windowType() == Qt.WindowType.Popup
+            if not popup and (isinstance(new, _RINGED) or new.property(RINGED)):
                 self._ring = _Ring(new)
 
 

@@ -126,7 +126,10 @@ QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {{
 QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {{
     image: url("{icons}/chevron-down.svg"); width: 8px; height: 8px;
 }}
-QComboBox QAbstractItemView {{ background: {panel}; border: 1px solid {line}; outline: none; }}
+QComboBox QAbstractItemView {{
+    background: {panel}; border: 1px solid {line}; outline: none;
+    selection-background-color: {accent_ground}; selection-color: {accent};
+}}
 
 QPlainTextEdit, QTextEdit, QTextBrowser {{
     background: {panel}; color: {text}; border: none;

@@ -41,7 +41,7 @@ def test_a_file_that_writes_to_home_or_opens_a_socket_fails_with_one_clear_line(
 ) -> None:
     window = open_window()
     assert window.status.sandbox.text() == "sandboxed"
-    assert "nowhere else; it has no network" in window.status.sandbox.toolTip()
+    assert "temporary files; it has no network" in window.status.sandbox.toolTip()
 
     model, home = tmp_path / "model.py", tmp_path / "home"
     home.mkdir()

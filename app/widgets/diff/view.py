@@ -212,11 +212,11 @@ class DiffView(QWidget):
         standard = QKeySequence.StandardKey
         for text, slot, key in (
             (self.tr("Copy"), self.area.copy, QKeySequence(standard.Copy)),
-            (self.tr("Select All"), self.area.select_all, QKeySequence(standard.SelectAll)),
+            (self.tr("Select all"), self.area.select_all, QKeySequence(standard.SelectAll)),
             (self.tr("Find…"), self.open_find, QKeySequence(standard.Find)),
             (self.tr("Next Change"), self.area.next_change, QKeySequence("N")),
             (self.tr("Previous Change"), self.area.previous_change, QKeySequence("P")),
-            (self.tr("Show All Lines"), self.area.unfold_all, QKeySequence()),
+            (self.tr("Show all lines"), self.area.unfold_all, QKeySequence()),
             (self.tr("Fold Equal Lines"), self.area.fold_all, QKeySequence()),
         ):
             action = QAction(text, menu)

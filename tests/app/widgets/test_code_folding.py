@@ -194,9 +194,9 @@ def test_all_functions_from_the_menu(qtbot: QtBot, view: CodeView) -> None:
         next(action for action in menu.actions() if action.text() == name).trigger()
         menu.close()
 
-    choose("Fold All")
+    choose("Fold all")
     assert numbers(view) == [1, 2, 10, 11, 12, 16]
-    choose("Unfold All")
+    choose("Unfold all")
     assert numbers(view) == list(range(1, 17))
 
 

@@ -272,7 +272,7 @@ def test_menu_can_be_added_to(qtbot: QtBot, make: MakeView) -> None:
     view.menu_opening.connect(look)
     view.editor.customContextMenuRequested.emit(QPoint(20, TOP + 2 * LINE + 5))
     assert seen == [
-        ("lv", ["Copy", "Select All", "Find…", "Go to Line…", "Fold All", "Unfold All"])
+        ("lv", ["Copy", "Select all", "Find…", "Go to line…", "Fold all", "Unfold all"])
     ]
     for menu in view.findChildren(QMenu):
         menu.close()
