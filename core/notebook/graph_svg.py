@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from lowerscope.core.records.graph import TITLE_BAR, Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, cut_to
 from lowerscope.core.strategy_names import STRATEGY_LETTERS
 
 _MARGIN = 12
@@ -74,8 +75,9 @@ def _box(box: Box) -> Iterator[str]:
         f'height="{box.height - 8:.1f}" rx="1.5"/>'
     )
     left = box.x + 12
+    title = cut_to(box.title, box.width - (36 if strategy else 18), DEFAULT.title_width)
     first = box.y + (box.height / 2 + 4.5 if not box.subtitle else box.height / 2 - 2)
-    yield f'<text x="{left:.1f}" y="{first:.1f}">{escape(box.title)}</text>'
+    yield f'<text x="{left:.1f}" y="{first:.1f}">{escape(title)}</text>'
     if box.subtitle:
         subtitle = escape(box.subtitle)
         yield f'<text class="quiet" x="{left:.1f}" y="{first + 15:.1f}">{subtitle}</text>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -34,6 +35,17 @@ class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
     def quiet_width(self, text: str) -> float:
         """Return the width of `text` in a subtitle or a label, in pixels."""
         return _width(text, self.quiet)
+
+
+def cut_to(text: str, room: float, width_of: Callable[[str], float]) -> str:
+    """Return a text that is no wider than `room` pixels: cut, with ``…`` at its end, if need be."""
+    if width_of(text) <= room:
+        return text
+    # No character is narrower than two pixels.
+    text = text[: int(room / 2)]
+    while text and width_of(text + "…") > room:
+        text = text[:-1]
+    return text + "…"
 
 
 def _width(text: str, advances: tuple[float, ...]) -> float:

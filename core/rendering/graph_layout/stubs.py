@@ -146,7 +146,7 @@ def with_stubs(
         hidden.update((source, target) for target in far)
         out = f"{len(far)} more uses"
         stubs.outs[source] = Stub(out, tuple(far), text_width(out) + 2 * _PAD)
-        label = _cut(titles[source], text_width)
+        label = cut_to(titles[source], _WIDEST, text_width)
         for target in far:
             stub = Stub(label, (source,), text_width(label) + 2 * _PAD)
             stubs.ins.setdefault(target, []).append(stub)
@@ -171,11 +171,3 @@ def _rows(boxes: Sequence[BoxText], flows: Sequence[Flow]) -> dict[str, int]:
         if box.id not in reading and box.id in targets:
             row[box.id] = min(row[target] for target in targets[box.id]) - 1
     return row
-
-
-def _cut(title: str, text_width: Callable[[str], float]) -> str:
-    if text_width(title) <= _WIDEST:
-        return title
-    while text_width(title + "…") > _WIDEST:
-        title = title[:-1]
-    return title + "…"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from lowerscope.core.records.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
 from lowerscope.core.rendering.graph_layout.collection import without_collection
 from lowerscope.core.rendering.graph_layout.layout import Enclosed, NodeSize, layout
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.rendering.graph_layout.metrics import TextMetrics, cut_to
 from lowerscope.core.rendering.graph_layout.scopes import EnclosedItem
 from lowerscope.core.rendering.graph_layout.stubs import Stubs, with_stubs
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
@@ -35,6 +35,7 @@ HEIGHT = 36.0
 
 _LEAST_WIDTH = 136.0
 _WIDEST_SUBTITLE = 300.0
+_WIDEST_TITLE = 420.0
 _LEFT = 14.0
 _RIGHT = 12.0
 _STRATEGY = 32.0
@@ -52,7 +53,8 @@ def graph_record(
 ) -> GraphRecord:
     """Lay out boxes and the values that flow between them.
 
-    Subtitles that are very long are cut, and end in ``…``. Two boxes have one edge at most. Where
+    Subtitles that are very long are cut, and end in ``…``; titles are kept, and have to be cut to
+    the width of the box where they are drawn. Two boxes have one edge at most. Where
     a value is used in many places far from it, stubs at both ends take the place of edges.
 
     Parameters
@@ -161,7 +163,11 @@ def _enclosed(item: FrameItem, metrics: TextMetrics) -> EnclosedItem:
     if isinstance(item, int):
         return item
     inside = tuple(_enclosed(each, metrics) for each in item.items)
-    width = metrics.quiet_width(item.title) + 2 * _BESIDE + (CHEVRON if item.id else 0.0)
+    width = (
+        min(metrics.quiet_width(item.title), _WIDEST_TITLE)
+        + 2 * _BESIDE
+        + (CHEVRON if item.id else 0.0)
+    )
     return Enclosed(width, inside, bar=bool(item.id))
 
 
@@ -184,16 +190,15 @@ def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
 
 
 def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
-    subtitle = box.subtitle
-    if metrics.quiet_width(subtitle) <= _WIDEST_SUBTITLE:
+    subtitle = cut_to(box.subtitle, _WIDEST_SUBTITLE, metrics.quiet_width)
+    if subtitle == box.subtitle:
         return box
-    while metrics.quiet_width(subtitle + "…") > _WIDEST_SUBTITLE:
-        subtitle = subtitle[:-1]
-    return replace(box, subtitle=subtitle.rstrip(" ,·") + "…")
+    return replace(box, subtitle=subtitle.removesuffix("…").rstrip(" ,·") + "…")
 
 
 def _width(box: BoxText, metrics: TextMetrics) -> float:
-    text = max(metrics.title_width(box.title), metrics.quiet_width(box.subtitle))
+    title = min(metrics.title_width(box.title), _WIDEST_TITLE)
+    text = max(title, metrics.quiet_width(box.subtitle))
     wanted = _LEFT + text + (_STRATEGY if box.strategy else _RIGHT)
     wanted += CHEVRON if box.kind in GROUPS else 0.0
     # An even number of pixels, so that the middle, where edges meet the box, is a whole one.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import fx, nn
 
 from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.records.snapshot import FxNode, SourceLine
@@ -131,6 +131,17 @@ def test_picture_of_an_mlp(example: Example) -> None:
     for box in graph.boxes:
         assert box.width >= DEFAULT.title_width(box.title) + 20
         assert box.width >= DEFAULT.quiet_width(box.subtitle) + 20
+
+
+def test_a_box_with_a_name_of_5000_letters_is_not_as_wide() -> None:
+    model = nn.Module()
+    name = "l" * 5000
+    graph = fx.Graph()
+    graph.output(graph.call_function(torch.relu, (graph.placeholder(name),)))
+    traced = trace(fx.GraphModule(model, graph), (torch.ones(2),), "fx")
+    box = picture_of(traced, {}).boxes[0]
+    assert box.title == name
+    assert 400 < box.width < 500
 
 
 def test_weights_of_the_export_tracer_are_inside_the_boxes(example: Example) -> None:
