@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -31,6 +32,9 @@ PREFIXES: dict[str, Kind] = {
 
 MOST = 60
 """So many of a kind are shown."""
+
+NEAR = 0.7
+"""How like a word of a command one is, by `difflib`, that is taken for it where nothing fits."""
 
 LEAST_FOR_LINES = 3
 """So many characters are typed before lines are looked through that were not asked for."""
@@ -104,15 +108,28 @@ class PaletteEntries:
         if kind == "line" and _NUMBER.fullmatch(text):
             # No text has so many lines, and Python reads no numbers with thousands of digits.
             return list(self._places(int(text[:12])))
+        words = text.split()
+        found = self._fitting(kind, words)
+        if not found and kind in (None, "command"):
+            found = self._fitting("command", self._meant(words))
+        return found
+
+    def _fitting(self, kind: Kind | None, words: Sequence[str]) -> list[Entry]:
         kinds = [kind] if kind else list(PREFIXES.values())
-        found: list[Entry] = []
+        text, found = " ".join(words), list[Entry]()
         for each in kinds:
             if not kind and (
                 (each != "command" and not text) or (each == "line" and len(text) < LEAST_FOR_LINES)
             ):
                 continue
-            found += _best(self._of(each), text.split())
+            found += _best(self._of(each), words)
         return found
+
+    def _meant(self, words: Sequence[str]) -> list[str]:
+        """Return words that may have been mistyped as those of commands that they are near to."""
+        searched = (re.findall(r"\w+", entry.searched) for entry in self._of("command"))
+        known = list(dict.fromkeys(word for each in searched for word in each))
+        return [next(iter(get_close_matches(word, known, 1, NEAR)), word) for word in words]
 
     def _of(self, kind: Kind) -> tuple[Entry, ...]:
         if kind not in self._kinds:

@@ -41,7 +41,8 @@ class Palette(Finder):
         self.rows.setAccessibleName(self.tr("What fits"))
         self.rows.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.empty.set_text(
-            self.tr("No match"), self.tr("Lines are those of the texts that are in view.")
+            self.tr("No match"),
+            self.tr("Try a part of the word. Lines are those of the texts that are in view."),
         )
         self.hint.setText(
             self.tr(

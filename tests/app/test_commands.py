@@ -243,6 +243,14 @@ def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
     assert palette.isVisible()
     assert palette.empty.isVisible()
+    # A word that was mistyped is taken for the one that it is near to.
+    meant = ((">shortcust", "Keyboard shortcuts"), ("optimize cpu", "Optimise for CPU"))
+    for typed, title in meant:
+        (">shortcust", "Keyboard shortcuts"),
+        ("optimize cpu", "Optimise for CPU"),
+    ):
+        palette.line.setText(typed)
+        assert any(title in entry.title for entry in palette.shown()), typed
 
 
 def test_the_page_has_all_keys(qtbot: QtBot) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lowerscope.core.records.graph import Port
+from lowerscope.core.rendering.graph_layout.metrics import cut_to
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 
 _MANY = 3
