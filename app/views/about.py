@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.bug_report import details
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.resources import ICONS
@@ -60,7 +61,7 @@ class AboutDialog(Dialog):
         self.text.setFont(code_font())
         self.text.setAccessibleName(self.tr("Details for a report"))
         self.text.document().setDocumentMargin(8)
-        self.said = QLabel(self.tr("Paths are left out. Look it through before you send it."))
+        self.said = QLabel(self.tr("Of paths, only last names are in it. Look it through before you send it."))
         self.said.setProperty("role", "quiet")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.copy = buttons.addButton(
@@ -85,6 +86,7 @@ class AboutDialog(Dialog):
         column.addLayout(head)
         column.addWidget(self.text, 1)
         column.addLayout(foot)
+        offer_help(self, "window#a-report-of-a-problem")
         self.resize(*SIZE)
         self.copy.setFocus()
 

@@ -11,6 +11,7 @@ from shiboken6 import isValid
 
 from lowerscope.app import theme
 from lowerscope.app.palette_entries import Entry, PaletteEntries
+from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.finder import Finder
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.passes import PassType
@@ -53,6 +54,7 @@ class Palette(Finder):
         self.line.textChanged.connect(self._filter)
         self.line.returnPressed.connect(self._run)
         self.rows.itemActivated.connect(self._run)
+        offer_help(self, "window#without-a-mouse")
         self.resize(*SIZE)
         self._filter("")
         if window.workspace.recipe is not None:
