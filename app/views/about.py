@@ -61,7 +61,9 @@ class AboutDialog(Dialog):
         self.text.setFont(code_font())
         self.text.setAccessibleName(self.tr("Details for a report"))
         self.text.document().setDocumentMargin(8)
-        self.said = QLabel(self.tr("Of paths, only last names are in it. Look it through before you send it."))
+        self.said = QLabel(
+            self.tr("Of paths, only last names are in it. Look it through before you send it.")
+        )
         self.said.setProperty("role", "quiet")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.copy = buttons.addButton(
