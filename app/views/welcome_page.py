@@ -89,6 +89,7 @@ class WelcomePage(QScrollArea):
         while (item := self._recent.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
+                widget.hide()
                 widget.deleteLater()
         self._recent.addWidget(self._label(self.tr("Recent"), "title", PADDING))
         self._recent.addSpacing(8)

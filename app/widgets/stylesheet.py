@@ -105,6 +105,7 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
     selection-color: {on_accent};
 }}
 QLineEdit {{ placeholder-text-color: {quiet}; }}
+QComboBox {{ selection-background-color: {accent_ground}; selection-color: {accent}; }}
 QSpinBox, QDoubleSpinBox {{ max-height: 24px; }}
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
     border-color: {accent};
@@ -126,10 +127,7 @@ QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {{
 QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {{
     image: url("{icons}/chevron-down.svg"); width: 8px; height: 8px;
 }}
-QComboBox QAbstractItemView {{
-    background: {panel}; border: 1px solid {line}; outline: none;
-    selection-background-color: {accent_ground}; selection-color: {accent};
-}}
+QComboBox QAbstractItemView {{ background: {panel}; border: 1px solid {line}; outline: none; }}
 
 QPlainTextEdit, QTextEdit, QTextBrowser {{
     background: {panel}; color: {text}; border: none;
