@@ -11,6 +11,7 @@ from lowerscope.app.settings import Settings
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import files_of
+from lowerscope.core.sources.files import neighbours
 from lowerscope.core.sources.samples import PREFIX
 
 SETTLED_MS = 200
@@ -104,7 +105,10 @@ def _watched(recipe: Recipe) -> tuple[str, ...]:
     if recipe.source.trust:
         # What it could run was trusted as it was.
         files.pop(recipe.source.spec, None)
-    return tuple(path for name, path in files.items() if not name.startswith(PREFIX))
+    named = [path for name, path in files.items() if not name.startswith(PREFIX)]
+    programs = (Path(path) for path in named if path.lower().endswith(".py"))
+    beside = (str(each) for path in programs for each in neighbours(path))
+    return tuple(dict.fromkeys((*named, *beside)))
 
 
 def _state(path: str) -> tuple[int, int]:

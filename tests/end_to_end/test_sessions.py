@@ -219,9 +219,12 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
     session = tmp_path / "mine.lowerscope"
     save_as(window, session, monkeypatch, qtbot)
     before = window.workspace.snapshot
+    beside = tmp_path / "beside.py"
+    write(beside, "Net = None\n")
     # As editors do it: a new file in place of the old one.
     for name in ("Other", "Another"):
-        new = write(tmp_path / "net.py.new", NET.format(name=name) + EXAMPLES)
+        text = NET.format(name=name) + EXAMPLES + "\nimport beside\n"
+        new = write(tmp_path / "net.py.new", text)
         os.replace(new, path)
         qtbot.waitUntil(
             lambda name=name: (
@@ -232,6 +235,11 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
             timeout=PATIENCE,
         )
         assert "net.py was saved" in window.banner.message()
+    # What the file imports from beside it is a part of the model.
+    wait_for_records(qtbot, window)
+    write(beside, "Net = 1\n")
+    qtbot.waitUntil(lambda: "beside.py was saved" in window.banner.message(), timeout=PATIENCE)
+    wait_for_records(qtbot, window)
     os.unlink(path)
     qtbot.waitUntil(lambda: "net.py is gone" in window.banner.message(), timeout=PATIENCE)
     recipe = window.workspace.recipe
