@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.widgets.plain_text import plain, plain_tip
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import FunctionRecord
 
@@ -19,7 +20,7 @@ class CalledBy(QWidget):
         self._workspace = workspace
         self.title = QLabel(self.tr("called by"))
         self.title.setProperty("role", "quiet")
-        self.more = QLabel()
+        self.more = plain(QLabel())
         self.more.setProperty("role", "quiet")
         self.buttons: list[QPushButton] = []
         self._row = QHBoxLayout(self)
@@ -41,7 +42,7 @@ class CalledBy(QWidget):
             self._row.insertWidget(place, button)
         others = calls[_OFFERED:]
         self.more.setText(self.tr("and {0} more").format(len(others)))
-        self.more.setToolTip(names_of(others, most=60))
+        self.more.setToolTip(plain_tip(names_of(others, most=60)))
         self.more.setVisible(bool(others))
         self.setVisible(bool(calls))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QWidget
 
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.core.dimensions import parse_dimension, parse_sizes
 from lowerscope.core.recipe import Dimension
 
@@ -42,7 +43,7 @@ class DimensionsForm(QWidget):
         self._grid.setColumnStretch(2, 1)
         titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
         for column, title in enumerate(titles):
-            label = QLabel(title)
+            label = plain(QLabel(title))
             label.setProperty("role", "quiet")
             self._grid.addWidget(label, 0, column)
         self.hide()
@@ -91,7 +92,7 @@ class DimensionsForm(QWidget):
         if said is not None:
             span.setText(f"{said.low}..{said.high}")
             sizes.setText(",".join(map(str, said.sizes)))
-        label = QLabel(name)
+        label = plain(QLabel(name))
         label.setProperty("role", "title")
         index = self._grid.rowCount()
         for column, widget in enumerate((label, span, sizes)):

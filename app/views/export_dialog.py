@@ -25,6 +25,7 @@ from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.app.workspace import Workspace
@@ -81,7 +82,7 @@ class ExportDialog(Dialog):
         browse.clicked.connect(self._browse)
         self.banner = Banner(wraps=True)
         self.progress = ProgressLine()
-        self.status = QLabel()
+        self.status = plain(QLabel())
         self.status.setProperty("role", "quiet")
         self.status.setWordWrap(True)
         self._outcome = QWidget()

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records.snapshot import ExtensionRecord, SourceLine
@@ -123,8 +124,8 @@ class ExtensionsDialog(Dialog):
         for each in self._files():
             holds = _holds(each, held.get(each.path))
             item = QTreeWidgetItem(self.list, [Path(each.path).name, KINDS[each.kind], holds])
-            item.setToolTip(0, each.path)
-            item.setToolTip(2, _told(held.get(each.path)))
+            item.setToolTip(0, plain_tip(each.path))
+            item.setToolTip(2, plain_tip(_told(held.get(each.path))))
             state = Qt.CheckState.Checked if each.on else Qt.CheckState.Unchecked
             item.setCheckState(0, state)
         self.list.blockSignals(False)

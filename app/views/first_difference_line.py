@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from lowerscope.app.views.formats import error_text
+from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.workspace import Workspace
 
 
@@ -48,7 +49,7 @@ class FirstDifferenceLine(QPushButton):
         self.setText(text.replace("&", "&&"))
         self.setAccessibleName(text)
         select = self.tr("Select the node in all panes (F9)")
-        self.setToolTip("\n".join(each for each in (*parts, run.reason, select) if each))
+        self.setToolTip(plain_tip("\n".join(each for each in (*parts, run.reason, select) if each)))
 
     def _select(self) -> None:
         if self._node:

@@ -25,6 +25,7 @@ from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
@@ -113,7 +114,7 @@ class InputsDialog(Dialog):
         self.seed.setValue(seed)
         self.seed.setAccessibleName(self.tr("Seed"))
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.error = QLabel()
+        self.error = plain(QLabel())
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
         self.error.hide()
@@ -135,7 +136,7 @@ class InputsDialog(Dialog):
         layout.setContentsMargins(16, 16, 16, 12)
         layout.setSpacing(12)
         if question:
-            layout.addWidget(QLabel(question))
+            layout.addWidget(plain(QLabel(question)))
         layout.addLayout(grid)
         layout.addWidget(self.ranges)
         layout.addLayout(seeds)
@@ -195,7 +196,7 @@ class InputsDialog(Dialog):
             file.setText(spec.file)
         row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
         row.before = row.texts()
-        label = QLabel(name)
+        label = plain(QLabel(name))
         label.setProperty("role", "title")
         grid.addWidget(label, index, 0)
         fields = (

@@ -13,6 +13,7 @@ from lowerscope.app import theme
 from lowerscope.app.palette_entries import Entry, PaletteEntries
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.finder import Finder
+from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.passes import PassType
 
@@ -79,7 +80,7 @@ class Palette(Finder):
         items = [QTreeWidgetItem([each.title, each.where, each.keys]) for each in self._shown]
         for item, entry in zip(items, self._shown, strict=True):
             item.setDisabled(not entry.enabled)
-            item.setToolTip(0, entry.title)
+            item.setToolTip(0, plain_tip(entry.title))
             for column in (1, 2):
                 item.setForeground(column, QColor(theme.current().quiet))
         self.rows.addTopLevelItems(items)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -170,7 +171,7 @@ class ProblemsView(QWidget):
 
 
 def _text(text: str, role: str = "") -> QLabel:
-    label = QLabel(text)
+    label = plain(QLabel(text))
     label.setWordWrap(True)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setTextInteractionFlags(

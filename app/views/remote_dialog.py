@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
@@ -58,7 +59,7 @@ class RemoteDialog(Dialog):
         self.seconds.lineEdit().setTextMargins(6, 0, 0, 0)
         self.test = QPushButton(self.tr("Test connection"))
         self.test.clicked.connect(self._test)
-        self.said = QLabel()
+        self.said = plain(QLabel())
         self.said.setWordWrap(True)
         self.said.hide()
         self.adopt = QCheckBox(self.tr("Compile for the processor that it says it has"))

@@ -9,6 +9,7 @@ from lowerscope.app import theme
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.widgets.picture_view import PictureView
+from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.run import RunRecord
@@ -79,7 +80,9 @@ class ResultSide(QWidget):
             self.picture.set_picture(
                 picture.pixels, picture.width, picture.height, picture.channels
             )
-            self.picture.setToolTip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
+            self.picture.setToolTip(
+                plain_tip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
+            )
 
     def _show_run(self) -> None:
         record = self._workspace.run_record

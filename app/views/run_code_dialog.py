@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout,
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.core.plain_files import open_plain
 
 MOST = 1 << 20
@@ -55,7 +56,7 @@ class RunCodeDialog(Dialog):
             language = "json" if path.endswith(".json") else "python"
             view.set_text(self._text(path), language)
             self.files.addTab(view, Path(path).name)
-            self.files.setTabToolTip(self.files.count() - 1, path)
+            self.files.setTabToolTip(self.files.count() - 1, plain_tip(path))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         words = self.tr("Run them") if several else self.tr("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)

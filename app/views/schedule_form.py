@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.schedule_fields import Editor, editor_of, follow_selection
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.workbench.trying import Draft
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Argument
@@ -42,12 +43,12 @@ class ScheduleForm(QWidget):
         self.back.setToolTip(self.tr("Back to the moves (Esc)"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
-        self.title = QLabel()
+        self.title = plain(QLabel())
         self.title.setProperty("role", "title")
-        self.about = QLabel()
+        self.about = plain(QLabel())
         self.about.setProperty("role", "quiet")
         self.about.setWordWrap(True)
-        self.state = QLabel()
+        self.state = plain(QLabel())
         self.state.setWordWrap(True)
         self.apply = QPushButton(self.tr("Apply"))
         self.apply.setProperty("primary", True)

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.formats import error_text
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
@@ -56,11 +57,11 @@ class SetPanel(QWidget):
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(6)
-        self.summary = QLabel()
+        self.summary = plain(QLabel())
         self.summary.setWordWrap(True)
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.error = QLabel()
+        self.error = plain(QLabel())
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
         self.worst = Table(

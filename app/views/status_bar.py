@@ -12,6 +12,7 @@ from lowerscope.app.children.sandboxing import Sandboxing
 from lowerscope.app.engine_client import State
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.memory_limit import bytes_text
@@ -132,7 +133,7 @@ class StatusBar(QStatusBar):
         recipe = self._workspace.wanted
         remote = None if recipe is None else recipe.remote
         self.remote.setText("" if remote is None else f"→ {remote.title}")
-        self.remote.setToolTip("" if remote is None else remote.tracker)
+        self.remote.setToolTip(plain_tip("" if remote is None else remote.tracker))
         self.remote.setVisible(remote is not None)
 
     def _state_text(self, name: str, state: str) -> str:

@@ -11,6 +11,7 @@ from lowerscope.app.stepping import APART
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import call_text, changed_text, run_text, step_text
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 from lowerscope.app.workspace import Workspace
@@ -62,7 +63,7 @@ class TimelineView(QWidget):
                 Segment("run", self.tr("Run"), self.tr("One step for each call of the last run")),
             ),
         )
-        self.title = QLabel()
+        self.title = plain(QLabel())
         self.title.setProperty("role", "title")
         self.facts = ElidedLabel()
         self.facts.setProperty("role", "quiet")

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
 from lowerscope.core.session_archives import Archive
@@ -57,7 +58,7 @@ class UnpackDialog(Dialog):
             "{0} has a session and the files that it needs. Unpacking runs none of them: before a"
             " file of code runs, you are asked."
         )
-        words = QLabel(text.format(archive.path.name))
+        words = plain(QLabel(text.format(archive.path.name)))
         words.setWordWrap(True)
         self.files = QTreeWidget()
         self.files.setAccessibleName(self.tr("Files in the archive"))

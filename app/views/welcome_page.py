@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.widgets.link_row import PADDING, LinkRow
+from lowerscope.app.widgets.plain_text import plain
 from lowerscope.core.sources.samples import samples
 
 
@@ -142,7 +143,7 @@ class WelcomePage(QScrollArea):
         return row
 
     def _label(self, text: str, role: str, indent: int = -1) -> QLabel:
-        label = QLabel(text, self._inside)
+        label = plain(QLabel(text, self._inside))
         label.setIndent(indent)
         label.setProperty("role", role)
         label.setWordWrap(True)

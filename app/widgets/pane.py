@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.pane_tabs import PaneTabs
+from lowerscope.app.widgets.plain_text import plain, plain_tip
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.typefaces import ui_font
 
@@ -73,7 +74,7 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         self._shown = self._fitted(self._whole)
-        self.setToolTip(self._whole if self._shown != self._whole else "")
+        self.setToolTip(plain_tip(self._whole if self._shown != self._whole else ""))
         self.update()
 
     def _fitted(self, text: str) -> str:
@@ -143,7 +144,7 @@ class PaneHeader(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
-        self.title = QLabel(title)
+        self.title = plain(QLabel(title))
         self.title.setProperty("role", "title")
         self.tabs = PaneTabs()
         self.context = PartsLabel()

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import plain
 
 WIDTH = 420
 
@@ -42,11 +43,11 @@ class Question(Dialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
-        self._question = QLabel(question)
+        self._question = plain(QLabel(question))
         self._question.setProperty("role", "title" if more else "")
         said = [self._question]
         if more:
-            said.append(QLabel(more))
+            said.append(plain(QLabel(more)))
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.act = self.buttons.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
         self.act.setAutoDefault(False)
