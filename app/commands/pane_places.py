@@ -49,8 +49,8 @@ class PanePlaces(QObject):
         sizes = (
             ("narrower", tr("&Narrower"), "Home", True, -STEP),
             ("wider", tr("&Wider"), "End", True, STEP),
-            ("higher", tr("&Higher"), "PgUp", False, STEP),
-            ("lower", tr("&Lower"), "PgDown", False, -STEP),
+            ("higher", tr("&Taller"), "PgUp", False, STEP),
+            ("lower", tr("&Shorter"), "PgDown", False, -STEP),
         )
         return (
             *(

@@ -212,7 +212,7 @@ class InputsDialog(Dialog):
         self._rows.append(row)
 
     def _file_field(self, row: InputRow) -> QHBoxLayout:
-        row.file.setPlaceholderText(self.tr("random values"))
+        row.file.setPlaceholderText(self.tr("random"))
         row.file.setMinimumWidth(96)
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
         browse = QPushButton(self.tr("Browse…"))

@@ -52,7 +52,7 @@ class PassDialog(Dialog):
         self.form.edited.connect(self._check)
         self.list = QTreeWidget()
         self.line = FindLine(self.list)
-        self.line.setPlaceholderText(self.tr("Type a part of a pass's name, or of what it does"))
+        self.line.setPlaceholderText(self.tr("Search names and summaries"))
         self.line.setAccessibleName(self.tr("Filter passes"))
         self.line.textChanged.connect(self._filter)
         self.list.setAccessibleName(self.tr("Passes"))
