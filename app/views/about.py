@@ -64,6 +64,7 @@ class AboutDialog(Dialog):
         self.said = QLabel(
             self.tr("Of paths, only last names are in it. Look it through before you send it.")
         )
+        self.said.setWordWrap(True)
         self.said.setProperty("role", "quiet")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.copy = buttons.addButton(
