@@ -23,6 +23,8 @@ class Changes(QObject):
     -------
     wanted_changed
         `wanted` is another recipe, or it has become the one that is shown.
+    opening(object)
+        The recipe of another source is about to be asked for.
 
     Attributes
     ----------
@@ -33,6 +35,7 @@ class Changes(QObject):
     """
 
     wanted_changed = Signal()
+    opening = Signal(object)
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -53,6 +56,7 @@ class Changes(QObject):
 
     def open(self, recipe: Recipe) -> None:
         """Open another source. What is open stays until the new one's records are there."""
+        self.opening.emit(recipe)
         self._want(recipe, History())
 
     def change(self, recipe: Recipe) -> None:

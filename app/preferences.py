@@ -33,6 +33,8 @@ class Preferences:
         Whether files that are open are read again when they are saved.
     sandbox
         Whether code runs in a sandbox where the system has one.
+    shares_folder
+        Whether it may write from there to the folder of the saved session.
     memory_limit
         Bytes that a worker may have; 0 for the usual limit.
     keep
@@ -47,6 +49,7 @@ class Preferences:
     asks_first: bool
     watching: bool
     sandbox: bool
+    shares_folder: bool
     memory_limit: int
     keep: int
     cache_limit: int
@@ -62,6 +65,7 @@ def preferences_of(window: MainWindow) -> Preferences:
         asks_first=settings.asks_first(),
         watching=settings.watching(),
         sandbox=settings.sandbox(),
+        shares_folder=settings.shares_folder(),
         memory_limit=settings.memory_limit(),
         keep=settings.keep(),
         cache_limit=cache_limit(),
@@ -86,6 +90,8 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
         theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
     if wanted.watching != before.watching:
         window.commands.action("watch").trigger()
+    if wanted.shares_folder != before.shares_folder:
+        window.sandbox.set_shares(wanted.shares_folder)
     if wanted.sandbox != before.sandbox:
         window.sandbox.set_wanted(wanted.sandbox)
     settings.set_scale(wanted.scale)

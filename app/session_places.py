@@ -43,6 +43,11 @@ class Place:
     hindrance: Hindrance = ""
     written: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def given(self) -> Path | None:
+        """The file, if the user chose it."""
+        return None if self.automatic else self.path
+
 
 def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = None) -> Place:
     """Return the place of a file, locked for this window unless that is hindered."""

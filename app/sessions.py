@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,8 @@ class Sessions(QObject):
         self._coming: tuple[Place, Session] | None = None
         self._kept: tuple[Recipe, Recipe | None, Layout] | None = None
         self._trouble: Problem | None = None
+        # Whether code may write beside the file, which is saved by way of its twin then.
+        self.has_twin = False
         self._is_gone = False
         self._finished = False
         self._to_go_on: Recipe | None = None
@@ -113,7 +116,16 @@ class Sessions(QObject):
     @property
     def path(self) -> Path | None:
         """The file that the user gave the session; ``None`` where it has none."""
-        return None if self._place is None or self._place.automatic else self._place.path
+        return None if self._place is None else self._place.given
+
+    def path_of(self, recipe: Recipe | None) -> Path | None:
+        """Return the file that a recipe is saved in, if the user gave it one, or is about to be."""
+        place = self._place
+        if self._coming is not None and self._is_coming(recipe):
+            place, _ = self._coming
+        elif recipe is None or (recipe.source.spec, recipe.source.entry) != self._source:
+            place = None
+        return None if place is None or place.lock is None else place.given
 
     @property
     def read_only(self) -> bool:
@@ -184,7 +196,7 @@ class Sessions(QObject):
         recipe = self._workspace.recipe
         if recipe is None:
             return
-        source = (recipe.source.spec, recipe.source.entry)
+        before, self._source = self._source, (recipe.source.spec, recipe.source.entry)
         if self._is_coming(recipe):
             assert self._coming is not None
             (place, session), self._coming = self._coming, None
@@ -195,10 +207,9 @@ class Sessions(QObject):
             if session.wanted is not None:
                 self._to_go_on = _with_trust(session.wanted, trust=recipe.source.trust)
                 QTimer.singleShot(0, self._go_on)
-        elif self._source is not None and source != self._source:
+        elif before is not None and before != self._source:
             # Another model is another document: the file keeps the one that it has.
             self._take(None)
-        self._source = source
         self.note()
 
     def _go_on(self) -> None:
@@ -326,8 +337,9 @@ class Sessions(QObject):
         if place.automatic:
             with contextlib.suppress(OSError):  # saving says it
                 place.path.parent.mkdir(parents=True, exist_ok=True)
+        save = partial(save_session, by_twin=self.has_twin)
         self._under_way = self._thread.submit(
-            save_session, place.path, recipe, now[2], place.written, self._hashes, wanted
+            save, place.path, recipe, now[2], place.written, self._hashes, wanted
         )
         self._under_way.add_done_callback(self._ended.emit)
 

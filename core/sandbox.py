@@ -1,8 +1,8 @@
 """The sandbox that a child of the window runs in, where the system has one: bubblewrap, on Linux.
 
-In it the file system is read-only but for the user's cache and a temporary folder of the child's
-own, there is no network, and no other process can be seen, or reached by a socket. This module
-imports neither torch nor TVM.
+In it the file system is read-only but for the user's cache, a temporary folder of the child's own
+and, where the user wants that, the session's folder; there is no network, and no other process can
+be seen, or reached by a socket. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ import msgspec
 
 from lowerscope.core.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.errors import Problem
+from lowerscope.core.shared_folder import SharedFolder
 from lowerscope.core.user_cache import cache_folder
 
 PROGRAM = "bwrap"
 
 ENVIRONMENT = "LOWERSCOPE_SANDBOX"
 """Says to a process that it is in the sandbox, and what `Network` it has."""
+
+SHARED = "LOWERSCOPE_SHARED"
+"""Says to it which folder of the user's it may write to, if any."""
 
 Network = Literal["none", "open"]
 
@@ -70,7 +74,11 @@ def program() -> str | None:
 
 
 def enclosed(
-    program: str, command: Sequence[str], writable: Sequence[Path], network: Network
+    program: str,
+    command: Sequence[str],
+    writable: Sequence[Path],
+    network: Network,
+    shared: SharedFolder | None = None,
 ) -> tuple[str, ...]:
     """Return the command that runs another one in a sandbox, and ends it when it ends itself.
 
@@ -84,6 +92,8 @@ def enclosed(
         Folders that may be written to, besides the temporary one.
     network
         What network it has.
+    shared
+        A folder of the user's that may be written to as well, but for what is kept in it.
     """
     services = [each for each in _SERVICES if os.path.isdir(each)]
     calls = call_filter()
@@ -94,6 +104,8 @@ def enclosed(
         program,
         *(("--seccomp", "9") if calls else ()),
         *("--ro-bind", "/", "/"),
+        # Before what is hidden, so that none of it comes back with the folder.
+        *_shared(shared),
         *("--dev", "/dev"),
         *("--proc", "/proc"),
         *("--tmpfs", TEMPORARY),
@@ -105,11 +117,20 @@ def enclosed(
         *("--cap-drop", "ALL"),
         "--die-with-parent",
         *("--setenv", ENVIRONMENT, network),
+        *("--setenv", SHARED, "" if shared is None else str(shared.path)),
         *("--setenv", "TMPDIR", TEMPORARY),
         *(word for each in _HIDDEN for word in ("--unsetenv", each)),
         "--",
         *command,
     )
+
+
+def _shared(shared: SharedFolder | None) -> Iterator[str]:
+    """Yield the options that let a folder be written to, but for what is kept in it."""
+    if shared is not None:
+        yield from ("--bind", str(shared.path), str(shared.path))
+        for each in shared.kept:
+            yield from ("--ro-bind-try", str(each), str(each))
 
 
 def is_inside() -> bool:
@@ -145,8 +166,14 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         todo += "; or do without (a DataLoader: with num_workers=0)"
     elif refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
-    else:
+    elif shared := os.environ.get(SHARED):
+        todo += f"; or let it write below {cache_folder()}, or to {shared}, where what is hidden"
+        todo += " and the session's file stay as they are"
+    elif without:
         todo += f"; or let it write below {cache_folder()}"
+    else:
+        todo += f"; or let it write below {cache_folder()}, or to the folder of the saved session"
+        todo += " (a setting: File, Settings)"
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,

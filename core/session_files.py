@@ -23,6 +23,7 @@ from lowerscope.core.plain_files import open_plain, read_plain
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.recipe_paths import with_paths
 from lowerscope.core.sources.spec import source_path
+from lowerscope.core.twin_file import write_by_twin
 from lowerscope.core.unfinished import whole_file
 from lowerscope.core.user_paths import user_path
 
@@ -145,6 +146,8 @@ def save_session(
     before: dict[str, Any],
     hashes: Hashes,
     wanted: Recipe | None = None,
+    *,
+    by_twin: bool = False,
 ) -> dict[str, Any]:
     """Write a session in place of what is there, whole or not at all.
 
@@ -160,6 +163,8 @@ def save_session(
         Of files, as far as they are known.
     wanted
         See `Session`.
+    by_twin
+        See `write_whole`.
 
     Returns
     -------
@@ -179,7 +184,7 @@ def save_session(
         file = msgspec.structs.replace(file, wanted=plain)
     value = _carried(before, _plain(file))
     try:
-        write_whole(path, _text(value))
+        write_whole(path, _text(value), by_twin=by_twin)
     except OSError as error:
         raise LowerscopeError(
             f"the session cannot be written ({error.strerror or error})",
@@ -261,18 +266,21 @@ def _recipe(path: Path, text: bytes) -> Recipe:
     return recipe
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, *, by_twin: bool = False) -> None:
     """Write a file such that whoever reads it, at whatever moment, reads the old or the new one.
+
+    With `by_twin`, it is written by way of its twin, if it has one: see `twin_file`.
 
     Raises
     ------
     OSError
         If it cannot be written; what was there is as it was.
     """
-    with whole_file(path) as made, made.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    if not (by_twin and write_by_twin(path, content)):
+        with whole_file(path) as made, made.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(path.parent, os.O_DIRECTORY)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,8 @@ from lowerscope.app.settings import Settings
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Role
 from lowerscope.core.records.remote import Remote
+from lowerscope.core.shared_folder import NotShared, SharedFolder, shared_folder
+from lowerscope.core.twin_file import make_twin, twin_of
 from lowerscope.core.user_cache import cache_folder
 
 State = Literal["on", "off", "missing", "refused"]
@@ -23,7 +26,8 @@ class Sandboxing(QObject):
     Signals
     -------
     changed
-        `state` or `has_network` is new: children that are to be started are started in another way.
+        `state`, `has_network` or `shared` is new: children that are to be started are started in
+        another way.
     refused
         The system has made no sandbox; `availability` says why.
     network_wanted(object)
@@ -47,6 +51,10 @@ class Sandboxing(QObject):
         self._reason = ""
         self._asked: tuple[Remote, Callable[[], object]] | None = None
         self._declined: set[str] = set()
+        self._shares = settings.shares_folder()
+        self._session: Path | None = None
+        # Why the session's file cannot be kept from code that writes beside it.
+        self._twin_fails = ""
         self.has_network = False
 
     @property
@@ -69,13 +77,7 @@ class Sandboxing(QObject):
         anything = self.tr("Code that is opened may do all that you may.")
         match self.state:
             case "on":
-                text = self.tr(
-                    "Opened code can write only to {0} and to its own temporary files; {1}."
-                )
-                network = self.tr("it has no network")
-                if self.has_network:
-                    network = self.tr("the worker has network, for another machine")
-                return text.format(cache_folder(), network)
+                return self._said_on()
             case "off":
                 return anything
             case "missing":
@@ -83,6 +85,82 @@ class Sandboxing(QObject):
             case "refused":
                 text = self.tr("The system makes no sandbox ({0}).")
                 return f"{text.format(self._reason)} {anything}"
+
+    def _said_on(self) -> str:
+        shared, why_not = self._look_at_folder()
+        text = self.tr("Opened code can write only to {0} and to its own temporary files; {1}.")
+        network = self.tr("it has no network")
+        if self.has_network:
+            network = self.tr("the worker has network, for another machine")
+        if shared is not None:
+            text = self.tr(
+                "Opened code can write only to {0}, to its own temporary files, and to {2}, but "
+                "for what is hidden there and the session; {1}."
+            )
+        said = text.format(cache_folder(), network, "" if shared is None else shared.path)
+        return f"{said} {why_not}" if why_not else said
+
+    # The folder of the session
+
+    @property
+    def shared(self) -> Path | None:
+        """The folder of the session that code may write to, where it may."""
+        folder, _ = self._look_at_folder()
+        return folder.path if folder is not None and self.is_on else None
+
+    @property
+    def session(self) -> Path | None:
+        """The file that the user gave the session; ``None`` where it has none."""
+        return self._session
+
+    def set_session(self, path: Path | None) -> None:
+        """Take note of the session's file, and keep it from code that may write beside it."""
+        if path != self._session:
+            self._drop_twin()
+            self._session = path
+            self._make_twin()
+            self.changed.emit()
+
+    def set_shares(self, on: bool) -> None:
+        """Let code write to the folder of the session, or not, and remember it."""
+        self._settings.set_shares_folder(on)
+        self._drop_twin()
+        self._shares = on
+        self._make_twin()
+        self.changed.emit()
+
+    def finish(self) -> None:
+        """Leave nothing beside the session: the window is being closed."""
+        self._drop_twin()
+
+    def _make_twin(self) -> None:
+        self._twin_fails = ""
+        if self._look_at_folder()[0] is None or self._session is None:
+            return
+        try:
+            if not make_twin(self._session):
+                self._twin_fails = self.tr("lets no files exchange their names")
+        except OSError as error:
+            self._twin_fails = self.tr("cannot be written ({0})").format(error.strerror)
+
+    def _drop_twin(self) -> None:
+        if self._session is not None:
+            # What a window that was killed has left goes as well.
+            with contextlib.suppress(OSError):
+                twin_of(self._session).unlink(missing_ok=True)
+
+    def _look_at_folder(self) -> tuple[SharedFolder | None, str]:
+        """Return the folder that code may write to; or why it may not, where it shall."""
+        if not self._shares or self._session is None:
+            return None, ""
+        why_not = self._twin_fails
+        if not why_not:
+            try:
+                return shared_folder(self._session, self._settings.folder()), ""
+            except NotShared as error:
+                why_not = str(error)
+        text = self.tr("The session's folder stays read-only: {0} {1}.")
+        return None, text.format(self._session.parent, why_not)
 
     def set_wanted(self, on: bool) -> None:
         """Use a sandbox, or none, from now on, and remember it."""
@@ -104,7 +182,8 @@ class Sandboxing(QObject):
             return None
         writable = [cache, *((Path(calls_file).parent,) if calls_file else ())]
         network: sandbox.Network = "open" if self.has_network and role == "worker" else "none"
-        return sandbox.enclosed(self._program, command, writable, network)
+        shared, _ = self._look_at_folder()
+        return sandbox.enclosed(self._program, command, writable, network, shared)
 
     def give_up(self, reason: str) -> None:
         """Start children without a sandbox from now on: the system has refused to make one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -10,9 +11,11 @@ from lowerscope.app.actions import Command, Commands
 from lowerscope.app.children.sandboxing import Sandboxing
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.question import Question
+from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.remote import Remote
 
 if TYPE_CHECKING:
+    from lowerscope.app.sessions import Sessions
     from lowerscope.app.window import MainWindow
 
 
@@ -33,10 +36,13 @@ class SandboxCommands(QObject):
         for client in (self._workspace.engine, self._workspace.worker):
             client.sandbox = self.sandboxing
         self._had_network = False
+        self._shared: tuple[Path, Path | None] | None = None
         self.sandboxing.changed.connect(self._note_network)
         self.sandboxing.refused.connect(self._say_refused)
         self.sandboxing.network_wanted.connect(self._ask)
         self._workspace.recipe_wanted.connect(self._look_at_recipe)
+        self._workspace.changes.opening.connect(self._share_folder_of)
+        self._workspace.snapshot_changed.connect(self._share_folder)
 
     def command(self) -> Command:
         """Return the command of the menu."""
@@ -57,9 +63,45 @@ class SandboxCommands(QObject):
         """Use a sandbox, or none, and start both children anew if that is new."""
         was_on = self.sandboxing.is_on
         self.sandboxing.set_wanted(on)
+        self._shared = self._shared_now()
         if self.sandboxing.is_on != was_on:
             self._workspace.restart()
             self._workspace.announced.emit(self.sandboxing.availability, "info")
+
+    def set_shares(self, on: bool) -> None:
+        """Let code write to the folder of the session, or not; children start anew for that."""
+        self.sandboxing.set_shares(on)
+        self._restart_if_shared_anew()
+        if on and self.sandboxing.is_on:
+            self._workspace.announced.emit(self.sandboxing.availability, "info")
+
+    def watch(self, sessions: Sessions) -> None:
+        """Let code write to the folder of the session that is open, where that is wanted."""
+        sessions.changed.connect(self._share_folder)
+        sessions.saved.connect(self._share_folder)
+
+    def _share_folder(self) -> None:
+        self._share_folder_of(self._workspace.wanted)
+
+    def _share_folder_of(self, recipe: Recipe | None) -> None:
+        # Before the first of its code runs: what was open until now is not to write there, nor
+        # this one where that could.
+        path = self._window.sessions.path_of(recipe)
+        # One that is yet to be written cannot be kept from code.
+        self.sandboxing.set_session(path if path is not None and path.is_file() else None)
+        self._restart_if_shared_anew()
+
+    def _restart_if_shared_anew(self) -> None:
+        shared, before = self._shared_now(), self._shared
+        self._shared = shared
+        self._window.sessions.has_twin = shared is not None
+        if shared != before and self.sandboxing.is_on:
+            self._workspace.restart()
+
+    def _shared_now(self) -> tuple[Path, Path | None] | None:
+        """Return the folder that code may write to, and the file in it that it may not."""
+        shared = self.sandboxing.shared
+        return None if shared is None else (shared, self.sandboxing.session)
 
     def _say_refused(self) -> None:
         self._workspace.announced.emit(self.sandboxing.availability, "wrong")

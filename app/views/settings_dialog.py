@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
 FIELD_WIDTH = 200
+BESIDE_BOX = 22
+"""Where the words of a box to tick begin."""
 HINT_WIDTH = 200
 WIDTH = 690
 
@@ -112,6 +114,7 @@ class SettingsDialog(Dialog):
             asks_first=self.asks_first.isChecked(),
             watching=self.watching.isChecked(),
             sandbox=self.sandbox.isChecked(),
+            shares_folder=self.shares_folder.isChecked(),
             memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
             keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
             cache_limit=before.cache_limit
@@ -160,6 +163,13 @@ class SettingsDialog(Dialog):
         self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
         self.sandbox.setEnabled(sandboxing.state != "missing")
         self.sandbox.setToolTip(sandboxing.availability)
+        self.shares_folder = self._switch(
+            "shares_folder",
+            tr("Let code write to the folder of the saved session"),
+            self._before.shares_folder,
+            tr("What it leaves there may run later outside of the sandbox: a script, a Makefile."),
+        )
+        self.shares_folder.setEnabled(sandboxing.state != "missing")
         known = len(self._window.settings.trusted())
         self.forget = self._button(tr("Forget all"), self._forget)
         self.forget.setEnabled(known > 0)
@@ -291,11 +301,17 @@ class SettingsDialog(Dialog):
         self._add_row(title, field, hint)
         return field
 
-    def _switch(self, name: str, words: str, on: bool) -> QCheckBox:
+    def _switch(self, name: str, words: str, on: bool, hint: str = "") -> QCheckBox:
         field = QCheckBox(words)
         field.setChecked(on)
         self.fields[name] = field
         self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
+        if hint:
+            label = QLabel(hint)
+            label.setProperty("role", "quiet")
+            label.setIndent(BESIDE_BOX)
+            field.setAccessibleDescription(hint)
+            self._grid.addWidget(label, self._grid.rowCount(), 1, 1, 2)
         return field
 
     def _amount(

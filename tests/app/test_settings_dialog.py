@@ -31,6 +31,7 @@ OTHERS: dict[str, Any] = {
     "scale": 150,
     "asks_first": False,
     "watching": False,
+    "shares_folder": True,
     "memory_limit": 3 << 30,
     "keep": 2 << 30,
     "cache_limit": 4 << 30,
@@ -57,6 +58,7 @@ def fill(dialog: SettingsDialog) -> None:
         field.setCurrentIndex(field.findData(OTHERS[name]))
     dialog.asks_first.click()
     dialog.watching.click()
+    dialog.shares_folder.setChecked(True)
     dialog.memory_limit.setText("3 GB")
     dialog.keep.setText("2 GB")
     dialog.cache_limit.setText("4 GB")
