@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QUrl
@@ -17,6 +18,9 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.records.snapshot import FxNode, SourceLine
 from lowerscope.core.sources.spec import is_file
+
+if TYPE_CHECKING:
+    from lowerscope.app.panes import Panes
 
 
 def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
@@ -42,6 +46,13 @@ class Extensions(QObject):
         self._window = window
         self._folder = ""
         self._dialog: ExtensionsDialog | None = None
+
+    def watch(self, panes: Panes) -> None:
+        """Do what the panes ask for."""
+        panes.problems.library_wanted.connect(self.choose_library)
+        panes.translation.rule.place_wanted.connect(self.open_file)
+        panes.details.rule_wanted.connect(self.open_rule)
+        panes.fx.graph.rule_wanted.connect(self.write_rule)
 
     def show_list(self) -> None:
         """Show the list of rule and library files, beside the window."""

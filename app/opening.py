@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
@@ -20,6 +21,9 @@ from lowerscope.core.session_archives import ARCHIVE
 from lowerscope.core.session_files import SUFFIX
 from lowerscope.core.sources.spec import parse_spec
 
+if TYPE_CHECKING:
+    from lowerscope.app.panes import Panes
+
 SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 
 
@@ -33,6 +37,13 @@ class Opening(QObject):
         self._window = window
         self._folder = ""
         workspace.problems_changed.connect(self.ask)
+
+    def watch(self, panes: Panes) -> None:
+        """Do what is offered beside a problem."""
+        panes.problems.tracer_wanted.connect(self.trace_by)
+        panes.problems.own_translator_wanted.connect(self.translate_by_own)
+        panes.problems.trust_wanted.connect(self.trust)
+        panes.problems.question_wanted.connect(self.ask)
 
     def text_of(self, recipe: Recipe) -> str:
         """Return a recipe's source as it is written on the command line."""

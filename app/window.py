@@ -132,7 +132,9 @@ class MainWindow(QMainWindow):
     def begin(self, recipe: Recipe | None, session: str = "") -> None:
         """Complete the window, start the engine, and open a recipe or the file of a session."""
         theme.follow_system()
-        self._complete()
+        self._make_parts()
+        self._make_bars()
+        self._connect()
         self.workspace.start()
         self._show_recipe()
         if recipe is not None:
@@ -143,7 +145,7 @@ class MainWindow(QMainWindow):
         else:
             self.welcome.show_last(self.sessions.last())
 
-    def _complete(self) -> None:
+    def _make_parts(self) -> None:
         from PySide6.QtGui import QIcon
 
         from lowerscope.app.actions import Commands
@@ -157,23 +159,14 @@ class MainWindow(QMainWindow):
         from lowerscope.app.commands.sandbox import SandboxCommands
         from lowerscope.app.commands.schedule import ScheduleCommands
         from lowerscope.app.commands.sessions import lay_out, layout_of
-        from lowerscope.app.commands.targets import TargetCommands
         from lowerscope.app.commands.tuning import TuneCommands
         from lowerscope.app.extensions import Extensions
         from lowerscope.app.following import Following
         from lowerscope.app.graphs import Graphs
-        from lowerscope.app.menus import add_commands, fill_menus
         from lowerscope.app.opening import Opening
-        from lowerscope.app.preferences import take_up
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
         from lowerscope.app.trusting import Trusting
-        from lowerscope.app.views.help_key import set_page
-        from lowerscope.app.views.status_bar import StatusBar
-        from lowerscope.app.views.tool_bar import ToolBar
-        from lowerscope.app.widgets.banner import Banner
-        from lowerscope.app.widgets.focus_ring import show_focus
-        from lowerscope.app.widgets.roles import tell_roles
         from lowerscope.app.workspace import Workspace
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
@@ -198,6 +191,18 @@ class MainWindow(QMainWindow):
         self.exports = ExportCommands(self)
         self.help = Help(self)
         self.commands = Commands(self)
+
+    def _make_bars(self) -> None:
+        from lowerscope.app.commands.targets import TargetCommands
+        from lowerscope.app.menus import add_commands, fill_menus
+        from lowerscope.app.preferences import take_up
+        from lowerscope.app.views.help_key import set_page
+        from lowerscope.app.views.status_bar import StatusBar
+        from lowerscope.app.views.tool_bar import ToolBar
+        from lowerscope.app.widgets.banner import Banner
+        from lowerscope.app.widgets.focus_ring import show_focus
+        from lowerscope.app.widgets.roles import tell_roles
+
         take_up(self)
         show_focus()
         tell_roles()
@@ -217,6 +222,8 @@ class MainWindow(QMainWindow):
         self.setStatusBar(self.status)
         for part in (self.tool_bar, self.banner, self.status, self.menuBar()):
             set_page(part, "window")
+
+    def _connect(self) -> None:
         self.welcome.chosen.connect(self.open_source)
         self.welcome.chosen_again.connect(self.open_recent)
         self.welcome.open_wanted.connect(self.choose_file)
@@ -246,15 +253,9 @@ class MainWindow(QMainWindow):
             from lowerscope.app.panes import Panes
 
             self._panes = Panes(self.workspace)
-            self._panes.problems.tracer_wanted.connect(self.opening.trace_by)
-            self._panes.problems.own_translator_wanted.connect(self.opening.translate_by_own)
-            self._panes.problems.trust_wanted.connect(self.opening.trust)
             self._panes.problems.retry_wanted.connect(self.workspace.changes.reload)
-            self._panes.problems.question_wanted.connect(self.opening.ask)
-            self._panes.problems.library_wanted.connect(self.extensions.choose_library)
-            self._panes.translation.rule.place_wanted.connect(self.extensions.open_file)
-            self._panes.details.rule_wanted.connect(self.extensions.open_rule)
-            self._panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
+            self.opening.watch(self._panes)
+            self.extensions.watch(self._panes)
             self.pipeline.fill(self._panes)
             self.schedules.fill(self._panes)
             self.exports.watch(self._panes)

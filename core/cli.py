@@ -100,32 +100,9 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
     try:
         options = parse(arguments)
         options.painter = painter
-        if options.command == "samples":
-            return _samples()
-        if options.command == "course":
-            return _course(options)
-        if options.command == "targets":
-            return _targets(options)
-        if options.command == "cache":
-            return _cache(options)
-        listing = options.command == "passes" and options.catalogue
-        recipe = recipe_of_catalogue(options) if listing else _recipe(options)
-        # What the user's file prints must not get among the records.
-        with contextlib.redirect_stdout(sys.stderr):
-            from lowerscope.core.command_line.showing import leaves_out, note_lines
-            from lowerscope.core.pipeline import Pipeline
-
-            pipeline = Pipeline()
-            if not listing:
-                check_passes(pipeline, recipe, options)
-            # What is wrong with one of several variants does not keep the others from running.
-            single = not listing and options.command != "compare"
-            if single:
-                pipeline.check_schedules(recipe)
-            code, text = _ANSWERS[options.command](pipeline, recipe, options)
-            notes = note_lines(pipeline, recipe) if single else ()
-            if single and leaves_out(pipeline, recipe):
-                code = ERROR
+        if options.command in _WITHOUT_RECIPE:
+            return _WITHOUT_RECIPE[options.command](options)
+        code, text, notes = _answer(options)
     except LowerscopeError as error:
         problem = sandbox.explained(error.problem, error, WITHOUT)
         print(f"lowerscope: {problem.line()}", file=sys.stderr)
@@ -147,6 +124,28 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         # The reader, such as `head`, has seen enough; Python would complain again at exit.
         sys.stdout = None
     return code
+
+
+def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
+    """Return the exit code of a command on a recipe, what it prints, and notes on the model."""
+    listing = options.command == "passes" and options.catalogue
+    recipe = recipe_of_catalogue(options) if listing else _recipe(options)
+    # What the user's file prints must not get among the records.
+    with contextlib.redirect_stdout(sys.stderr):
+        from lowerscope.core.command_line.showing import leaves_out, note_lines
+        from lowerscope.core.pipeline import Pipeline
+
+        pipeline, answer = Pipeline(), _ANSWERS[options.command]
+        if listing:
+            return *answer(pipeline, recipe, options), ()
+        check_passes(pipeline, recipe, options)
+        if options.command == "compare":
+            # What is wrong with one of several variants does not keep the others from running.
+            return *answer(pipeline, recipe, options), ()
+        pipeline.check_schedules(recipe)
+        code, text = answer(pipeline, recipe, options)
+        notes = note_lines(pipeline, recipe)
+        return ERROR if leaves_out(pipeline, recipe) else code, text, notes
 
 
 def leave(code: int) -> int:
@@ -239,7 +238,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _samples() -> int:
+def _samples(options: argparse.Namespace) -> int:
     listed = samples()
     width = max(len(sample.name) for sample in listed)
     for sample in listed:
@@ -294,6 +293,8 @@ def _passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
 def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     return MATCH, show(pipeline, recipe, options)
 
+
+_WITHOUT_RECIPE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
 
 _ANSWERS = {
     "show": _show,
