@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lowerscope.app import theme
-from lowerscope.app.commands.caches import cleared_text
+from lowerscope.app.views.clear_caches import cleared_text
 from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from lowerscope.core.cache_limit import cache_limit, set_cache_limit
 from lowerscope.core.memory_limit import bytes_text, usual_limit

@@ -9,8 +9,6 @@ from typing import Any
 import tvm
 from tvm import te, tirx
 
-from lowerscope.core.rendering.programs.expression_text import dtype_of
-
 
 def farthest(largest: bool, dtype: str) -> Any:
     """Return what all are ahead of."""
@@ -70,15 +68,19 @@ Part = Callable[..., list[Any]]
 def _extremum_parts(largest: bool) -> tuple[Part, Part]:
     return (
         lambda x, y: [_ahead_of(largest, x[0], y[0])],
-        lambda values: [farthest(largest, dtype_of(values[0]))],
+        lambda values: [farthest(largest, _dtype_of(values[0]))],
     )
 
 
 def _place_parts(largest: bool) -> tuple[Part, Part]:
     return (
         lambda x, y: list(_first(largest, x, y)),
-        lambda values: list(_nowhere(largest, *(dtype_of(each) for each in values))),
+        lambda values: list(_nowhere(largest, *(_dtype_of(each) for each in values))),
     )
+
+
+def _dtype_of(value: Any) -> str:
+    return str(value.ty.dtype)
 
 
 def _kept(name: str, parts: tuple[Part, Part]) -> Iterator[Any]:

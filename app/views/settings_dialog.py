@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.commands.caches import ask_to_clear
 from lowerscope.app.preferences import Preferences, prefer, preferences_of
 from lowerscope.app.settings import SCALES
+from lowerscope.app.views.clear_caches import ask_to_clear
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
