@@ -132,7 +132,9 @@ class Extensions(QObject):
     def open_file(self, line: SourceLine) -> None:
         """Open a file in the program that the desktop has for it; its place can be pasted."""
         QGuiApplication.clipboard().setText(f"{line.file}:{line.line}")
-        opened = QDesktopServices.openUrl(QUrl.fromLocalFile(line.file))
+        # What is no program's text could be run by the desktop, and the name comes from the engine.
+        is_text = line.file.lower().endswith(".py")
+        opened = is_text and QDesktopServices.openUrl(QUrl.fromLocalFile(line.file))
         text = (
             self.tr("{0} is opened; the place is on the clipboard.")
             if opened

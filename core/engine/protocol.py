@@ -184,7 +184,7 @@ class FrameReader(Generic[_Message]):
         """Return the length of the frame at the start of the buffer, ``None`` if not yet known."""
         start = bytes(self._buffer[: _HEADER.size])
         if start[: len(MAGIC)] != MAGIC[: len(start)]:
-            excerpt = bytes(self._buffer[:60])
+            excerpt = bytes(self._buffer[:24])
             raise ProtocolError(f"expected a frame, found {excerpt!r}")
         if len(start) < _HEADER.size:
             return None
