@@ -132,9 +132,7 @@ class MainWindow(QMainWindow):
     def begin(self, recipe: Recipe | None, session: str = "") -> None:
         """Complete the window, start the engine, and open a recipe or the file of a session."""
         theme.follow_system()
-        self._make_parts()
-        self._make_bars()
-        self._connect()
+        self._complete()
         self.workspace.start()
         self._show_recipe()
         if recipe is not None:
@@ -144,6 +142,11 @@ class MainWindow(QMainWindow):
             self.open_source(session)
         else:
             self.welcome.show_last(self.sessions.last())
+
+    def _complete(self) -> None:
+        self._make_parts()
+        self._make_bars()
+        self._connect()
 
     def _make_parts(self) -> None:
         from PySide6.QtGui import QIcon
