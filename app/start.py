@@ -41,6 +41,10 @@ def open_window(arguments: Sequence[str]) -> int:
         print(f"lowerscope: {missing}", file=sys.stderr)
         return 2
     application, window = make_window(recipe, session)
+    from lowerscope.app.widgets.dialog import FRAME
+
+    # Not every desktop keeps a window within a small screen, or one where all is scaled.
+    window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))
 
     def begin() -> None:
         from lowerscope.app.interrupt import end_on_interrupt
