@@ -5,10 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QDoubleSpinBox,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -33,6 +33,12 @@ _DRAWN_FOR = 28
 
 SMALLEST, MOST = 120, 460
 """Of the sides of the picture, in points."""
+
+NARROW = 500
+"""Width below which what stands side by side is stacked."""
+
+BESIDE = 380
+"""Of the width, what the tools and the scores have at least."""
 
 
 class InputPanel(QWidget):
@@ -114,7 +120,7 @@ class InputPanel(QWidget):
         self._figures = QWidget()
         self._figures.setLayout(shown)
         shown.setContentsMargins(0, 0, 0, 0)
-        row = QHBoxLayout(self)
+        row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         row.setContentsMargins(10, 6, 10, 6)
         row.setSpacing(16)
         row.addWidget(self.pad)
@@ -228,7 +234,13 @@ class InputPanel(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        width, height = event.size().width(), event.size().height()
+        narrow = width < NARROW
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
         # As wide as they are high, so that what stands beside them has the rest.
-        side = max(SMALLEST, min(MOST, event.size().height() - 12))
+        room = width - 20 if narrow else min(height - 12, width - BESIDE)
+        side = max(SMALLEST, min(SMALLEST if narrow else MOST, room))
         for widget in (self.pad, self.picture):
             widget.setFixedWidth(side)
+            widget.setMinimumHeight(side if narrow else 0)

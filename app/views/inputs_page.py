@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
+    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -54,7 +55,14 @@ class InputsPage(QWidget):
         self.one = InputPanel(workspace)
         self.sets = SetPanel(workspace)
         self._stack = QStackedWidget()
-        for panel in (self.one, self.sets):
+        # In a narrow pane its parts are stacked.
+        area = self._area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidgetResizable(True)
+        area.setWidget(self.one)
+        for panel in (area, self.sets):
             self._stack.addWidget(panel)
         strip = QHBoxLayout()
         strip.setContentsMargins(10, 6, 10, 2)
@@ -104,7 +112,7 @@ class InputsPage(QWidget):
         self._switch("one")
 
     def _switch(self, key: str) -> None:
-        self._stack.setCurrentWidget(self.sets if key == "set" else self.one)
+        self._stack.setCurrentWidget(self.sets if key == "set" else self._area)
         self.live.setVisible(key == "one")
         self._show_origin()
         self.name.setVisible(key == "one" and self.name.count() > 1)

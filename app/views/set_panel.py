@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QFileDialog,
     QHBoxLayout,
     QLabel,
@@ -21,7 +23,11 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 
-WIDTH = 264
+WIDTH, ANY_WIDTH = 264, 16_777_215
+"""Of the figures beside the table; of those above it, what Qt calls QWIDGETSIZE_MAX."""
+
+NARROW = 500
+"""Width below which the figures stand above the table."""
 
 _VERDICTS = {
     "match": ("✓ matches", "right"),
@@ -91,10 +97,9 @@ class SetPanel(QWidget):
         left.addWidget(self.summary)
         left.addWidget(self.error)
         left.addStretch(1)
-        side = QWidget()
+        side = self._side = QWidget()
         side.setLayout(left)
-        side.setFixedWidth(WIDTH)
-        row = QHBoxLayout(self)
+        row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         row.addWidget(side)
@@ -147,6 +152,16 @@ class SetPanel(QWidget):
             self.summary.setText("" if record is None else summary_text(record))
         rows = () if record is None else record.worst
         self.worst.set_rows([_row(str(place), each) for place, each in enumerate(rows)])
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = event.size().width() < NARROW
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
+        self._side.setMinimumWidth(0 if narrow else WIDTH)
+        self._side.setMaximumWidth(ANY_WIDTH if narrow else WIDTH)
 
 
 def summary_text(record: AgreementRecord) -> str:

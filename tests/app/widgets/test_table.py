@@ -212,3 +212,10 @@ def test_rows_have_room_for_their_lines_beside_a_scroll_bar(qtbot: QtBot) -> Non
             assert table.rowHeight(number) == whole.rowHeight(number)
 
     qtbot.waitUntil(fits)
+
+
+def test_a_column_out_of_hiding_is_as_wide_as_its_words(table: Table) -> None:
+    table.setColumnHidden(2, True)
+    table.setColumnHidden(2, False)
+    table.set_rows([Row("a", ("linear0", "TE", "1,234,567.891 milliseconds"))])
+    assert table.columnWidth(2) >= table.sizeHintForColumn(2)
