@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -35,6 +35,11 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace
 from lowerscope.core.records.run import NodeRun
 from lowerscope.core.records.steps import Moment
+
+NARROW = 500
+"""Width below which the figures stand above the values."""
+
+WIDE_SIZES, NARROW_SIZES = [256, 500], [100, 160]
 
 SOON_MS = 200
 LOOKING = "Looking at values"
@@ -103,7 +108,7 @@ class TensorPage(QWidget):
         self.split.addWidget(self.right)
         self.split.setStretchFactor(0, 0)
         self.split.setStretchFactor(1, 1)
-        self.split.setSizes([256, 500])
+        self.split.setSizes(WIDE_SIZES)
         self.split.setChildrenCollapsible(False)
         self.stack = QStackedWidget()
         self.stack.addWidget(self.empty)
@@ -116,10 +121,16 @@ class TensorPage(QWidget):
         strip.addWidget(self.bases)
         strip.addWidget(self.save)
         self.strip = strip
+        # In a narrow pane, what is chosen from stands in a line of its own.
+        second = self._second = QHBoxLayout()
+        second.setContentsMargins(10, 0, 10, 0)
+        second.setSpacing(12)
+        second.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(strip)
+        column.addLayout(second)
         column.addWidget(self.stack, 1)
         self.facts.row_clicked.connect(self._go_to)
         self.items.valueChanged.connect(self._want)
@@ -266,7 +277,7 @@ class TensorPage(QWidget):
         about = about_text(record)
         self.title.set_whole(" · ".join(each for each in (self._name(), about) if each))
         self.facts.set_rows(fact_rows(record))
-        self.histogram.setVisible(bool(record.counts))
+        self._show_histogram()
         self.histogram.set_counts(record.edges, record.counts)
         self.save.setEnabled(record.kept)
         self.stack.setCurrentWidget(self.split)
@@ -278,6 +289,10 @@ class TensorPage(QWidget):
             why = record.reason if all(record.shape) else self.tr("The tensor has no elements.")
             self.no_values.set_text(self.tr("No values to look at"), why)
             self.right.setCurrentWidget(self.no_values)
+
+    def _show_histogram(self) -> None:
+        counted = self._record is not None and bool(self._record.counts)
+        self.histogram.setVisible(counted and self.split.orientation() == Qt.Orientation.Horizontal)
 
     def _take_problem(self, problem: Problem) -> None:
         self._fetching.settle(came=False)
@@ -333,3 +348,17 @@ class TensorPage(QWidget):
         if record is not None and record.kept and place is not None:
             self.matrix.as_picture.setChecked(False)
             self.matrix.go_to(place)
+
+    # Qt's own
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = event.size().width() < NARROW
+        wanted = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if self.split.orientation() != wanted:
+            self.split.setOrientation(wanted)
+            self.split.setSizes(NARROW_SIZES if narrow else WIDE_SIZES)
+            row, first = (self._second, 0) if narrow else (self.strip, 1)
+            row.insertWidget(first, self.items)
+            row.insertWidget(first + 1, self.bases)
+            self._show_histogram()

@@ -222,8 +222,10 @@ class RunChart(QWidget):
         bottom = top + self._amount_height()
         metrics = QFontMetricsF(self._font)
         painter.setPen(QColor(colours.quiet))
-        right = self._scale.right() - metrics.horizontalAdvance(self._most)
-        painter.drawText(QPointF(right, top + metrics.ascent() - 2), self._most)
+        room = self._scale.right() - _GAP
+        words = metrics.elidedText(self._most, Qt.TextElideMode.ElideRight, room)
+        right = self._scale.right() - metrics.horizontalAdvance(words)
+        painter.drawText(QPointF(right, top + metrics.ascent() - 2), words)
         most = max((each.amount for each in self._spans), default=0.0)
         if not most:
             return
