@@ -34,9 +34,6 @@ _DRAWN_FOR = 28
 SMALLEST, MOST = 120, 460
 """Of the sides of the picture, in points."""
 
-NARROW = 500
-"""Width below which what stands side by side is stacked."""
-
 BESIDE = 380
 """Of the width, what the tools and the scores have at least."""
 
@@ -172,6 +169,21 @@ class InputPanel(QWidget):
                 self.pad.set_picture(picture.pixels, picture.width, picture.height)
             self._take_brush(self.brush.current())
 
+    def set_narrow(self, narrow: bool) -> None:
+        """Stack what stands side by side, or the other way round."""
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
+        self._fit()
+
+    def _fit(self) -> None:
+        narrow = self._row.direction() == QBoxLayout.Direction.TopToBottom
+        # As wide as they are high, so that what stands beside them has the rest.
+        room = SMALLEST if narrow else min(self.height() - 12, self.width() - BESIDE)
+        side = max(SMALLEST, min(MOST, room))
+        for widget in (self.pad, self.picture):
+            widget.setFixedWidth(side)
+            widget.setMinimumHeight(side if narrow else 0)
+
     def _button(self, text: str, tooltip: str, clicked: object) -> QPushButton:
         button = QPushButton(text)
         button.setToolTip(tooltip)
@@ -234,13 +246,4 @@ class InputPanel(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        width, height = event.size().width(), event.size().height()
-        narrow = width < NARROW
-        directions = QBoxLayout.Direction
-        self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
-        # As wide as they are high, so that what stands beside them has the rest.
-        room = width - 20 if narrow else min(height - 12, width - BESIDE)
-        side = max(SMALLEST, min(SMALLEST if narrow else MOST, room))
-        for widget in (self.pad, self.picture):
-            widget.setFixedWidth(side)
-            widget.setMinimumHeight(side if narrow else 0)
+        self._fit()

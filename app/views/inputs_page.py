@@ -24,6 +24,9 @@ from lowerscope.app.widgets.plain_text import plain
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 
+NARROW = 500
+"""Width below which what stands side by side is stacked."""
+
 ROOM = 560
 """So wide the page is for the verdict to stand above the input."""
 
@@ -178,4 +181,5 @@ class InputsPage(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self.one.set_narrow(self.width() < NARROW)
         self._show_run()
