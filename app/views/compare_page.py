@@ -19,6 +19,9 @@ from lowerscope.app.workspace import Workspace
 BOTH = 1240
 """From this width on, in pixels, the table and the values stand side by side."""
 
+COUNTED = 400
+"""From this width on there is room to say how many nodes there are."""
+
 
 class ComparePage(QWidget):
     """The table of nodes and the values of the one that is selected; the first that differs.
@@ -94,6 +97,7 @@ class ComparePage(QWidget):
         # It stands at the end of the line of what is shown.
         (self.nodes if chosen == "nodes" else self.tensor).strip.addWidget(self.parts)
         self.parts.setVisible(not both)
+        self.nodes.count.setVisible(self.width() >= COUNTED)
         self.nodes.setVisible(both or chosen == "nodes")
         self.tensor.setVisible(both or chosen == "tensor")
         self.foot.setVisible(both or chosen == "nodes")
