@@ -22,8 +22,8 @@ _KEY = re.compile(
     r"\b((?:(?:Ctrl|Alt|Shift)\+)+(?!(?:Ctrl|Alt|Shift)\b)(?:[A-Z]\b|[A-Z]\w+|\d|[.,])|F[1-9]\b)"
 )
 
-OF_WIDGETS = {"Ctrl+C", "Shift+Enter", "Shift+Tab", "Ctrl+J"}
-"""Keys that belong to no command and no pane: of fields, of the terminal, before two letters."""
+OF_WIDGETS = {"Ctrl+C", "Shift+Enter", "Shift+Tab", "Ctrl+J", "Ctrl+Space"}
+"""Keys of no command and no pane: of fields and trees, of the terminal, before two letters."""
 
 
 @pytest.fixture
