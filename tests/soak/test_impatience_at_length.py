@@ -84,6 +84,7 @@ def fresh(tmp_path: Path, qtbot: QtBot) -> Iterator[MainWindow]:
     window.close()
 
 
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 @pytest.mark.skipif(not STEPS, reason="takes an hour")
 def test_a_user_without_patience(
     qtbot: QtBot,
