@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
 
@@ -23,6 +22,7 @@ from lowerscope.app.session_places import Place, new_place, place_at
 from lowerscope.app.settings import Settings
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.documents import document_of, with_trust
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import (
@@ -123,7 +123,7 @@ class Sessions(QObject):
         place = self._place
         if self._coming is not None and self._is_coming(recipe):
             place, _ = self._coming
-        elif recipe is None or (recipe.source.spec, recipe.source.entry) != self._source:
+        elif recipe is None or document_of(recipe) != self._source:
             place = None
         return None if place is None or place.lock is None else place.given
 
@@ -163,7 +163,7 @@ class Sessions(QObject):
         self._save_waiting()
         self._coming = (place, session)
         # Nothing runs before it is asked for, whatever the file says.
-        recipe = _with_trust(session.recipe, trust=False)
+        recipe = with_trust(session.recipe, trust=False)
         self._trusting.ask(recipe, self._workspace.open)
         return True
 
@@ -183,7 +183,7 @@ class Sessions(QObject):
             refused = self._workspace.refused
             if not self._is_coming(refused):
                 self._forget_coming()
-        if not _same_source(self._workspace.wanted, self._workspace.recipe):
+        if document_of(self._workspace.wanted) != document_of(self._workspace.recipe):
             self._save_waiting()
         self.note()
 
@@ -196,7 +196,7 @@ class Sessions(QObject):
         recipe = self._workspace.recipe
         if recipe is None:
             return
-        before, self._source = self._source, (recipe.source.spec, recipe.source.entry)
+        before, self._source = self._source, document_of(recipe)
         if self._is_coming(recipe):
             assert self._coming is not None
             (place, session), self._coming = self._coming, None
@@ -205,7 +205,7 @@ class Sessions(QObject):
             looked = self._thread.submit(changed_since, session, self._hashes)
             looked.add_done_callback(self._looked.emit)
             if session.wanted is not None:
-                self._to_go_on = _with_trust(session.wanted, trust=recipe.source.trust)
+                self._to_go_on = with_trust(session.wanted, trust=recipe.source.trust)
                 QTimer.singleShot(0, self._go_on)
         elif before is not None and before != self._source:
             # Another model is another document: the file keeps the one that it has.
@@ -215,7 +215,7 @@ class Sessions(QObject):
     def _go_on(self) -> None:
         """Make the change once more that was on its way when the session was saved."""
         wanted, self._to_go_on = self._to_go_on, None
-        if wanted is not None and _same_source(wanted, self._workspace.recipe):
+        if wanted is not None and document_of(wanted) == document_of(self._workspace.recipe):
             self._trusting.ask(wanted, self._workspace.change)
 
     def _take(self, place: Place | None) -> None:
@@ -322,7 +322,7 @@ class Sessions(QObject):
             self._timer.start()
             return
         wanted = self._workspace.wanted
-        if wanted == recipe or not _same_source(wanted, recipe):
+        if wanted == recipe or document_of(wanted) != document_of(recipe):
             wanted = None
         now = recipe, wanted, self._layout()
         self._is_gone = self._kept is not None and not self._is_there()
@@ -392,15 +392,3 @@ class Sessions(QObject):
             text = self.tr("the session cannot be saved ({0})").format(error.strerror)
             self._complain(Problem(what=text, where=str(folder)))
             return None
-
-
-def _same_source(one: Recipe | None, other: Recipe | None) -> bool:
-    """Return whether two recipes are of one document."""
-    if one is None or other is None:
-        return False
-    return (one.source.spec, one.source.entry) == (other.source.spec, other.source.entry)
-
-
-def _with_trust(recipe: Recipe, *, trust: bool) -> Recipe:
-    source = msgspec.structs.replace(recipe.source, trust=trust)
-    return msgspec.structs.replace(recipe, source=source)

@@ -38,8 +38,9 @@ def stack(context: int = 1) -> list[inspect.FrameInfo]:
     return found
 
 
-_INSPECT = ModuleType("inspect", inspect.__doc__)
-_INSPECT.__dict__.update(vars(inspect), stack=stack)
-
-for _entry in (tirx_entry, ir_entry, relax_entry):
-    _entry.inspect = _INSPECT
+def shorten_stacks() -> None:
+    """Have TVM's parser ask `stack` from now on."""
+    inspecting = ModuleType("inspect", inspect.__doc__)
+    inspecting.__dict__.update(vars(inspect), stack=stack)
+    for entry in (tirx_entry, ir_entry, relax_entry):
+        entry.inspect = inspecting

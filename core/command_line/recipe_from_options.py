@@ -16,6 +16,7 @@ from lowerscope.core.command_line.recipe_options import (
 )
 from lowerscope.core.comparing.tolerances import parse_tolerances
 from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.documents import with_trust
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.measuring import Measuring, check_measuring
 from lowerscope.core.passes.presets import find_pipeline
@@ -134,9 +135,7 @@ def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
             where=f"{options.source}: --{given[0].replace('_', '-')}",
             todo="Leave the options out, or change the session in the window",
         )
-    recipe = load_session(path, Hashes()).recipe
-    source = msgspec.structs.replace(recipe.source, trust=options.trust)
-    return msgspec.structs.replace(recipe, source=source)
+    return with_trust(load_session(path, Hashes()).recipe, trust=options.trust)
 
 
 def check_threads(count: int) -> None:

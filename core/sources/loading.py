@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from lowerscope.core import script_stack
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.script_stack import shorten_stacks
 from lowerscope.core.sources.entries import (
     build,
     find_entry,
@@ -43,7 +43,7 @@ from lowerscope.core.sources.spec import MEMORY, source_kind, source_label, sour
 from lowerscope.core.sources.user_code import run_file, user_code
 from lowerscope.core.user_paths import check_readable, user_path
 
-assert script_stack, "importing it has it take its place in TVM's parser"
+shorten_stacks()
 
 
 def open_model(source: Source, seed: int) -> OpenedModel:
