@@ -319,7 +319,8 @@ net = torch.nn.Identity()
     assert [each.name for each in neighbours(file)] == ["own_of_mine.py", "missing_of_mine.py"]
     loaded = opened(file)
     with loaded.environment():
-        module = next(each for name, each in sys.modules.items() if name.endswith("_net"))
+        modules = tuple(sys.modules.values())
+        [module] = [each for each in modules if getattr(each, "__file__", "") == str(file)]
         found = module.told()
     assert found == ("installed", "missing_of_mine", "beside", "beside", "beside")
     assert not (tmp_path / "model" / "late_of_mine.py.ran").exists()
