@@ -25,6 +25,8 @@ class Changes(QObject):
         `wanted` is another recipe, or it has become the one that is shown.
     opening(object)
         The recipe of another source is about to be asked for.
+    reloading
+        The files are about to be read again.
 
     Attributes
     ----------
@@ -36,6 +38,7 @@ class Changes(QObject):
 
     wanted_changed = Signal()
     opening = Signal(object)
+    reloading = Signal()
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -82,6 +85,7 @@ class Changes(QObject):
     def reload(self) -> None:
         """Derive everything anew from the files as they are now: what is on its way, if anything
         is, or else what was refused, or what is shown."""
+        self.reloading.emit()
         refused = self._workspace.trouble.refused
         if self.under_way is None and refused is not None:
             self._want(refused.recipe, refused.history)

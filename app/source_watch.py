@@ -40,6 +40,7 @@ class SourceWatch(QObject):
         self._gone: frozenset[str] = frozenset()
         workspace.snapshot_changed.connect(self._follow)
         workspace.problems_changed.connect(self._follow)
+        workspace.changes.reloading.connect(self._know)
 
     @property
     def on(self) -> bool:
@@ -56,6 +57,10 @@ class SourceWatch(QObject):
         paths = _watched(recipe) if recipe is not None and self.on else ()
         self._known = {path: self._known.get(path) or _state(path) for path in paths}
         self._watch()
+
+    def _know(self) -> None:
+        """Note the files as they are: they are about to be read."""
+        self._known = {path: _state(path) for path in self._known}
 
     def _watch(self) -> None:
         # An editor that writes a new file in place of the old one ends the watch of the old one:

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import sessions
+from lowerscope.app.source_watch import SourceWatch
 from lowerscope.app.window import MainWindow
 from lowerscope.core.engine.temporary_files import sweep
 from lowerscope.core.running.running_call import call_files
@@ -240,6 +242,19 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
     write(beside, "Net = 1\n")
     qtbot.waitUntil(lambda: "beside.py was saved" in window.banner.message(), timeout=PATIENCE)
     wait_for_records(qtbot, window)
+    # What is read again by hand is not read once more for having been saved.
+    watch = window.workspace.findChild(SourceWatch)
+    assert watch is not None
+    noted = watch.findChild(QTimer)
+    assert noted is not None
+    reloads: list[None] = []
+    window.workspace.changes.reloading.connect(lambda: reloads.append(None))
+    write(beside, "Net = 22\n")
+    qtbot.waitUntil(noted.isActive)
+    window.commands.action("reload").trigger()
+    wait_for_records(qtbot, window)
+    qtbot.waitUntil(lambda: not noted.isActive())
+    assert len(reloads) == 1
     os.unlink(path)
     qtbot.waitUntil(lambda: "net.py is gone" in window.banner.message(), timeout=PATIENCE)
     recipe = window.workspace.recipe
