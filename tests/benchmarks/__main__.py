@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 
 from tests.benchmarks import (
     code,
@@ -69,7 +71,11 @@ def main() -> None:
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
         )
     measured = BENCHMARKS | own
-    figures = [each for name in options.names or measured for each in measured[name]()]
+    # Each in a process of its own: there is one application in a process, and what is imported for
+    # one benchmark is not there for the next.
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
+        running = [processes.submit(measured[name]) for name in options.names or measured]
+        figures = [each for ended in running for each in ended.result()]
     if options.json:
         print(json.dumps([figure.as_dict() for figure in figures], indent=2))
         return
