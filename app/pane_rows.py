@@ -72,6 +72,11 @@ class PaneRows:
         self._height = self._height_before = BOTTOM_HEIGHT
         self._widths_before: list[int] | None = None
 
+    @property
+    def are_usual(self) -> bool:
+        """Whether the panes stand in their rows."""
+        return self._height > 0
+
     def reset(self) -> None:
         """Have the usual height and widths from now on; `lay_out` and `keep_height` give them."""
         self._height = BOTTOM_HEIGHT

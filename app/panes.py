@@ -78,7 +78,7 @@ class Panes(QMainWindow):
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self._fill_outcome(workspace)
         self._workspace = workspace
-        self._saved = QByteArray()
+        self._saved, self._same_size = QByteArray(), True
         self._shown_run: RunRecord | None = None
         self.docks: dict[str, QDockWidget] = {
             name: pane.make_dock(name, self)
@@ -183,10 +183,17 @@ class Panes(QMainWindow):
         self.timeline.show()
         self._settle_soon()
 
-    def restore(self, state: QByteArray) -> None:
-        """Put the docks where they were when `state` was saved."""
+    def restore(self, state: QByteArray, *, same_size: bool = True) -> None:
+        """Put the docks where they were when `state` was saved.
+
+        Parameters
+        ----------
+        same_size
+            Whether the window has the size that it had then; else those in their rows get their
+            usual room. Qt would give all that there is more to the first of a row.
+        """
         self.take_back()
-        self._saved = state
+        self._saved, self._same_size = state, same_size
         self._settle_soon()
 
     def state(self) -> QByteArray:
@@ -227,6 +234,10 @@ class Panes(QMainWindow):
                 # It was closed at the workbench, and begins with the steps of the passes.
                 self._show_workbench(False)
                 self._rows.lay_out(False)
+            if not self._same_size and self._rows.are_usual:
+                self._rows.reset()
+                self._rows.lay_out(self._scheduling)
+                self._rows.keep_height()
         else:
             self._rows.lay_out(self._scheduling)
             self._rows.keep_height()

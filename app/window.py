@@ -127,7 +127,7 @@ class MainWindow(QMainWindow):
         # Where everything is scaled, a screen may be smaller.
         self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize()))
         self.resize(*SIZE)
-        self.restoreGeometry(self.settings.geometry())
+        self._same_size = self.restoreGeometry(self.settings.geometry())
 
     def begin(self, recipe: Recipe | None, session: str = "") -> None:
         """Complete the window, start the engine, and open a recipe or the file of a session."""
@@ -267,7 +267,7 @@ class MainWindow(QMainWindow):
             self.pane_commands.fill(self._panes)
             layout = self.settings.layout()
             if not layout.isEmpty():
-                self._panes.restore(layout)
+                self._panes.restore(layout, same_size=self._same_size)
             LayoutWatch(self, self._panes)
         return self._panes
 

@@ -14,7 +14,7 @@ from lowerscope.core.recipe import STRATEGIES, Strategy
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.stages import Stages
 from lowerscope.core.unfinished import write_text
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import not_done, user_path
 
 _HEAD = '"""Lowering rules."""\n'
 
@@ -60,11 +60,7 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
     try:
         write_text(path, text, newline)
     except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be written ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
+        raise not_done("the file cannot be written", path, error) from None
     lines = text.split("\n")
     line = next(number for number, each in enumerate(lines) if each.startswith(f"def {name}("))
     return SourceLine(file=str(path), line=line, text=lines[line - 1])

@@ -16,7 +16,7 @@ from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.plain_files import read_plain
 from lowerscope.core.unfinished import write_text
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import not_done, user_path
 
 
 def file_text(value: Any) -> str:
@@ -36,11 +36,7 @@ def save(value: Any, file: str) -> Path:
     try:
         write_text(path, file_text(value))
     except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be written ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
+        raise not_done("the file cannot be written", path, error) from None
     return path
 
 
@@ -63,10 +59,6 @@ def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
     try:
         yield read_plain(path)
     except OSError as error:
-        raise LowerscopeError(
-            f"the file cannot be read ({error.strerror})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
+        raise not_done("the file cannot be read", path, error) from None
     except (*UNREADABLE, OverflowError) as error:
         raise LowerscopeError(f"{wrong}: {error}", where=str(path), todo=todo) from None

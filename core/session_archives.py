@@ -32,7 +32,7 @@ from lowerscope.core.session_files import (
 )
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.unfinished import whole_folder
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import not_done, user_path
 
 ARCHIVE = ".zip"
 
@@ -324,11 +324,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         if error.filename is not None and Path(error.filename) != path:
             raise
-        raise LowerscopeError(
-            f"the archive cannot be read ({error.strerror or error})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
+        raise not_done("the archive cannot be read", path, error) from None
     except _DAMAGE as error:
         raise _refused(path, str(error)) from None
 

@@ -25,7 +25,7 @@ from lowerscope.core.recipe_paths import with_paths
 from lowerscope.core.sources.spec import source_path
 from lowerscope.core.twin_file import write_by_twin
 from lowerscope.core.unfinished import whole_file
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import not_done, user_path
 
 SUFFIX = ".lowerscope"
 
@@ -234,11 +234,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
             wanted = _recipe(path, msgspec.json.encode(file.wanted))
         written = msgspec.json.decode(content)
     except OSError as error:
-        raise LowerscopeError(
-            f"the session cannot be read ({error.strerror or error})",
-            where=str(path),
-            todo="Choose another file",
-        ) from None
+        raise not_done("the session cannot be read", path, error) from None
     except (*UNREADABLE, OverflowError) as error:
         raise _refused(path, str(error)) from None
     folder = path.absolute().parent

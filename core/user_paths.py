@@ -1,4 +1,4 @@
-"""Paths that a user writes, and what is said of one that cannot be read."""
+"""Paths that a user writes, and what is said of one that cannot be read or written."""
 
 from __future__ import annotations
 
@@ -38,6 +38,14 @@ def check_readable(path: Path, what: str) -> None:
             said = getattr(failure, "strerror", None) or failure
             reason, todo = f"the file cannot be opened ({said})", f"Check the path of the {what}"
     raise LowerscopeError(reason, where=str(path), todo=todo)
+
+
+def not_done(what: str, path: Path, error: OSError) -> LowerscopeError:
+    """Return the error of a file to which something could not be done: ``"the file cannot be
+    written"``."""
+    return LowerscopeError(
+        f"{what} ({error.strerror or error})", where=str(path), todo="Choose another file"
+    )
 
 
 def why_unreadable(path: Path) -> OSError | ValueError | None:

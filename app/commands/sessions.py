@@ -97,10 +97,10 @@ def layout_of(window: MainWindow) -> Layout:
 
 def lay_out(window: MainWindow, layout: Layout) -> None:
     """Lay a window out as a session says; what is not known of the layout stays as it is."""
-    if layout.geometry:
-        window.restoreGeometry(_bytes(layout.geometry))
+    # Qt leaves it at that where the screen has another size than it had.
+    same_size = bool(layout.geometry) and window.restoreGeometry(_bytes(layout.geometry))
     if layout.panes and layout.panes_version == LAYOUT_VERSION:
-        window.panes.restore(_bytes(layout.panes))
+        window.panes.restore(_bytes(layout.panes), same_size=same_size)
         window.panes.timeline_action.setChecked(layout.timeline)
     if layout.selection:
         window.workspace.select(layout.selection)

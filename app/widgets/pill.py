@@ -11,6 +11,7 @@ from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
 _PAD = 12.0
+_LEAST = 120
 _MARKS = {"right": "✓", "wrong": "✕", "neutral": "", "busy": ""}
 _TURN_MS = 80
 
@@ -35,7 +36,8 @@ class Pill(QAbstractButton):
         self._turning.setInterval(_TURN_MS)
         self._turning.timeout.connect(self._turn)
         self.setFont(ui_font(weight=QFont.Weight.DemiBold, tabular=True))
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        # What it says is shortened where there is no room for it.
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         theme.notifier().changed.connect(self.update)
 
@@ -95,7 +97,7 @@ class Pill(QAbstractButton):
         return QSize(round(width + busy + 2 * _PAD), _HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
+        return self.sizeHint().boundedTo(QSize(_LEAST, _HEIGHT))
 
     def showEvent(self, event: object) -> None:
         self._keep_turning()
@@ -128,4 +130,6 @@ class Pill(QAbstractButton):
             x += 18
         painter.setPen(QColor(words))
         painter.setFont(self.font())
-        painter.drawText(QPointF(x, round(outer.center().y() + UI_PIXELS * 0.364)), self.text())
+        room = outer.width() - x - _PAD + 1
+        text = QFontMetricsF(self.font()).elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
+        painter.drawText(QPointF(x, round(outer.center().y() + UI_PIXELS * 0.364)), text)

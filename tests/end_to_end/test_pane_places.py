@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QByteArray, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
@@ -176,3 +176,26 @@ def test_closed_reopened_and_floating(window: MainWindow, press: Press) -> None:
     press("float-pane")
     assert not dock.isFloating()
     assert place(window, "fx").left() == left
+
+
+def test_on_a_screen_of_another_size_panes_have_their_usual_room(
+    qtbot: QtBot, window: MainWindow, open_window: OpenWindow
+) -> None:
+    names = (*TOP, "pipeline", "outcome")
+    usual = {name: place(window, name).width() for name in names}
+    window.resize(1000, 600)
+    qtbot.waitUntil(lambda: place(window, "fx").width() < usual["fx"] - 50)
+    window.close()
+    geometry = window.settings.geometry().data()
+    # Where Qt writes the width of the screen.
+    width = window.screen().geometry().width()
+    assert geometry[46:50] == width.to_bytes(4)
+    other = geometry[:46] + (5 * width).to_bytes(4) + geometry[50:]
+    window.settings.save(QByteArray(other), window.settings.layout())
+    again = open_window("sample:matmul_relu")
+    assert again.width() == 1440
+
+    def are_usual() -> bool:
+        return all(abs(place(again, name).width() - usual[name]) < 3 for name in names)
+
+    qtbot.waitUntil(are_usual)
