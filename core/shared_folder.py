@@ -54,11 +54,11 @@ def shared_folder(session: Path, settings: Path) -> SharedFolder:
     home = Path(os.path.realpath(Path.home()))
     if folder == home or folder in home.parents:
         raise NotShared("is or holds your home folder")
-    if any(part.startswith(".") for part in folder.parts):
-        raise NotShared("is hidden")
     own = [*_run_from(), Path(os.path.realpath(settings))]
     if any(each == folder or each in folder.parents for each in own):
         raise NotShared("has programs or settings that Lowerscope runs with")
+    if any(part.startswith(".") for part in folder.parts):
+        raise NotShared("is hidden")
     try:
         if folder.stat().st_uid != os.getuid():
             raise NotShared("belongs to another user")

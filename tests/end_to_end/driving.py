@@ -26,7 +26,9 @@ def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
     def arrived() -> None:
         assert not workspace.problems, workspace.problems[0].line()
         assert workspace.snapshot is not None
+        # What is derived anew from changed files has the same recipe.
         assert workspace.wanted == workspace.recipe
+        assert not workspace.changing
         assert not workspace.activity.text
 
     qtbot.waitUntil(arrived, timeout=PATIENCE)

@@ -61,8 +61,9 @@ def test_a_file_runs_when_it_was_read_and_allowed(
     wait_for_records(qtbot, window)
     assert trace.exists()
     # Known by now, as long as it is the same.
-    window.open_source(path)
-    assert not asks(window)
+    with qtbot.waitSignal(window.workspace.snapshot_changed):
+        window.open_source(path)
+        assert not asks(window)
     wait_for_records(qtbot, window)
     window.commands.action("watch").trigger()
     write(writable / "net.py", text.replace("it_ran", "it_ran_again"))

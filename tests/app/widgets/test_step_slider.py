@@ -85,7 +85,9 @@ def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider
     assert seen[0] == 0
     assert 2400 < seen[1] < 2600
     assert seen[2] == 4999
-    assert slider.grab().toImage().pixelColor(400, 2) == slider.grab().toImage().pixelColor(0, 2)
+    # Inside of the ring, if the slider has the focus since it was shown.
+    picture = slider.grab().toImage()
+    assert picture.pixelColor(400, 2) == picture.pixelColor(10, 2)
 
 
 def test_a_break_has_a_disc_above_its_dot(slider: StepSlider) -> None:
