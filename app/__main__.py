@@ -24,16 +24,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
         from lowerscope.core import cli
-        from lowerscope.core.command_line.enclosed import enter_sandbox
+        from lowerscope.core.command_line.enclosed import run_enclosed
         from lowerscope.core.engine.temporary_files import own_folder, sweep
         from lowerscope.core.errors import LowerscopeError
 
         sweep()
         try:
-            enter_sandbox(given, cli.parse)
+            code = run_enclosed(given, cli.parse)
         except LowerscopeError as error:
             print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
             return cli.ERROR
+        if code is not None:
+            return code
         with own_folder():
             return _command(given)
     from lowerscope.app.start import open_window

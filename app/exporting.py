@@ -14,7 +14,13 @@ from lowerscope.app.children.handing_over import HandingOver, cannot_write
 from lowerscope.core.engine.protocol import GraphParams
 from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.export.catalogue import EXISTS, GRAPHS, ExportRecord, Wanted
+from lowerscope.core.export.catalogue import (
+    EXISTS,
+    GRAPHS,
+    ExportRecord,
+    Wanted,
+    announced,
+)
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.session_files import Layout
@@ -120,7 +126,10 @@ class Exporting(QObject):
         folder = order.folder
         if self._workspace.worker.hands_over:
             try:
-                self._handing = HandingOver(user_path(folder).absolute(), self)
+                takes = announced(
+                    written, ("dot",), [user_path(each.path) for each in recipe.extensions]
+                )
+                self._handing = HandingOver(user_path(folder).absolute(), self, takes)
             except OSError as error:
                 self._end_with(cannot_write(error, Path(folder)))
                 return
@@ -175,6 +184,10 @@ class Exporting(QObject):
             self._end_with(answer)
         elif self._order is not None:
             self._found = msgspec.structs.replace(self._found, paths=answer)
+            if handing is not None and handing.others:
+                names = ", ".join(handing.others[:3])
+                text = self.tr("not taken from the sandbox, as it was not asked for: {0}")
+                self._add((), (text.format(names),))
             self._next_graph()
 
     def _there(self, names: Sequence[str]) -> tuple[str, ...]:

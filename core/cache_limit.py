@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lowerscope.core.user_cache import cache_folder, lock_file, write_whole
+from lowerscope.core.directories import open_file
+from lowerscope.core.user_cache import cache_folder, fallback_of, lock_file, write_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -29,6 +30,9 @@ IN_USE = "in-use"
 
 TRACES = ("database_tuning_record.json", "database_workload.json")
 """TVM's two files, in the order in which they are removed: records say numbers of workloads."""
+
+SANDBOXED = "sandboxed"
+"""The folder of those traces that were measured in a sandbox: they are read in sandboxes alone."""
 
 _LOCK, _LIMIT, _ABOUT = "lock", "limit", "about.json"
 
@@ -70,7 +74,7 @@ def cache_size() -> int:
 def cache_limit() -> int:
     """Return how many bytes the cache may have, for every window and command."""
     try:
-        return int((cache_folder() / _LIMIT).read_text())
+        return int(read_kept(cache_folder() / _LIMIT))
     except (OSError, ValueError):
         return USUAL_LIMIT  # nothing was chosen
 
@@ -103,7 +107,14 @@ def read_kept(file: Path) -> bytes:
     OSError
         If there is no such file.
     """
-    with file.open("rb") as opened:
+    try:
+        descriptor = open_file(file)
+    except FileNotFoundError:
+        fallback = fallback_of(file)
+        if fallback is None:
+            raise
+        descriptor = open_file(fallback)
+    with os.fdopen(descriptor, "rb") as opened:
         _note_use(opened)
         return opened.read()
 
@@ -117,7 +128,7 @@ def adding_traces(folder: Path) -> Iterator[bool]:
     with contextlib.ExitStack() as stack:
         with _alone():
             folder.mkdir(parents=True, exist_ok=True)
-            opened = stack.enter_context((folder / IN_USE).open("wb"))
+            opened = stack.enter_context(_opened(folder / IN_USE))
             free = lock_file(opened)
             for name in TRACES if free else ():
                 with contextlib.suppress(FileNotFoundError), (folder / name).open("rb") as traces:
@@ -142,10 +153,15 @@ def _alone() -> Iterator[None]:
     """Keep other processes, and threads, from writing and removing files of the cache."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("wb") as opened:
+    with _opened(folder / _LOCK) as opened:
         if sys.platform != "win32":
             fcntl.flock(opened, fcntl.LOCK_EX)
         yield
+
+
+def _opened(lock: Path) -> IO[bytes]:
+    """Open a file that is locked, which need not be there yet."""
+    return os.fdopen(open_file(lock, os.O_RDWR | os.O_CREAT), "r+b")
 
 
 def _reduce(limit: int) -> Cleared:
@@ -169,7 +185,7 @@ def _remove(entry: _Entry) -> bool:
     if not entry.shared:
         _unlink(entry.files)
         return True
-    with (entry.files[0].parent / IN_USE).open("wb") as opened:
+    with _opened(entry.files[0].parent / IN_USE) as opened:
         if not lock_file(opened):
             return False
         _unlink(entry.files)
@@ -183,21 +199,26 @@ def _unlink(files: Sequence[Path]) -> None:
 
 def _remove_empty_folders() -> None:
     """Remove the folders that say what they are about, and have nothing else any more."""
-    for folder in filter(Path.is_dir, (cache_folder() / "tuning").glob("*")):
+    for folder in filter(Path.is_dir, _tuned()):
         names = {each.name for each in folder.iterdir()}
         if names <= {_ABOUT, IN_USE}:
             if IN_USE in names:
-                with (folder / IN_USE).open("wb") as opened:
+                with _opened(folder / IN_USE) as opened:
                     if not lock_file(opened):
                         continue
             _unlink([folder / name for name in names])
             folder.rmdir()
 
 
+def _tuned() -> Iterator[Path]:
+    """Yield the folders of what was tuned, for one target each."""
+    for folder in (cache_folder(), cache_folder() / SANDBOXED):
+        yield from (folder / "tuning").glob("*")
+
+
 def _entries() -> Iterator[_Entry]:
     """Yield all that is kept; what was not written to its end is the oldest of it."""
-    cache = cache_folder()
-    for folder in (cache, *(cache / "tuning").glob("*")):
+    for folder in (cache_folder(), *_tuned()):
         traces: list[Path] = []
         for file in sorted(folder.glob("*")):
             if file.name in TRACES:

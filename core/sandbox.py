@@ -1,8 +1,9 @@
 """The sandbox that a child of the window runs in, where the system has one: bubblewrap, on Linux.
 
-In it the file system is read-only but for the user's cache, a temporary folder of the child's own
-and, where the user wants that, the session's folder; there is no network, and no other process can
-be seen, or reached by a socket. This module imports neither torch nor TVM.
+In it the file system is read-only but for a folder of the window's sandboxes (`sandbox_folder`), a
+temporary folder of the child's own and, where the user wants that, the session's folder; there is
+no network, and no other process can be seen, or reached by a socket. This module imports neither
+torch nor TVM.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -22,7 +24,6 @@ import msgspec
 from lowerscope.core.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.errors import Problem
 from lowerscope.core.shared_folder import SharedFolder
-from lowerscope.core.user_cache import cache_folder
 
 PROGRAM = "bwrap"
 
@@ -79,6 +80,7 @@ def enclosed(
     writable: Sequence[Path],
     network: Network,
     shared: SharedFolder | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
     """Return the command that runs another one in a sandbox, and ends it when it ends itself.
 
@@ -94,6 +96,8 @@ def enclosed(
         What network it has.
     shared
         A folder of the user's that may be written to as well, but for what is kept in it.
+    variables
+        What the environment says to the program, besides what this process's says.
     """
     services = [each for each in _SERVICES if os.path.isdir(each)]
     calls = call_filter()
@@ -119,6 +123,7 @@ def enclosed(
         *("--setenv", ENVIRONMENT, network),
         *("--setenv", SHARED, "" if shared is None else str(shared.path)),
         *("--setenv", "TMPDIR", TEMPORARY),
+        *(word for each in variables.items() for word in ("--setenv", *each)),
         *(word for each in _HIDDEN for word in ("--unsetenv", each)),
         "--",
         *command,
@@ -167,13 +172,17 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
     elif refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
     elif shared := os.environ.get(SHARED):
-        todo += f"; or let it write below {cache_folder()}, or to {shared}, where what is hidden"
-        todo += " and the session's file stay as they are"
+        todo += (
+            f"; or let it write temporary files below {TEMPORARY}, or to {shared}, where what is"
+        )
+        todo += " hidden and the session's file stay as they are"
     elif without:
-        todo += f"; or let it write below {cache_folder()}"
+        todo += f"; or let it write temporary files below {TEMPORARY}"
     else:
-        todo += f"; or let it write below {cache_folder()}, or to the folder of the saved session"
-        todo += " (a setting: File, Settings)"
+        todo += (
+            f"; or let it write temporary files below {TEMPORARY}, or to the folder of the saved"
+        )
+        todo += " session (a setting: File, Settings)"
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,
@@ -223,4 +232,6 @@ def _refused(error: BaseException) -> str:
 
 
 def _to_write(path: object) -> str:
-    return f"write to {os.path.abspath(str(path))}" if path else "write files but in the cache"
+    return (
+        f"write to {os.path.abspath(str(path))}" if path else "write files that are not temporary"
+    )

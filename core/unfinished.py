@@ -13,16 +13,20 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lowerscope.core.directories import open_file, remove
 from lowerscope.core.user_cache import cache_folder, lock_file
 
 PREFIX = ".lowerscope-"
+
+WRITES = "LOWERSCOPE_WRITES"
+"""Names a folder of the user's that a command in a sandbox writes to, and in a second line the
+folder of the sandbox that its files are left in for the user's."""
 
 _NOTES = "unfinished"
 
@@ -31,18 +35,30 @@ _EMPTY_AFTER = 60.0
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, mode: int | None = None, *, parents: bool = False) -> Iterator[Path]:
     """Yield the path of a new file, which takes the place of another one when the body has ended.
 
     If the body fails, the other one is as it was. A link stays one, to the new file, and what is
     no plain file, such as a pipe, is written to directly.
+
+    Parameters
+    ----------
+    path
+        The file. In a sandbox, what `WRITES` names is written to the folder that stands for it.
+    mode
+        The most that its mode allows; ``None`` for the mode of the file that it replaces.
+    parents
+        Make the folders that it is in, if they are not there.
 
     Raises
     ------
     OSError
         If the file cannot be written.
     """
-    path = Path(os.path.realpath(path))
+    meant = Path(os.path.realpath(path))
+    path = destination(meant)
+    if parents or path != meant:
+        path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.exists() and not path.is_file():
@@ -51,9 +67,19 @@ def whole_file(path: Path) -> Iterator[Path]:
     with _made(path.parent, path.suffix) as made:
         made.touch(exist_ok=False)
         yield made
+        if mode is not None:
+            os.chmod(made, mode)
         with contextlib.suppress(FileNotFoundError):
-            os.chmod(made, stat.S_IMODE(path.stat().st_mode))
+            os.chmod(made, stat.S_IMODE(path.stat().st_mode) & (0o7777 if mode is None else mode))
         os.replace(made, path)
+
+
+def destination(path: Path) -> Path:
+    """Return the path that is written to where `path` is meant: another one in a sandbox."""
+    target, _, folder = os.environ.get(WRITES, "").rpartition("\n")
+    if target and path.is_relative_to(target):
+        return Path(folder) / path.relative_to(target)
+    return path
 
 
 @contextlib.contextmanager
@@ -95,7 +121,7 @@ def _made(folder: Path, suffix: str = "") -> Iterator[Path]:
         try:
             yield made
         except BaseException:
-            _remove(made)
+            remove(made)
             raise
 
 
@@ -122,25 +148,17 @@ def _noted(path: Path) -> Iterator[None]:
 def _sweep(note: Path) -> None:
     if sys.platform == "win32":
         return  # where a lock says nothing: see `lock_file`
-    with note.open("rb") as opened:
+    with os.fdopen(open_file(note), "rb") as opened:
         if not lock_file(opened):
             return
         path = Path(os.fsdecode(opened.read()))
         if path.name.startswith(PREFIX) and path.is_absolute():
             with contextlib.suppress(FileNotFoundError):
                 if path.lstat().st_uid == os.getuid():
-                    _remove(path)
+                    remove(path)
         elif time.time() - os.fstat(opened.fileno()).st_mtime < _EMPTY_AFTER:
             return
     note.unlink(missing_ok=True)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 def _notes() -> Path:

@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
 from pathlib import Path
 from typing import IO
 
+from lowerscope.core.directories import open_file
+
 if sys.platform != "win32":
     import fcntl
 
 
-def cache_folder() -> Path:
-    """Return the folder; it may not be there yet."""
+CACHE = "LOWERSCOPE_CACHE"
+"""Names the folder that this process has for its cache, in place of the user's."""
+
+
+def user_cache_folder() -> Path:
+    """Return the folder of the user's cache; it may not be there yet."""
     folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(folder) / "lowerscope"
 
 
+def cache_folder() -> Path:
+    """Return the folder that this process writes to, which is not the user's in a sandbox."""
+    return Path(os.environ.get(CACHE) or user_cache_folder())
+
+
+def fallback_of(file: Path) -> Path | None:
+    """Return the file of the user's cache that is read where this process's has none.
+
+    ``None`` where both caches are the same.
+    """
+    if CACHE not in os.environ:
+        return None
+    return user_cache_folder() / file.relative_to(cache_folder())
+
+
 def write_whole(file: Path, data: bytes) -> None:
-    """Write a file so that no reader sees a part of it."""
+    """Write a file so that no reader sees a part of it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(f".{os.getpid()}")
-    part.write_bytes(data)
+    # A new file: what has the name by chance, such as a link, is not written through.
+    with contextlib.suppress(FileNotFoundError):
+        part.unlink()
+    with os.fdopen(open_file(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as opened:
+        opened.write(data)
     part.replace(file)
 
 

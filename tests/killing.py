@@ -21,7 +21,6 @@ from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.history import History
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.running.running_call import call_files
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 from tests.pulse import Pulse
@@ -237,10 +236,6 @@ class Killing:
         )
         names = sorted(os.listdir(self.temporary))
         return names if len(names) > living else []
-
-    def call_files(self) -> list[str]:
-        """Return what is left in shared memory of this process's children."""
-        return [each.name for each in call_files() if str(os.getpid()) in each.name.split("-")]
 
     def report(self) -> str:
         """Return the figures."""

@@ -30,7 +30,8 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.engine.temporary_files import COMPILED
 from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import bytes_text
-from lowerscope.core.running.running_call import CallReader, RunningCall
+from lowerscope.core.running import running_call
+from lowerscope.core.running.running_call import RunningCall
 from lowerscope.core.sources.handed_over import first_other_descriptor
 from lowerscope.core.user_cache import cache_folder
 
@@ -158,8 +159,8 @@ class ChildProcess(QObject):
     number
         Tells this child's messages from those of the ones before it.
     calls_file
-        Where the child writes which call of a run is under way; removed when it has it open, or
-        has ended. Empty for none.
+        The descriptor of the file that the child writes to which call of a run is under way, which
+        this closes when the child has ended; ``None`` for none.
     enclosed
         Whether `command` runs it in a sandbox.
     """
@@ -175,13 +176,13 @@ class ChildProcess(QObject):
         number: int,
         parent: QObject | None = None,
         *,
-        calls_file: str = "",
+        calls_file: int | None = None,
         enclosed: bool = False,
     ) -> None:
         super().__init__(parent)
         self.enclosed = enclosed
         self._role = role
-        self._calls = CallReader(calls_file) if calls_file else None
+        self._calls = calls_file
         self._number = number
         self._reader = FrameReader(TO_WINDOW)
         self._greeted = False
@@ -205,7 +206,7 @@ class ChildProcess(QObject):
         environment.insert("PYTHONUNBUFFERED", "1")
         environment.insert("PYTHONIOENCODING", "utf-8:backslashreplace")
         # What torch has compiled serves the next child as well.
-        compiled = environment.value(COMPILED, str(cache_folder() / "torch"))
+        compiled = environment.value(COMPILED, str(cache_folder() / temporary_files.TORCH))
         environment.insert(COMPILED, compiled)
         if self._temporary:
             environment.insert("TMPDIR", self._temporary)
@@ -216,7 +217,8 @@ class ChildProcess(QObject):
             parameters.flags = (
                 flags.CreateNewSession | flags.CloseFileDescriptors | flags.ResetSignalHandlers
             )
-            parameters.lowestFileDescriptorToClose = first_other_descriptor()
+            kept = first_other_descriptor()
+            parameters.lowestFileDescriptorToClose = max(kept, (calls_file or 0) + 1)
             self._process.setUnixProcessParameters(parameters)
         self._process.readyReadStandardOutput.connect(self._read_messages)
         self._process.readyReadStandardError.connect(self._read_log)
@@ -231,11 +233,16 @@ class ChildProcess(QObject):
     @property
     def call(self) -> RunningCall:
         """Which call of a run is under way, or was when the process ended."""
-        return self._calls.read() if self._calls is not None else RunningCall()
+        return RunningCall() if self._calls is None else running_call.read(self._calls)
 
     def start(self) -> None:
         """Start the process."""
+        if self._calls is not None:
+            os.set_inheritable(self._calls, True)
         self._process.start()
+        if self._calls is not None:
+            # Nothing else that the window starts inherits it.
+            os.set_inheritable(self._calls, False)
         self._group = self._process.processId() or None
 
     def send(self, message: ToChild) -> None:
@@ -278,7 +285,8 @@ class ChildProcess(QObject):
     def _forget(self) -> None:
         """Leave nothing behind: the process has ended, and nobody asks about it any more."""
         if self._calls is not None:
-            self._calls.close()
+            os.close(self._calls)
+            self._calls = None
         if self._temporary:
             folder, self._temporary = self._temporary, ""
             # No daemon: a window that is closed meanwhile ends when it is done.
@@ -307,8 +315,6 @@ class ChildProcess(QObject):
         if isinstance(message, Hello) == self._greeted:
             raise ProtocolError(f"unexpected message {type(message).__name__}")
         self._greeted = True
-        if isinstance(message, Hello) and self._calls is not None:
-            self._calls.hide()
 
     def _read_log(self) -> None:
         self._take_log(self._decode(bytes(self._process.readAllStandardError().data())))

@@ -1,18 +1,14 @@
 """Files that a child makes for the user's folders, in which it may not write in its sandbox.
 
-The child writes below the user's cache, and the window puts what it finds there where it belongs.
+The child writes to a folder of its sandbox, and the window copies what was announced out of it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import shutil
-import stat
-import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +16,12 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.outstanding import OnProblem, OnResult
-from lowerscope.core.engine import temporary_files
 from lowerscope.core.engine.protocol import RuleParams, SaveValuesParams
 from lowerscope.core.engine.run_params import SaveRunValuesParams
 from lowerscope.core.errors import Problem
-from lowerscope.core.export.catalogue import is_exported
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.unfinished import whole_file
+from lowerscope.core.sandbox_folder import own_folder
+from lowerscope.core.sandbox_output import SandboxOutput, Takes, only
 
 if TYPE_CHECKING:
     from lowerscope.app.engine_client import EngineClient
@@ -45,7 +40,10 @@ def ask_for_file(
         return
     target = Path(params.file).absolute()
     try:
-        handing = HandingOver(target.parent, client, lone=target.name)
+        handing = HandingOver(target.parent, client, only((target.name,)))
+        with contextlib.suppress(FileNotFoundError):
+            # A rule is added to what there is.
+            shutil.copyfile(target, handing.folder / target.name)
     except OSError as error:
         on_problem(cannot_write(error, target))
         return
@@ -91,21 +89,21 @@ def cannot_write(error: OSError, where: Path) -> Problem:
 class HandingOver(QObject):
     """A folder for a child to write to, and the way of what it has written into the user's.
 
-    The child may be running code that nobody has looked at, and what it writes is put where that
-    could not write: only what exports are called is taken, and only if it is a plain file.
+    See `core.sandbox_output`.
 
     Parameters
     ----------
     target
         The user's folder.
-    lone
-        The only file that is taken, instead of an export; the child finds it in its own folder, if
-        it is there.
+    takes
+        Says which files were announced.
 
     Attributes
     ----------
     folder
         The child's folder.
+    others
+        What the child has left there that was not announced, when all is done.
 
     Signals
     -------
@@ -115,22 +113,18 @@ class HandingOver(QObject):
 
     done = Signal(object)
 
-    def __init__(self, target: Path, parent: QObject, *, lone: str = "") -> None:
+    def __init__(self, target: Path, parent: QObject, takes: Takes) -> None:
         super().__init__(parent)
-        self._target = target
-        self._lone = lone
-        place = temporary_files.handed_over()
-        place.mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
-        # Whatever the child puts in its place, this is the folder that is looked through.
-        self._opened = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        if lone:
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(target / lone, self.folder / lone)
+        self._output = SandboxOutput(own_folder(), target, takes)
+        self.folder = self._output.folder
+        self.others: tuple[str, ...] = ()
 
     def names(self) -> tuple[str, ...]:
-        """Return what the child has written: paths in its folder."""
-        return tuple(map(str, self._names()))
+        """Return what the child has written of what was announced: paths in its folder."""
+        # What it says that it has written is not believed: what is there counts.
+        with contextlib.suppress(OSError):
+            return self._output.names()
+        return ()
 
     def start(self, replacing: Sequence[str]) -> None:
         """Put what the child has written where it belongs, which may take long.
@@ -145,77 +139,16 @@ class HandingOver(QObject):
 
     def give_up(self) -> None:
         """Forget what the child has written."""
-        self._forget()
+        self._output.close()
         self.deleteLater()
 
-    def _names(self) -> list[Path]:
-        # What it says that it has written is not believed: what is there counts.
-        found: list[Path] = []
-        for folder, _, files, _ in os.fwalk(dir_fd=self._opened, follow_symlinks=False):
-            found += [Path(folder, name) for name in files]
-        return sorted(each for each in found if not self._lone or str(each) == self._lone)
-
     def _put(self, replacing: Sequence[str]) -> None:
-        names = self._names()
-        answer: tuple[str, ...] | Problem = tuple(str(self._target / name) for name in names)
+        answer: tuple[str, ...] | Problem
         try:
-            for name in names:
-                if not self._lone and not is_exported(name):
-                    raise OSError(errno.EINVAL, f"{name} is no part of an export")
-            for name in names:
-                target = self._target / name
-                if str(name) not in replacing and target.exists():
-                    raise FileExistsError(errno.EEXIST, f"{name} is there by now")
-                with _opened(name, self._opened) as source:
-                    _move(source, name.name, target)
+            self.others = self._output.others()
+            answer = tuple(map(str, self._output.copy_out(only(replacing))))
         except OSError as error:
-            answer = cannot_write(error, self._target)
-        self._forget()
+            answer = cannot_write(error, self._output.target)
+        self._output.close()
         with contextlib.suppress(RuntimeError):  # the window has been closed
             self.done.emit(answer)
-
-    def _forget(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._opened)
-
-
-@contextlib.contextmanager
-def _opened(name: Path, folder: int) -> Iterator[int]:
-    """Yield the descriptor of the folder that a file is in, which no link leads to."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-    with contextlib.ExitStack() as stack:
-        for part in name.parts[:-1]:
-            folder = os.open(part, flags, dir_fd=folder)
-            stack.callback(os.close, folder)
-        yield folder
-
-
-def _move(source: int, name: str, target: Path) -> None:
-    """Put a file of the folder that is opened as `source` in the place of another one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target = target.resolve()
-    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=source)
-    with open(opened, "rb") as file:
-        status = os.fstat(opened)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, f"{name} is no plain file")
-        os.fchmod(opened, stat.S_IMODE(status.st_mode) & 0o777)
-        with whole_file(target) as part:
-            if part.is_file() and _moved(source, name, status, part):
-                return
-            with part.open("wb") as made:
-                shutil.copyfileobj(file, made)
-
-
-def _moved(source: int, name: str, status: os.stat_result, part: Path) -> bool:
-    """Move a file, which costs no time, if that can be done; return whether it has been."""
-    try:
-        os.replace(name, part, src_dir_fd=source)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        return False
-    if os.path.samestat(status, part.lstat()):
-        return True
-    part.unlink()  # something else was put in its place meanwhile
-    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,9 +14,9 @@ from lowerscope.app.settings import Settings
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Role
 from lowerscope.core.records.remote import Remote
+from lowerscope.core.sandbox_folder import own_folder
 from lowerscope.core.shared_folder import NotShared, SharedFolder, shared_folder
 from lowerscope.core.twin_file import make_twin, twin_of
-from lowerscope.core.user_cache import cache_folder
 
 State = Literal["on", "off", "missing", "refused"]
 
@@ -88,16 +89,16 @@ class Sandboxing(QObject):
 
     def _said_on(self) -> str:
         shared, why_not = self._look_at_folder()
-        text = self.tr("Opened code can write only to {0} and to its own temporary files; {1}.")
+        text = self.tr("Opened code can write only temporary files; {0}.")
         network = self.tr("it has no network")
         if self.has_network:
             network = self.tr("the worker has network, for another machine")
         if shared is not None:
             text = self.tr(
-                "Opened code can write only to {0}, to its own temporary files, and to {2}, but "
-                "for what is hidden there and the session; {1}."
+                "Opened code can write only temporary files, and to {1}, but for what is hidden "
+                "there and the session; {0}."
             )
-        said = text.format(cache_folder(), network, "" if shared is None else shared.path)
+        said = text.format(network, "" if shared is None else shared.path)
         return f"{said} {why_not}" if why_not else said
 
     # The folder of the session
@@ -168,22 +169,25 @@ class Sandboxing(QObject):
         self._is_wanted, self._reason = on, ""
         self.changed.emit()
 
-    def enclose(
-        self, role: Role, command: Sequence[str], calls_file: str
-    ) -> tuple[str, ...] | None:
+    def enclose(self, role: Role, command: Sequence[str]) -> tuple[str, ...] | None:
         """Return the command that starts a child in the sandbox; ``None`` where it runs in none."""
         if not self.is_on or self._program is None:
             return None
-        cache = cache_folder()
         try:
-            cache.mkdir(parents=True, exist_ok=True)
+            folder = own_folder()
         except OSError as error:
-            self.give_up(f"{cache}: {error.strerror}")
+            self.give_up(f"{error.filename}: {error.strerror}")
             return None
-        writable = [cache, *((Path(calls_file).parent,) if calls_file else ())]
         network: sandbox.Network = "open" if self.has_network and role == "worker" else "none"
         shared, _ = self._look_at_folder()
-        return sandbox.enclosed(self._program, command, writable, network, shared)
+        return sandbox.enclosed(
+            self._program, command, (folder.path,), network, shared, folder.variables
+        )
+
+    def take_over(self) -> None:
+        """Copy what was tuned and measured in the sandbox to the user's cache, in a thread."""
+        if self.is_on:
+            threading.Thread(target=own_folder().take_over, name="taking over").start()
 
     def give_up(self, reason: str) -> None:
         """Start children without a sandbox from now on: the system has refused to make one."""

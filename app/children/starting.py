@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def server_command(
-    role: Role, calls_file: str = "", memory_limit: int | None = None
+    role: Role, calls_file: int | None = None, memory_limit: int | None = None
 ) -> tuple[str, ...]:
     """Return program and arguments; see `core.engine.server.serve`."""
     # -P: a model's folder, where the window may have been started, must not shadow packages.
     command = (sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", role)
-    calls = ("--calls", calls_file) if calls_file else ()
+    calls = () if calls_file is None else ("--calls", str(calls_file))
     memory = () if memory_limit is None else ("--memory-limit", str(memory_limit))
     return (*command, *calls, *memory)
 
@@ -48,9 +48,9 @@ def new_child(
     sandbox
         What it runs in, if it is on.
     """
-    calls_file = running_call.new_file() if command is None else ""
+    calls_file = running_call.new_file() if command is None else None
     command = command or server_command(role, calls_file, memory_limit)
-    enclosed = None if sandbox is None else sandbox.enclose(role, command, calls_file)
+    enclosed = None if sandbox is None else sandbox.enclose(role, command)
     return ChildProcess(
         role,
         enclosed or command,

@@ -182,6 +182,8 @@ class Tuning(QObject):
         if self._client is not None:
             client, self._client = self._client, None
             client.dismiss()
+            if client.sandbox is not None:
+                client.sandbox.take_over()
             client.deleteLater()
         self._request = self._asked = None
 

@@ -1,27 +1,35 @@
 """The option ``--sandbox``: a command runs its file's code as the window does, in a sandbox.
 
-This module imports neither torch nor TVM: the process becomes another one before they are there.
+This module imports neither torch nor TVM: the command itself runs in another process.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import errno
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lowerscope.core import sandbox
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.user_cache import cache_folder
+from lowerscope.core.export.catalogue import announced, parse_wanted
+from lowerscope.core.sandbox_folder import SandboxFolder, own_folder
+from lowerscope.core.sandbox_output import SandboxOutput, only
+from lowerscope.core.unfinished import WRITES
 from lowerscope.core.user_paths import user_path
 
 OPTION = "--sandbox"
 
 _FILES = ("output", "save", "html")
 """Options that name a file that is written."""
+
+_PARENT_DEATH_SIGNAL = 1
+"""Of Linux's ``prctl``."""
 
 WITHOUT = f"leave {OPTION} out"
 
@@ -31,15 +39,18 @@ def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         OPTION,
         action="store_true",
-        help="run in a sandbox: without network, and code may write to the cache and to the folder"
-        " of what the command writes, and nowhere else",
+        help="run in a sandbox: without network, and code may write temporary files alone; what the"
+        " command writes is copied out when it has ended",
     )
 
 
-def enter_sandbox(
+def run_enclosed(
     arguments: Sequence[str], parse: Callable[[Sequence[str]], argparse.Namespace]
-) -> None:
-    """Become the same command in a sandbox, if it asks for one and is in none.
+) -> int | None:
+    """Run a command in a sandbox, if it asks for one, and return its exit code.
+
+    What it writes is left in a folder of the sandbox, and copied to where it belongs when the
+    command has ended: see `core.sandbox_output`.
 
     Parameters
     ----------
@@ -48,64 +59,86 @@ def enter_sandbox(
     parse
         Reads them.
 
+    Returns
+    -------
+    int or None
+        ``None`` where this process is to run the command: it asks for no sandbox, or is in one.
+
     Raises
     ------
     LowerscopeError
-        If there is no sandbox here.
+        If there is no sandbox here, or what was written cannot be copied.
     """
     if sandbox.is_inside():
         sandbox.enter()
         # Who made the sandbox waits for what comes of an interrupt: see below.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    elif any(each.startswith("--s") for each in arguments):
-        options = parse(arguments)
-        if getattr(options, "sandbox", False):
-            command = _enclosed(arguments, options)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            os.execv(command[0], command)
-
-
-def _enclosed(arguments: Sequence[str], options: argparse.Namespace) -> tuple[str, ...]:
-    program = sandbox.program()
-    if program is None:
-        raise _refused("bwrap is not there", "Install bubblewrap (bwrap)")
-    command = (sys.executable, "-P", "-m", "lowerscope.app", *arguments)
-    network: sandbox.Network = "open" if getattr(options, "tracker", "") else "none"
-    folders = tuple(_writable(options))
-    # What it says where the system lets nobody make one must not pass for an answer.
-    tried = sandbox.enclosed(program, ("true",), folders, network)
-    said = subprocess.run(tried, capture_output=True, text=True, check=False)
-    if said.returncode:
-        reason = said.stderr.strip().splitlines()
-        raise _refused(f"the system makes none ({reason[-1] if reason else 'it does not say why'})")
-    return sandbox.enclosed(program, command, folders, network)
-
-
-def _writable(options: argparse.Namespace) -> Iterator[Path]:
-    """Yield the folders that a command writes to; they are there then."""
-    cache = cache_folder()
+        return None
+    if not any(each.startswith("--s") for each in arguments):
+        return None
+    options = parse(arguments)
+    if not getattr(options, "sandbox", False):
+        return None
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        yield cache
-        for path in _written(options):
-            path.mkdir(parents=True, exist_ok=True)
-            yield path
+        return _run(arguments, options)
     except OSError as error:
         raise LowerscopeError(
             f"it cannot be written: {error.strerror or error}",
-            where=str(error.filename),
+            where=str(error.filename or ""),
             todo="Choose a folder that you may write to",
         ) from None
 
 
-def _written(options: argparse.Namespace) -> Iterator[Path]:
+def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
+    program = sandbox.program()
+    if program is None:
+        raise _refused("bwrap is not there", "Install bubblewrap (bwrap)")
+    network: sandbox.Network = "open" if getattr(options, "tracker", "") else "none"
+    folder = own_folder()
+    output = _output(options, folder)
+    variables = dict(folder.variables)
+    if output is not None:
+        variables[WRITES] = f"{os.path.realpath(output.target)}\n{output.folder}"
+
+    def enclosed(*command: str) -> tuple[str, ...]:
+        return sandbox.enclosed(program, command, (folder.path,), network, None, variables)
+
+    # What it says where the system lets nobody make one must not pass for an answer.
+    tried = subprocess.run(enclosed("true"), capture_output=True, text=True, check=False)
+    if tried.returncode:
+        reason = tried.stderr.strip().splitlines()
+        raise _refused(f"the system makes none ({reason[-1] if reason else 'it does not say why'})")
+    # The command in the sandbox hears of an interrupt, and says what comes of it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = (sys.executable, "-P", "-m", "lowerscope.app", *arguments)
+    with subprocess.Popen(enclosed(*command), preexec_fn=_end_with_parent) as process:
+        code = process.wait()
+    if output is not None:
+        output.copy_out(lambda _: options.command != "export" or options.force)
+        for name in output.others():
+            print(f"lowerscope: note: not taken from the sandbox: {name}", file=sys.stderr)
+    return code if code >= 0 else 128 - code
+
+
+def _end_with_parent() -> None:
+    """Let this process, which is about to make the sandbox, be killed when its parent ends."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput | None:
+    """Return the way out for the files that a command announces; ``None`` where it writes none."""
     if options.command == "export":
-        yield user_path(options.output).absolute()
-        return
-    for name in _FILES:
-        file = getattr(options, name, "")
-        if file:
-            yield user_path(file).absolute().parent
+        kinds = tuple(each.strip() for each in options.picture.split(","))
+        libraries = [user_path(each.path) for each in options.extensions]
+        takes = announced(parse_wanted(options.what), kinds, libraries)
+        return SandboxOutput(folder, user_path(options.output).absolute(), takes)
+    files = [user_path(found) for name in _FILES if (found := getattr(options, name, ""))]
+    for file in files:
+        path = Path(os.path.realpath(file))
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
+        return SandboxOutput(folder, path.parent, only((path.name,)))
+    return None
 
 
 def _refused(reason: str, todo: str = "") -> LowerscopeError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class _Told(Silent):
     """Writes which call is under way to a file."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: int) -> None:
         self._calls = CallWriter(file)
 
     def begin_calls(self, names: Sequence[str]) -> None:
@@ -43,14 +43,14 @@ def add_fault_options(parser: argparse.ArgumentParser) -> None:
         help="memory that the run may have; a call that asks for more fails",
     )
     # Where `supervised` reads which call is under way.
-    parser.add_argument("--calls", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
 
 
 def progress_of(options: argparse.Namespace) -> Progress:
     """Return what a run is given to tell where it is, after its memory has been limited."""
     if options.memory_limit is not None:
         limit_memory(options.memory_limit)
-    return _Told(options.calls) if options.calls else Silent()
+    return Silent() if options.calls is None else _Told(options.calls)
 
 
 def run_guarded(

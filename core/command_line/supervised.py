@@ -39,7 +39,7 @@ def run_supervised(arguments: Sequence[str]) -> int:
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        return _run_in_child(parent, [*arguments, "--calls", file])
+        return _run_in_child(parent, [*arguments, "--calls", str(file)])
     try:
         number = _end_of(child, file)
         if number <= 0:
@@ -52,7 +52,7 @@ def run_supervised(arguments: Sequence[str]) -> int:
         _say("running once more with guarded memory, to see who spoils it")
         return _run_guarded(parent, arguments, file)
     finally:
-        running_call.remove(file)
+        os.close(file)
 
 
 def _run_in_child(parent: int, arguments: Sequence[str]) -> int:
@@ -81,10 +81,10 @@ def _stop(signum: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _run_guarded(parent: int, arguments: Sequence[str], file: str) -> int:
+def _run_guarded(parent: int, arguments: Sequence[str], file: int) -> int:
     child = os.fork()
     if child == 0:
-        return _run_in_child(parent, [*arguments, "--guarded", "--calls", file])
+        return _run_in_child(parent, [*arguments, "--guarded", "--calls", str(file)])
     number = _end_of(child, file)
     if number > 0:
         place = running_call.read(file).text
@@ -92,7 +92,7 @@ def _run_guarded(parent: int, arguments: Sequence[str], file: str) -> int:
     return cli.ERROR
 
 
-def _end_of(child: int, file: str) -> int:
+def _end_of(child: int, file: int) -> int:
     """Wait for a process; return the signal that it died of, or its exit code as -code."""
     try:
         _, status = os.waitpid(child, 0)
@@ -101,7 +101,7 @@ def _end_of(child: int, file: str) -> int:
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else -os.WEXITSTATUS(status)
 
 
-def _stopped(child: int, file: str) -> int:
+def _stopped(child: int, file: int) -> int:
     """Let a process stop, or kill it, and say where it was."""
     place = running_call.read(file).text
     with contextlib.suppress(ProcessLookupError):

@@ -108,8 +108,6 @@ class Channel:
         # A window that is still there closes the pipe as well, and then reads what this process was
         # at when it ended.
         if gone and os.getppid() == leader:
-            if calls is not None:
-                calls.remove()
             remove_own()
         os.killpg(leader, signal.SIGKILL)
 

@@ -47,7 +47,7 @@ def serve(
     role: Role,
     types: Mapping[str, MethodType],
     warm: Warm,
-    calls_file: str = "",
+    calls_file: int | None = None,
     memory: int | None = None,
 ) -> NoReturn:
     """Serve the methods of `types` on descriptors 0 and 1 until the window closes the pipe.
@@ -61,7 +61,7 @@ def serve(
     warm
         Called when the window has been greeted; returns the functions behind `types`.
     calls_file
-        Where the window reads which call of a run is under way; empty for nowhere.
+        The descriptor by which the window reads which call of a run is under way, if any.
     memory
         Bytes of memory that this process may have, and also all that it starts together; ``None``
         for any number.
@@ -69,7 +69,7 @@ def serve(
     channel = Channel.claim()
     lead_group()
     faulthandler.enable(file=2)
-    running = CallWriter(calls_file) if calls_file else None
+    running = None if calls_file is None else CallWriter(calls_file)
     channel.start_guard(memory, running)
     if memory is not None:
         limit_memory(memory)
@@ -78,7 +78,7 @@ def serve(
 
     jobs = Jobs(channel.send, running)
     lanes: dict[LaneName, Lane] = {"heavy": Lane(), "light": Lane()}
-    _start("reader", partial(_read, channel, types, jobs, lanes, running))
+    _start("reader", partial(_read, channel, types, jobs, lanes))
 
     channel.send(Hello(VERSION, os.getpid(), role))
     began = time.monotonic()
@@ -105,7 +105,6 @@ def _read(
     types: Mapping[str, MethodType],
     jobs: Jobs,
     lanes: Mapping[LaneName, Lane],
-    running: CallWriter | None,
 ) -> NoReturn:
     """Put requests into their lanes, until the window has gone."""
     try:
@@ -125,8 +124,6 @@ def _read(
     except ProtocolError as error:
         print(f"The window sent something else than a message: {error}", file=sys.stderr)
         end_group(1)
-    if running is not None:
-        running.remove()
     remove_own()
     end_group(0)
 
@@ -172,7 +169,9 @@ def main() -> NoReturn:
     """Run as ``python -m lowerscope.core.engine.server --role engine|worker``."""
     parser = argparse.ArgumentParser(prog="lowerscope.core.engine.server", description=__doc__)
     parser.add_argument("--role", choices=get_args(Role), required=True)
-    parser.add_argument("--calls", default="", help="where to write which call is under way")
+    parser.add_argument(
+        "--calls", type=int, default=None, help="descriptor to write to which call is under way"
+    )
     parser.add_argument("--memory-limit", type=int, default=None, help="in bytes")
     options = parser.parse_args()
     sandbox.enter()

@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lowerscope.core import sandbox, unfinished
-from lowerscope.core.running.running_call import call_files
+from lowerscope.core import sandbox, sandbox_folder, unfinished
+from lowerscope.core.directories import remove
 from lowerscope.core.sources.handed_over import FOLDER
 from lowerscope.core.user_cache import cache_folder
 
 COMPILED = "TORCHINDUCTOR_CACHE_DIR"
 """Says to torch where to keep what it has compiled."""
+
+TORCH = "compiled-by-torch"
+"""The folder for that in the cache, where the code that runs in a sandbox never could write."""
 
 _PREFIX = "lowerscope-of-"
 
@@ -44,7 +46,7 @@ def own_folder() -> Iterator[None]:
     """Have this process, and those that it starts, make temporary files in a folder of its own."""
     before, maker, folder = os.environ.get("TMPDIR"), os.getpid(), new_folder()
     # What torch has compiled is no temporary file: it serves the next process as well.
-    os.environ.setdefault(COMPILED, str(cache_folder() / "torch"))
+    os.environ.setdefault(COMPILED, str(cache_folder() / TORCH))
     _use(folder)
     try:
         yield
@@ -64,15 +66,10 @@ def _use(folder: str | None) -> None:
     tempfile.tempdir = None  # it looks again
 
 
-def handed_over() -> Path:
-    """Return the folder in which children leave what windows put into the user's folders."""
-    return cache_folder() / "handed-over"
-
-
 def remove_folder(path: str) -> None:
     """Remove a folder with all that is in it."""
     for _ in range(_TRIES):
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         if not os.path.lexists(path):
             return
         time.sleep(_PAUSE)
@@ -93,15 +90,17 @@ def sweep() -> None:
     for path in _temporary():
         with contextlib.suppress(OSError):
             if _is_left(path):
-                path.unlink() if path.is_file() else remove_folder(str(path))
+                remove_folder(str(path))
+    for path in sandbox_folder.folders():
+        with contextlib.suppress(OSError):
+            if _is_left(path):
+                sandbox_folder.finish(path)
 
 
 def _temporary() -> Iterator[Path]:
     """Yield what carries the number of the process that it is for."""
     for prefix in (_PREFIX, FOLDER):
         yield from Path(tempfile.gettempdir()).glob(f"{prefix}*")
-    yield from call_files()
-    yield from handed_over().glob("*")
 
 
 def _is_left(path: Path) -> bool:

@@ -6,12 +6,14 @@ This module imports neither torch nor TVM, so that the window can offer the list
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from pathlib import PurePath
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePath
 
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.resources import SAMPLES
 
 
 class ExportType(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,18 +148,6 @@ EXISTS = "export-exists"
 """The code of the problem that files are there already; they are its choices."""
 
 
-FOLDERS = ("steps", "patches", "functions", "schedules", "library")
-"""Of exports that are several files."""
-
-
-def is_exported(name: PurePath) -> bool:
-    """Return whether an export may write a file of that name: hidden ones say what programs do."""
-    parts = name.parts
-    return (len(parts) == 1 or parts[0] in FOLDERS) and not any(
-        each.startswith(".") for each in parts
-    )
-
-
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """One export that is asked for.
 
@@ -174,6 +164,69 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     which: str = ""
     asked: bool = True
+
+
+_STEM = r"(?!\.|__|conftest\b|setup\b)[\w.-]{1,200}"
+"""A name that says nothing to programs which look through a folder for files to run."""
+
+_NAMES = {
+    "module": r"module\.(py|npz)",
+    "script": r"script\.py",
+    "builder": r"builder\.py|constants\.npz",
+    "fx": r"fx\.txt",
+    "parameters": r"parameters\.npz",
+    "step": rf"steps/{{which}}-{_STEM}\.(py|npz)",
+    "patch": rf"patches/{{which}}-{_STEM}\.patch",
+    "function": rf"functions/{_STEM}\.py",
+    "schedule": rf"schedules\.json|schedules/{_STEM}\.py",
+    "reproduce": r"reproduce\.(py|npz|json)",
+    "library": r"library/(model\.so|load\.py|torch_functions\.py|arguments\.npz)",
+    "fx-graph": r"fx\.({kinds})",
+    "relax-graph": r"relax\.({kinds})",
+    "report": r"report\.html",
+    "session": r"session\.zip",
+}
+"""How the files of an export are called."""
+
+_PART = re.compile(_STEM)
+
+
+def announced(
+    wanted: Sequence[Wanted], kinds: Sequence[str], registering: Sequence[Path] = ()
+) -> Callable[[str], bool]:
+    """Return what says of a file's name whether an export writes a file of that name.
+
+    Parameters
+    ----------
+    kinds
+        Formats of graphs.
+    registering
+        The recipe's files that register functions: a library has copies of them, and of what they
+        import from beside them.
+    """
+    forms = [
+        _NAMES[each.name]
+        .replace("{which}", re.escape(each.which) if each.which else r"[\d.]{1,20}")
+        .replace("{kinds}", "|".join(map(re.escape, kinds)))
+        for each in wanted
+    ]
+    pattern = re.compile("|".join(forms))
+    exports = {each.name for each in wanted}
+    libraries = tuple(each.parent for each in registering) if "library" in exports else ()
+
+    def takes(name: str) -> bool:
+        path = PurePath(name).parts
+        if pattern.fullmatch(name) is not None:
+            return True
+        if "reproduce" in exports and len(path) == 1:
+            return SAMPLES.joinpath(name).is_file()  # the program of a sample needs its files
+        return (
+            path[0] == "library"
+            and all(_PART.fullmatch(each) for each in path)
+            and any(folder.joinpath(*path[1:]).is_file() for folder in libraries)
+        )
+
+    return takes
 
 
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):

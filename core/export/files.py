@@ -87,8 +87,7 @@ def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
     for file in files:
         path = folder / file.name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(path) as made:
+            with whole_file(path, parents=True) as made:
                 file.write(made)
         except OSError as error:
             raise _cannot_write(error, path) from error

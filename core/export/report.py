@@ -29,7 +29,7 @@ from lowerscope.core.export.report_parts import (
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest
 from lowerscope.core.sources.spec import source_label
-from lowerscope.core.unfinished import write_text
+from lowerscope.core.unfinished import destination, write_text
 from lowerscope.core.user_cache import processor_name
 from lowerscope.core.user_paths import user_path
 from lowerscope.resources import REPORT
@@ -117,7 +117,7 @@ def check_report(file: str) -> None:
         raise _cannot_write(path, "it is a folder")
     if not path.parent.is_dir():
         raise _cannot_write(path, "there is no such folder")
-    if not os.access(path.parent, os.W_OK):
+    if not os.access(destination(path).parent, os.W_OK):
         raise _cannot_write(path, "Permission denied")
 
 

@@ -1,28 +1,27 @@
 """Which call of a run is under way, in memory that outlives the process that runs it.
 
-A worker that crashes, hangs or is killed for its memory tells no more. The window gives it a file;
-the worker maps it, and writes the index of each call into it before the call: what is written is
-there for the window at once, however the worker ends. This module imports neither torch nor TVM.
+A worker that crashes, hangs or is killed for its memory tells no more. It inherits the descriptor
+of a file from the window, maps the file, and writes the index of each call into it before the call:
+the window can read it at once, however the worker ends. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import getpass
 import mmap
 import os
-import stat
 import struct
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
+
+if sys.platform != "win32":
+    import fcntl
 
 _PART_BYTES = 96
 
@@ -38,11 +37,8 @@ _PARTS_AT = 24
 
 NO_CALL = -1
 
-_MOST = 1 << 24
-"""Bytes of a file that are read, whatever its process has made of it."""
-
-_SHARED_MEMORY = Path("/dev/shm")
-_PREFIX = "lowerscope-call-"
+_SIZE = 1 << 24
+"""Bytes of a file; those that are not written take no memory."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,104 +105,55 @@ def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
     )
 
 
-def call_files() -> Iterator[Path]:
-    """Yield the files that `new_file` has made here, in this process or in another one."""
-    with contextlib.suppress(OSError):
-        yield from _folder().glob(f"{_PREFIX}*")
+def new_file() -> int:
+    """Return the descriptor of a new file for a `CallWriter`, which has no name anywhere.
 
-
-def new_file() -> str:
-    """Make a file for a `CallWriter`, in memory where the system has a place for that.
-
-    It is in a folder that such files alone are in: a process that may write nowhere else can be let
-    write there.
+    It is in memory where the system has such files. Nobody else can open it, or has to remove it;
+    processes that are to write to it inherit the descriptor. Its size is fixed: a writer can
+    neither cut it nor make it grow.
     """
-    prefix = f"{_PREFIX}{os.getpid()}-"
-    try:
-        descriptor, path = tempfile.mkstemp(prefix=prefix, dir=_folder())
-    except FileNotFoundError:
-        # Another window has removed its last file, and the folder with it, in between.
-        descriptor, path = tempfile.mkstemp(prefix=prefix, dir=_folder())
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(HEAD.pack(NO_CALL, 0, 0, 0, b"", b""))
-    return path
+    if sys.platform == "linux":
+        descriptor = os.memfd_create("lowerscope-calls", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(descriptor, _SIZE)
+        fcntl.fcntl(
+            descriptor,
+            fcntl.F_ADD_SEALS,
+            fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL,
+        )
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+        os.ftruncate(descriptor, _SIZE)
+    os.pwrite(descriptor, HEAD.pack(NO_CALL, 0, 0, 0, b"", b""), 0)
+    if sys.platform == "win32":
+        return descriptor
+    # Shells use the lower ones themselves.
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(descriptor)
+    return moved
 
 
-def _folder() -> Path:
-    shared = os.access(_SHARED_MEMORY, os.W_OK)
-    place = _SHARED_MEMORY if shared else Path(tempfile.gettempdir())
-    user = getpass.getuser() if sys.platform == "win32" else str(os.getuid())
-    folder = place / f"lowerscope-{user}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if sys.platform != "win32" and (found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode)):
-        raise PermissionError(errno.EPERM, "somebody else has taken the name", str(folder))
-    return folder
+def read(descriptor: int) -> RunningCall:
+    """Return where the process was last that writes to a file of `new_file`.
 
-
-def read(path: str) -> RunningCall:
-    """Return where the process that wrote into a file was last.
-
-    Nothing is said where the file is gone, or is not whole: another process may have been killed
-    while it wrote the names.
+    Nothing is returned for what a crash has left half written.
     """
-    try:
-        with open(path, "rb") as file:
-            return _parsed(file.read(_MOST))
-    except OSError:
+    head = os.pread(descriptor, HEAD.size, 0)
+    if len(head) < HEAD.size:
         return RunningCall()
+    length = HEAD.unpack(head)[2]
+    names = os.pread(descriptor, min(max(length, 0), _SIZE - HEAD.size), HEAD.size)
+    return _parsed(head, names)
 
 
-def _parsed(data: bytes) -> RunningCall:
-    if len(data) < HEAD.size:
-        return RunningCall()
-    index, inside, length, too_much, *parts = HEAD.unpack_from(data)
+def _parsed(head: bytes, encoded: bytes) -> RunningCall:
+    index, inside, _, too_much, *parts = HEAD.unpack(head)
     names: list[str] = []
     with contextlib.suppress(*UNREADABLE):
-        names = msgspec.msgpack.decode(data[HEAD.size : HEAD.size + length], type=list[str])
+        names = msgspec.msgpack.decode(encoded, type=list[str])
     place = place_of(index if names else NO_CALL, bool(inside), names)
     texts = (each.rstrip(b"\0").decode(errors="replace") for each in parts)
     return msgspec.structs.replace(place, too_much=too_much, part=next(filter(None, texts), ""))
-
-
-class CallReader:
-    """Reads the file of a `RunningCall`, which need not be seen any more once both have it.
-
-    Parameters
-    ----------
-    path
-        What `new_file` has returned.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._descriptor: int | None = os.open(path, os.O_RDONLY)
-
-    def read(self) -> RunningCall:
-        """Return where the process was last; nothing is known after `close`."""
-        if self._descriptor is None:
-            return RunningCall()
-        size = min(os.fstat(self._descriptor).st_size, _MOST)
-        return _parsed(os.pread(self._descriptor, size, 0))
-
-    def hide(self) -> None:
-        """Remove the file: the process has it open, and whoever is killed leaves nothing."""
-        if sys.platform != "win32":
-            remove(self._path)
-
-    def close(self) -> None:
-        """Read no more, and leave nothing behind."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-            remove(self._path)
-
-
-def remove(path: str) -> None:
-    """Remove a file that was made by `new_file`, and its folder after the last one."""
-    Path(path).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # there are others, or it cannot be removed from in here
-        Path(path).parent.rmdir()
 
 
 class CallWriter:
@@ -214,22 +161,21 @@ class CallWriter:
 
     Parameters
     ----------
-    path
-        What `new_file` has returned, in this process or in another one.
+    descriptor
+        What `new_file` has returned, in this process or in the one that has started it.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        # It may be out of sight when it is written to.
-        self._descriptor = os.open(path, os.O_RDWR)
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self._map = mmap.mmap(self._descriptor, HEAD.size)
 
     def begin(self, names: Sequence[str]) -> None:
         """Say that a run with these calls begins, or with none, that it is over."""
         _PLACE.pack_into(self._map, 0, NO_CALL, 0)
         encoded = msgspec.msgpack.encode(list(names))
+        if len(encoded) > _SIZE - HEAD.size:
+            encoded = b""
         os.pwrite(self._descriptor, encoded, HEAD.size)
-        os.ftruncate(self._descriptor, HEAD.size + len(encoded))
         _MEMORY.pack_into(self._map, _PLACE.size, len(encoded))
 
     def at(self, index: int, inside: bool) -> None:
@@ -249,7 +195,3 @@ class CallWriter:
     def say_too_much(self, held: int) -> None:
         """Say that the process is going to be killed for the bytes that it holds."""
         _MEMORY.pack_into(self._map, _MEMORY_AT, held)
-
-    def remove(self) -> None:
-        """Remove the file: whoever made it has gone."""
-        remove(self._path)

@@ -19,13 +19,25 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import meta_schedule
 
-from lowerscope.core.cache_limit import TRACES, adding_traces, read_kept, write_kept
+from lowerscope.core.cache_limit import (
+    SANDBOXED,
+    TRACES,
+    adding_traces,
+    read_kept,
+    write_kept,
+)
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.structure import structure_of
-from lowerscope.core.user_cache import cache_folder, processor_name, write_whole
+from lowerscope.core.user_cache import (
+    cache_folder,
+    fallback_of,
+    processor_name,
+    user_cache_folder,
+    write_whole,
+)
 from lowerscope.core.versions import VERSIONS
 
 PACKED = "layout_free_buffers"
@@ -105,10 +117,16 @@ class Database:
     def state(self) -> Mapping[str, int]:
         """Something else after each change: when each of the files was written."""
         found = {}
-        for each in sorted(self.folder.glob("f-*.json")):
-            with suppress(FileNotFoundError):  # it was removed meanwhile
-                found[each.name] = each.stat().st_mtime_ns
+        for folder in filter(None, (fallback_of(self.folder), self.folder)):
+            for each in sorted(folder.glob("f-*.json")):
+                with suppress(FileNotFoundError):  # it was removed meanwhile
+                    found[each.name] = each.stat().st_mtime_ns
         return found
+
+    @property
+    def place(self) -> Path:
+        """The folder in the user's cache, where what is found gets at last."""
+        return fallback_of(self.folder) or self.folder
 
     @cached_property
     def traces(self) -> meta_schedule.database.Database:
@@ -120,6 +138,7 @@ class Database:
             return meta_schedule.database.MemoryDatabase()
         self._prepare()
         records, workloads = (self.folder / each for each in TRACES)
+        self._copy_traces()
         for file in (workloads, records):
             _without_torn_line(file)
         _without_other_lines(workloads, records)
@@ -132,6 +151,15 @@ class Database:
     def close(self) -> None:
         """Add no more traces: another process may, and they may be removed."""
         self._using.close()
+
+    def _copy_traces(self) -> None:
+        """In a sandbox, begin with the traces that an earlier one has left."""
+        before = user_cache_folder() / SANDBOXED / "tuning" / self.folder.name
+        if fallback_of(self.folder) is None or (self.folder / TRACES[0]).exists():
+            return
+        for name in TRACES:
+            with suppress(FileNotFoundError):
+                write_whole(self.folder / name, (before / name).read_bytes())
 
     def _prepare(self) -> None:
         if not (self.folder / "about.json").exists():

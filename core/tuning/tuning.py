@@ -90,7 +90,7 @@ class Tuning:
                 run.end()
                 database.close()
         schedules = tuple(each.schedule for each in run.tasks if each.schedule is not None)
-        return Tuned(state=self.state, schedules=schedules, database=str(database.folder))
+        return Tuned(state=self.state, schedules=schedules, database=str(database.place))
 
     def _tell(self, state: TuneState) -> None:
         self._state = state

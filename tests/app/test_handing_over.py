@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.children.handing_over import HandingOver
 from lowerscope.core.errors import Problem
+from lowerscope.core.export.catalogue import announced, parse_wanted
+from lowerscope.core.sandbox_output import Takes, only
 
 
 @pytest.fixture
@@ -20,6 +24,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "mine").write_text("mine")
     return folder
+
+
+def takes(what: str) -> Takes:
+    return announced(parse_wanted([what]), ("dot",))
 
 
 def put(qtbot: QtBot, handing: HandingOver, *replacing: str) -> tuple[str, ...] | Problem:
@@ -37,7 +45,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_lone_file_comes_alone(qtbot: QtBot, home: Path) -> None:
     parent = QObject()
-    handing = HandingOver(home, parent, lone="x.npy")
+    handing = HandingOver(home, parent, only(("x.npy",)))
     (handing.folder / "x.npy").write_text("x")
     (handing.folder / ".profile").write_text("evil")
     (handing.folder / "bin").mkdir()
@@ -46,53 +54,111 @@ def test_a_lone_file_comes_alone(qtbot: QtBot, home: Path) -> None:
     assert names(home) == ["mine", "x.npy"]
 
 
-@pytest.mark.parametrize("name", [".profile", "bin/ls", "steps/.hidden", ".config/autostart/x"])
-def test_what_is_no_export_is_refused(qtbot: QtBot, home: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(".profile", "bin/ls", "steps/.hidden", ".config/autostart/x", "Makefile", "conftest.py"),
+        *(
+            "open.desktop",
+            "script.py",
+            "module.py/x",
+            "functions/dense.py",
+            "functions/conftest.py",
+        ),
+        *("steps/1-FuseOps.py", "library/load.py", "module.pyc", "module.py\n", "session.zip"),
+    ],
+)
+def test_nothing_comes_that_was_not_announced(qtbot: QtBot, home: Path, name: str) -> None:
     parent = QObject()
-    handing = HandingOver(home, parent)
-    (handing.folder / "a.py").write_text("a")
+    handing = HandingOver(home, parent, takes("module"))
+    if name != "module.py/x":
+        (handing.folder / "module.py").write_text("a")
     (handing.folder / name).parent.mkdir(parents=True, exist_ok=True)
     (handing.folder / name).write_text("evil")
-    answer = put(qtbot, handing)
-    assert isinstance(answer, Problem)
-    assert f"{name} is no part of an export" in answer.what
-    assert names(home) == ["mine"]
+    expected = [] if name == "module.py/x" else ["module.py"]
+    assert put(qtbot, handing) == tuple(str(home / each) for each in expected)
+    assert handing.others == (name,)
+    assert names(home) == ["mine", *expected]
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "is_taken"),
+    [
+        ("function", "functions/dense.py", True),
+        ("function", "functions/conftest.py", False),
+        ("function", "functions/__init__.py", False),
+        ("function", "functions/a/b.py", False),
+        ("step", "steps/2-FuseOps.py", True),
+        ("step:2", "steps/2-FuseOps.py", True),
+        ("step:2", "steps/3-FuseOps.py", False),
+        ("step", "steps/FuseOps.py", False),
+        ("schedule", "schedules.json", True),
+        ("library", "library/model.so", True),
+        ("library", "library/other.so", False),
+        ("library", "model.so", False),
+        ("report", "report.html", True),
+        ("fx-graph", "fx.dot", True),
+        ("fx-graph", "fx.desktop", False),
+        ("reproduce", "reproduce.py", True),
+        ("reproduce", "fashion_mlp.npz", True),
+        ("reproduce", "Makefile", False),
+    ],
+)
+def test_what_is_announced_follows_from_what_is_wanted(
+    what: str, name: str, is_taken: bool
+) -> None:
+    assert takes(what)(name) is is_taken
 
 
 def test_exports_come_and_replace_what_was_asked_about(qtbot: QtBot, home: Path) -> None:
     parent = QObject()
 
     def made() -> HandingOver:
-        handing = HandingOver(home, parent)
+        handing = HandingOver(home, parent, takes("fx,step"))
         (handing.folder / "steps").mkdir()
-        (handing.folder / "steps" / "1.py").write_text("new")
-        (handing.folder / "a.py").write_text("new")
-        (handing.folder / "a.py").chmod(0o6755)
+        (handing.folder / "steps" / "1-Gone.py").write_text("new")
+        (handing.folder / "fx.txt").write_text("new")
+        (handing.folder / "fx.txt").chmod(0o6755)
         return handing
 
-    (home / "a.py").write_text("old")
+    (home / "fx.txt").write_text("old")
     handing = made()
-    assert handing.names() == ("a.py", "steps/1.py")
+    assert handing.names() == ("fx.txt", "steps/1-Gone.py")
     answer = put(qtbot, handing)
     assert isinstance(answer, Problem)
-    assert "a.py is there by now" in answer.what
-    assert (home / "a.py").read_text() == "old"
-    assert put(qtbot, made(), "a.py") == (str(home / "a.py"), str(home / "steps/1.py"))
-    assert (home / "a.py").read_text() == (home / "steps/1.py").read_text() == "new"
-    assert not (home / "a.py").stat().st_mode & 0o6000
+    assert "fx.txt is there by now" in answer.what
+    assert (home / "fx.txt").read_text() == "old"
+    changed = made()
+    with (changed.folder / "fx.txt").open("a") as still_open:
+        paths = (str(home / "fx.txt"), str(home / "steps/1-Gone.py"))
+        assert put(qtbot, changed, "fx.txt") == paths
+        still_open.write("and changed later")
+    assert (home / "fx.txt").read_text() == (home / "steps/1-Gone.py").read_text() == "new"
+    assert stat.S_IMODE((home / "steps/1-Gone.py").stat().st_mode) == 0o644
+    assert not (home / "fx.txt").stat().st_mode & 0o7111
 
 
 def test_links_lead_nowhere(qtbot: QtBot, home: Path, tmp_path: Path) -> None:
     parent = QObject()
-    handing = HandingOver(tmp_path / "out", parent)
-    (handing.folder / "a.py").symlink_to(home / "mine")
-    answer = put(qtbot, handing)
-    assert isinstance(answer, Problem)
-    assert not names(tmp_path / "out")
+
+    def refused(handing: HandingOver) -> None:
+        assert isinstance(put(qtbot, handing), Problem)
+        assert not names(tmp_path / "out")
+
+    handing = HandingOver(tmp_path / "out", parent, takes("module"))
+    (handing.folder / "module.py").symlink_to(home / "mine")
+    refused(handing)
+    handing = HandingOver(tmp_path / "out", parent, takes("module"))
+    os.mkfifo(handing.folder / "module.py")
+    refused(handing)
+    handing = HandingOver(tmp_path / "out", parent, takes("step"))
+    (home / "1-Gone.py").write_text("mine")
+    (handing.folder / "steps").symlink_to(home)
+    assert put(qtbot, handing) == ()
     # In place of its folder, one to the user's.
-    handing = HandingOver(tmp_path / "out", parent)
+    handing = HandingOver(tmp_path / "out", parent, only(("mine",)))
     shutil.rmtree(handing.folder)
     handing.folder.symlink_to(home)
     assert put(qtbot, handing) == ()
-    assert names(home) == ["mine"]
+    assert names(home) == ["1-Gone.py", "mine"]
     assert not names(tmp_path / "out")

@@ -1,10 +1,11 @@
-"""``--sandbox``: a command's code may write where its output goes, and nowhere else."""
+"""``--sandbox``: only the files that a command announces leave the sandbox."""
 
 from __future__ import annotations
 
 import errno
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +17,25 @@ from lowerscope.core import sandbox
 from tests.sandboxes import needs_sandbox
 
 NET = """
-import sys
+import os, sys
 from pathlib import Path
 import torch
 
-for each in ({allowed!r}, {refused!r}):
-    Path(each, "written").write_text("mine")
+folder = {folder!r}
+if folder == "__OUTPUT__":
+    # Where the command's own files are left for the user's folder.
+    folder = os.environ["LOWERSCOPE_WRITES"].rpartition("\\n")[2]
+Path(folder, "Makefile").write_text("all: ; touch evil")
+Path(folder, "steps").mkdir()
+Path(folder, "steps", "conftest.py").write_text("evil")
 
 class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2, 3))
+
     def forward(self, x):
-        return torch.relu(x)
+        return torch.relu(x * self.weight)
 
 example_inputs = (torch.ones(2, 3),)
 """
@@ -43,26 +53,63 @@ def test_without_a_sandbox_it_is_refused(
 
 
 @needs_sandbox
-def test_code_may_write_where_the_output_goes_and_nowhere_else(tmp_path: Path) -> None:
+def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> None:
     output, home = tmp_path / "output", tmp_path / "home"
     home.mkdir()
     file = tmp_path / "net.py"
 
-    def export(allowed: Path, refused: Path) -> subprocess.CompletedProcess[str]:
-        file.write_text(NET.format(allowed=str(allowed), refused=str(refused)))
+    def export(folder: str) -> subprocess.CompletedProcess[str]:
+        file.write_text(NET.format(folder=folder))
         command = [sys.executable, "-m", "lowerscope.app", "export", str(file), "--what", "fx"]
         given = [*command, "--output", str(output), "--force", "--sandbox"]
         return subprocess.run(given, capture_output=True, text=True, check=False)
 
-    done = export(output, home)
+    done = export(str(home))
     assert done.returncode == 2
-    assert f"the sandbox does not let it write to {home / 'written'}." in done.stderr
+    assert f"the sandbox does not let it write to {home / 'Makefile'}." in done.stderr
     assert "leave --sandbox out" in done.stderr
-    assert [each.name for each in output.iterdir()] == ["written"]
-    done = export(output, output)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert {each.name for each in output.iterdir()} == {"written", "fx.txt"}
+    assert not output.exists()
+    # Where the command itself writes.
+    done = export("__OUTPUT__")
+    assert done.returncode == 0
+    assert done.stdout == f"{output / 'fx.txt'}\n"
+    assert done.stderr == (
+        "lowerscope: note: not taken from the sandbox: Makefile\n"
+        "lowerscope: note: not taken from the sandbox: steps/conftest.py\n"
+    )
+    assert [each.name for each in output.iterdir()] == ["fx.txt"]
+    assert "relu" in (output / "fx.txt").read_text()
+    assert stat.S_IMODE((output / "fx.txt").stat().st_mode) == 0o644
     assert not list(home.iterdir())
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("run", "--html"), "report.html"),
+        (("show", "--constant", "weight", "--save"), "values.npy"),
+        (("rule", "--node", "relu", "--output"), "rules.py"),
+    ],
+)
+def test_a_file_that_a_command_writes_comes_alone(
+    tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    """Its folder, such as the home folder, is not written to besides."""
+    file, home = tmp_path / "net.py", tmp_path / "home"
+    home.mkdir()
+    (home / ".bashrc").write_text("mine")
+    file.write_text(NET.format(folder="__OUTPUT__"))
+    command, *options = arguments
+    given = [command, str(file), *options, str(home / name), "--sandbox"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lowerscope.app", *given], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(home / name) in done.stdout or command == "show"
+    assert {each.name for each in home.iterdir()} == {".bashrc", name}
+    assert (home / ".bashrc").read_text() == "mine"
+    assert stat.S_IMODE((home / name).stat().st_mode) == 0o644
 
 
 REACHING = """

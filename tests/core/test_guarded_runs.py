@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
-from lowerscope.core.running.running_call import CallWriter, new_file, read, remove
+from lowerscope.core.running.running_call import CallWriter, new_file, read
 from tests.faulty_functions import ASKS_FOR_MUCH, RAISES, faulty_relu
 
 WRITES_BEFORE = """array = np.from_dlpack(out)
@@ -144,4 +145,4 @@ def test_each_call_is_known_in_the_file_while_it_is_under_way(
     assert "in call 4 of 7, relu (relu)" in seen
     assert "after the last of 7 calls" in seen
     assert read(file).text == ""
-    remove(file)
+    os.close(file)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from lowerscope.core.recipe import Override, Recipe, Source, Step
@@ -12,7 +14,7 @@ from lowerscope.core.recipe_parts import (
     step_text,
     without_part,
 )
-from lowerscope.core.running.running_call import CallWriter, new_file, read, remove
+from lowerscope.core.running.running_call import CallWriter, new_file, read
 from lowerscope.core.schedules import Primitive, Schedule
 
 LONG = "layer" * 40
@@ -56,7 +58,7 @@ def test_a_part_is_known_when_its_process_is_gone(text: str, expected: str) -> N
     file = new_file()
     CallWriter(file).at_part(text)
     part = part_of(RECIPE, read(file).part)
-    remove(file)
+    os.close(file)
     assert part is not None
     assert off(without_part(RECIPE, part)) == [expected]
 

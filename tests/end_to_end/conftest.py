@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,8 +14,9 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app import theme
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.window import MainWindow
+from lowerscope.core.directories import remove
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.user_cache import cache_folder
+from lowerscope.core.sandbox_folder import own_folder
 from tests.end_to_end.children import Children, LastingClient
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.scheduling import Bench
@@ -70,10 +70,10 @@ def sandboxed(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def writable() -> Iterator[Path]:
-    """Return a folder that code may write to from a sandbox, as it may below the cache."""
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
-        yield Path(folder)
+    """Return a folder that code may write to from a sandbox, as it leaves files for the window."""
+    folder = own_folder().new_folder()
+    yield folder
+    remove(folder)
 
 
 @pytest.fixture

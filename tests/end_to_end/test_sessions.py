@@ -21,7 +21,7 @@ from lowerscope.app import sessions
 from lowerscope.app.source_watch import SourceWatch
 from lowerscope.app.window import MainWindow
 from lowerscope.core.engine.temporary_files import sweep
-from lowerscope.core.running.running_call import call_files
+from lowerscope.core.sandbox_folder import folders
 from lowerscope.core.session_files import Hashes, load_session
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_problem, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
@@ -124,9 +124,9 @@ def test_a_window_that_was_killed_is_reopened_where_it_was(
     _, alive = psutil.wait_procs(children, timeout=PATIENCE / 1000)
     assert not alive
     assert os.listdir(temporary) == []
-    # Where it was killed before a child had said hello, the next start removes the child's file.
+    # The next start removes the folder of its sandboxes.
     sweep()
-    assert not [each for each in call_files() if str(process.pid) in each.name.split("-")]
+    assert not [each for each in folders() if each.name.startswith(f"{process.pid}-")]
     (saved,) = folder.glob("*.lowerscope")
     window = open_window()
     window.settings.set_last_session(str(saved))

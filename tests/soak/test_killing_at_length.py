@@ -52,7 +52,6 @@ def test_nothing_is_lost_whenever_a_child_is_killed(
     print(killing.report(), flush=True)
     window.close()
     assert wait_until(lambda: not os.listdir(temporary_folder), PATIENCE)
-    assert killing.call_files() == []
 
 
 @pytest.mark.skipif(not CHANGES, reason="takes minutes")

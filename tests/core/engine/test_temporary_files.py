@@ -11,25 +11,22 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.engine.temporary_files import (
-    handed_over,
     new_folder,
     remove_folder,
     sweep,
 )
-from lowerscope.core.running.running_call import call_files
+from lowerscope.core.sandbox_folder import folders, own_folder
 
 KILLED = """
 import os, signal, tempfile
 from pathlib import Path
-from lowerscope.core.running.running_call import new_file
-from lowerscope.core.engine.temporary_files import handed_over, new_folder, own_folder
+from lowerscope.core import sandbox_folder
+from lowerscope.core.engine.temporary_files import new_folder, own_folder
 from lowerscope.core.sources.handed_over import FOLDER
-new_file()
 Path(new_folder(), "large").write_bytes(bytes(1000))
 # A model for a window that has not taken it yet, and a file for a folder of the user's.
 tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
-handed_over().mkdir(parents=True)
-tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=handed_over())
+sandbox_folder.own_folder().new_folder()
 # What TVM and others make meanwhile.
 own = own_folder()
 own.__enter__()
@@ -51,11 +48,12 @@ def test_what_a_killed_process_has_left_is_swept(
     other.mkdir()
     own = new_folder()
     assert len(os.listdir(tmp_path)) == 5
-    assert len(os.listdir(handed_over())) == 1
-    assert [each for each in call_files() if killed in each.name.split("-")]
+    here = own_folder().path
+    assert sorted(each.name.partition("-")[0] for each in folders()) == sorted(
+        (killed, str(os.getpid()))
+    )
     sweep()
-    assert os.listdir(handed_over()) == []
+    assert list(folders()) == [here]
     assert sorted(os.listdir(tmp_path)) == sorted((Path(own).name, other.name))
-    assert not [each for each in call_files() if killed in each.name.split("-")]
     remove_folder(own)
     assert os.listdir(tmp_path) == [other.name]

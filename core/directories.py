@@ -1,0 +1,202 @@
+"""Directories that other programs may have written to, held by descriptor.
+
+What is in them is read and removed without following a link, and never outside of the directory or
+of its device. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A pipe is opened without waiting for its other end, to be recognised."""
+
+_DEPTH = 8
+"""Levels below a directory that files are looked for in."""
+
+_MOST = 10_000
+"""Files that are looked for in one directory."""
+
+
+def open_directory(path: str | Path, dir_fd: int | None = None) -> int:
+    """Return the descriptor of a directory of this user's, which the last name is no link to.
+
+    Raises
+    ------
+    OSError
+        If it is no directory, or somebody else's.
+    """
+    descriptor = os.open(path, _DIRECTORY, dir_fd=dir_fd)
+    try:
+        _check_owner(os.fstat(descriptor), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_file(path: str | Path, flags: int = os.O_RDONLY, dir_fd: int | None = None) -> int:
+    """Return the descriptor of a plain file of this user's, which the last name is no link to.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, is no plain file, or is somebody else's.
+    """
+    descriptor = os.open(path, flags | _FILE, 0o600, dir_fd=dir_fd)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        _check_owner(status, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_file_below(folder: int, name: str) -> int:
+    """Return the descriptor of a plain file below a directory that is held.
+
+    Raises
+    ------
+    OSError
+        As `open_file`; also if a directory on the way is a link.
+    """
+    *parents, last = Path(name).parts
+    with contextlib.ExitStack() as stack:
+        for part in parents:
+            folder = open_directory(part, folder)
+            stack.callback(os.close, folder)
+        return open_file(last, dir_fd=folder)
+
+
+def files_below(folder: int) -> list[str]:
+    """Return the names of what is below a directory that is held, but for directories, sorted.
+
+    Raises
+    ------
+    OSError
+        If there are more than anybody has reason to leave there.
+    """
+    found: list[str] = []
+    for place, directories, files, _ in os.fwalk(dir_fd=folder, follow_symlinks=False):
+        found += [str(Path(place, name)) for name in files]
+        if len(found) > _MOST or len(directories) > _MOST:
+            raise OSError(errno.EMFILE, f"there are more than {_MOST} files")
+        if len(Path(place).parts) >= _DEPTH:
+            directories.clear()
+    return sorted(found)
+
+
+def remove(path: str | Path) -> None:
+    """Remove a file, a link, or a directory with all that is in it, as far as that is possible."""
+    path = Path(path)
+    if sys.platform == "win32":
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        parent = os.open(path.parent, _DIRECTORY & ~os.O_NOFOLLOW)
+        try:
+            remove_below(parent, path.name)
+        finally:
+            os.close(parent)
+
+
+def remove_below(folder: int, name: str) -> None:
+    """Remove what has a name in a directory that is held, with all that is in it.
+
+    Raises
+    ------
+    OSError
+        If something of it cannot be removed, or is on another device.
+    """
+    if not _is_directory(folder, name):
+        os.unlink(name, dir_fd=folder)
+        return
+    _let_in(folder, name)
+    opened = open_directory(name, folder)
+    try:
+        if os.fstat(opened).st_dev != os.fstat(folder).st_dev:
+            raise OSError(errno.EXDEV, "it is on another device", name)
+        _empty(opened)
+    finally:
+        os.close(opened)
+    os.rmdir(name, dir_fd=folder)
+
+
+def _empty(folder: int) -> None:
+    """Remove all that is in a directory.
+
+    What is in a directory in it comes up first: however deep they are nested, two are open at once.
+    """
+    device = os.fstat(folder).st_dev
+    number = 0
+    while names := os.listdir(folder):
+        for name in names:
+            if not _is_directory(folder, name):
+                os.unlink(name, dir_fd=folder)
+                continue
+            _let_in(folder, name)
+            opened = open_directory(name, folder)
+            try:
+                if os.fstat(opened).st_dev != device:
+                    raise OSError(errno.EXDEV, "it is on another device", name)
+                for inner in os.listdir(opened):
+                    if _is_directory(opened, inner):
+                        _let_in(opened, inner)
+                        number = _free_number(folder, number)
+                        os.rename(inner, f"{number}", src_dir_fd=opened, dst_dir_fd=folder)
+                    else:
+                        os.unlink(inner, dir_fd=opened)
+            finally:
+                os.close(opened)
+            os.rmdir(name, dir_fd=folder)
+
+
+def _free_number(folder: int, number: int) -> int:
+    """Return a number from `number` on that is no name in a directory."""
+    while True:
+        number += 1
+        try:
+            os.stat(f"{number}", dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return number
+
+
+def _is_directory(folder: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _let_in(folder: int, name: str) -> None:
+    """Let this user list and change a directory, whatever its mode."""
+    if sys.platform != "linux":
+        return
+    # A path's own mode can be changed by its descriptor alone, so that no link is followed.
+    opened = os.open(name, os.O_PATH | _DIRECTORY, dir_fd=folder)
+    try:
+        if os.fstat(opened).st_mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{opened}", 0o700)
+    finally:
+        os.close(opened)
+
+
+def _check_owner(status: os.stat_result, path: str | Path) -> None:
+    if sys.platform != "win32" and status.st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+
+
+def directories_in(folder: int) -> Iterator[str]:
+    """Yield the names of the directories in a directory that is held."""
+    for name in sorted(os.listdir(folder)):
+        with contextlib.suppress(FileNotFoundError):
+            if _is_directory(folder, name):
+                yield name

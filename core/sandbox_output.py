@@ -1,0 +1,114 @@
+"""Files that leave the sandbox for the user's folders.
+
+The process in the sandbox may be running code that nobody has read. So it writes to a folder of its
+sandbox, and its parent copies out exactly the files that were announced before it ran: plain ones,
+without their modes, and without following a link. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from lowerscope.core.directories import files_below, open_directory, open_file_below, remove
+from lowerscope.core.sandbox_folder import SandboxFolder
+from lowerscope.core.unfinished import whole_file
+
+MODE = 0o644
+"""The mode of what is copied out."""
+
+Takes = Callable[[str], bool]
+"""Says of a name, relative to the folder, whether a file of that name was announced."""
+
+
+class SandboxOutput:
+    """A folder for a process in the sandbox to write to, and the way of its files into the user's.
+
+    Parameters
+    ----------
+    place
+        The folder of the sandboxes.
+    target
+        The user's folder.
+    takes
+        Says which files were announced.
+
+    Attributes
+    ----------
+    folder
+        The folder to write to.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+
+    def __init__(self, place: SandboxFolder, target: Path, takes: Takes) -> None:
+        self.target = target
+        self._takes = takes
+        self.folder = place.new_folder()
+        # Whatever is put in its place, this is the folder that is read.
+        self._opened: int | None = open_directory(self.folder)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the announced files that are there, relative to the folder.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be read.
+        """
+        assert self._opened is not None
+        return tuple(name for name in files_below(self._opened) if self._takes(name))
+
+    def others(self) -> tuple[str, ...]:
+        """Return the names of the files that are there and were not announced."""
+        assert self._opened is not None
+        return tuple(name for name in files_below(self._opened) if not self._takes(name))
+
+    def copy_out(self, replaceable: Callable[[str], bool]) -> tuple[Path, ...]:
+        """Copy the announced files to the user's folder, and return their paths there.
+
+        Parameters
+        ----------
+        replaceable
+            Says of a name whether a file that is there may be replaced.
+
+        Raises
+        ------
+        OSError
+            If one of them is no plain file, is there by now, or cannot be written; what was copied
+            before that stays.
+        """
+        assert self._opened is not None
+        names = self.names()
+        for name in names:
+            if not replaceable(name) and os.path.lexists(self.target / name):
+                raise FileExistsError(errno.EEXIST, f"{name} is there by now")
+        for name in names:
+            # A copy: whoever has the first one open can go on changing it.
+            with (
+                os.fdopen(open_file_below(self._opened, name), "rb") as file,
+                whole_file(self.target / name, MODE, parents=True) as made,
+                made.open("wb") as copy,
+            ):
+                shutil.copyfileobj(file, copy)
+        return tuple(self.target / name for name in names)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._opened is not None:
+            remove(self.folder)
+            with contextlib.suppress(OSError):
+                os.close(self._opened)
+            self._opened = None
+
+
+def only(names: Collection[str]) -> Takes:
+    """Return what takes files of these names."""
+    return frozenset(names).__contains__
