@@ -212,8 +212,9 @@ def _remove_empty_folders() -> None:
 
 def _tuned() -> Iterator[Path]:
     """Yield the folders of what was tuned, for one target each."""
-    for folder in (cache_folder(), cache_folder() / SANDBOXED):
-        yield from (folder / "tuning").glob("*")
+    for folder in (cache_folder() / "tuning", cache_folder() / SANDBOXED / "tuning"):
+        if not folder.is_symlink():
+            yield from (each for each in folder.glob("*") if not each.is_symlink())
 
 
 def _entries() -> Iterator[_Entry]:

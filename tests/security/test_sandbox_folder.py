@@ -1,0 +1,307 @@
+"""What a sandbox may write: nothing outside follows it, removes by it, waits for it or runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core import directories, sandbox
+from lowerscope.core.cache_limit import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
+from lowerscope.core.directories import files_below, open_directory, remove
+from lowerscope.core.engine.temporary_files import sweep
+from lowerscope.core.running import running_call
+from lowerscope.core.sandbox_folder import CODE_CACHES, SandboxFolder, folders, own_folder
+from lowerscope.core.unfinished import WRITES, write_text
+from lowerscope.core.user_cache import cache_folder, user_cache_folder, write_whole
+from tests.sandboxes import needs_sandbox
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of the user's, beside a cache that is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "mine").write_text("mine")
+    return folder
+
+
+def is_whole(home: Path) -> bool:
+    return [each.name for each in home.iterdir()] == ["mine"] and (home / "mine").read_text() == (
+        "mine"
+    )
+
+
+INSIDE = """
+import os, sys
+from pathlib import Path
+cache = Path(sys.argv[1])
+for name in ("lock", "limit", "unfinished/x", "tuning/x/f-1.json", "handed-over/1-x", "x"):
+    try:
+        (cache / name).parent.mkdir(parents=True, exist_ok=True)
+        (cache / name).write_text("evil")
+    except OSError as error:
+        print(name, error.strerror)
+for name in {names}:
+    print(name, Path(os.environ[name]).is_relative_to(os.environ["LOWERSCOPE_CACHE"]))
+Path(os.environ["LOWERSCOPE_CACHE"], "x").write_text("mine")
+"""
+
+
+@needs_sandbox
+def test_the_cache_is_read_only_inside_and_no_code_is_shared(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = sandbox.program()
+    assert program is not None
+    for name in CODE_CACHES:
+        monkeypatch.setenv(name, str(home))
+    cache = cache_folder()
+    cache.mkdir(parents=True)
+    folder = SandboxFolder()
+    code = INSIDE.replace("{names}", repr(tuple(CODE_CACHES)))
+    command = sandbox.enclosed(
+        *(program, (sys.executable, "-c", code, str(cache)), (folder.path,), "none"),
+        variables=folder.variables,
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        *(f"{name} Read-only file system" for name in ("lock", "limit", "unfinished/x")),
+        *(f"{name} Read-only file system" for name in ("tuning/x/f-1.json", "handed-over/1-x")),
+        "x Read-only file system",
+        *(f"{name} True" for name in CODE_CACHES),
+    ]
+    folder.close()
+    assert not list(folders())
+    # Of what is compiled there, nothing is found by anybody else.
+    assert not [each for each in cache.rglob("*") if not each.is_dir() and each.name != "lock"]
+
+
+def test_values_are_taken_over_by_name_and_traces_for_other_sandboxes(home: Path) -> None:
+    folder = SandboxFolder()
+    tuned = folder.cache / "tuning" / "key"
+    tuned.mkdir(parents=True)
+    (folder.cache / "peaks-1.json").write_text("{}")
+    for name in ("f-1.json", "about.json", *TRACES, "f-1.py", "evil.json"):
+        (tuned / name).write_text("{}")
+    (folder.cache / "torch").mkdir()
+    (folder.cache / "torch" / "code.pkl").write_text("evil")
+    (folder.cache / "limit").write_text("0")
+    folder.take_over()
+    taken = user_cache_folder()
+    names = [f"tuning/key/{each}" for each in ("f-1.json", "about.json")]
+    names += [f"{SANDBOXED}/tuning/key/{each}" for each in TRACES]
+    found = {str(each.relative_to(taken)) for each in taken.rglob("*.*") if each.is_file()}
+    inside = {each for each in found if each.startswith("sandboxes/")}
+    assert found - inside == {"peaks-1.json", *names}
+    folder.close()
+    assert not list(folders())
+    # Another sandbox reads what it has not written itself.
+    other = SandboxFolder()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in other.variables.items():
+            patch.setenv(name, value)
+        assert cache_folder() == other.cache
+        assert read_kept(cache_folder() / "peaks-1.json") == b"{}"
+    other.close()
+    assert cache_size() == 8  # all but about.json
+    clear_cache()
+    assert cache_size() == 0
+
+
+LINKED = ("cache", "cache/tuning", "cache/tuning/key", "cache/tuning/key/f-1.json")
+
+
+@pytest.mark.parametrize("linked", LINKED)
+def test_a_link_is_not_followed_in_or_out(home: Path, linked: str) -> None:
+    (home / "mine").write_text("mine")
+    folder = SandboxFolder()
+    place = folder.path / linked
+    if linked == "cache":
+        place.rmdir()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # What it leads to has names that would be taken over.
+    secret = home.parent / "secret"
+    (secret / "tuning" / "key").mkdir(parents=True)
+    for name in ("peaks-1.json", "tuning/key/f-1.json", "key/f-1.json", "f-1.json"):
+        (secret / name).parent.mkdir(exist_ok=True)
+        (secret / name).write_text("secret")
+    kept = sorted(secret.rglob("*"))
+    place.symlink_to(secret / "f-1.json" if linked.endswith("json") else secret)
+    folder.close()
+    assert not list(folders())
+    assert sorted(secret.rglob("*")) == kept
+    assert not list(user_cache_folder().glob("peaks*"))
+    assert not list(user_cache_folder().glob("tuning/*/*"))
+
+
+def test_pipes_large_files_and_other_names_are_left(home: Path) -> None:
+    folder = SandboxFolder()
+    tuned = folder.cache / "tuning" / "key"
+    tuned.mkdir(parents=True)
+    os.mkfifo(folder.cache / "peaks-1.json")
+    os.mkfifo(tuned / "f-1.json")
+    with (tuned / "f-2.json").open("wb") as file:
+        file.truncate(1 << 40)
+    (folder.cache / "tuning" / "..evil").mkdir()
+    (folder.cache / "tuning" / "..evil" / "f-1.json").write_text("evil")
+    folder.close()
+    taken = user_cache_folder()
+    assert not [each for each in taken.rglob("*") if each.is_file() and each.name != "lock"]
+
+
+def test_what_was_planted_in_the_cache_before_is_not_followed(home: Path) -> None:
+    """A former version let the sandbox write to the cache."""
+    cache = user_cache_folder()
+    gone = 2**22 + 1  # no process has such a number
+    for place in ("handed-over", "sandboxes", "unfinished"):
+        (cache / place).mkdir(parents=True)
+        (cache / place / f"{gone}-x").symlink_to(home)
+    os.mkfifo(cache / "unfinished" / "pipe")
+    note = cache / "unfinished" / "note"
+    note.write_bytes(os.fsencode(home / ".lowerscope-evil"))
+    (home / ".lowerscope-evil").symlink_to(home)
+    (cache / "tuning").symlink_to(home)
+    (cache / "lock").symlink_to(home / "mine")
+    sweep()
+    assert is_whole(home)
+    with pytest.raises(OSError, match="lock"):
+        clear_cache()
+    (cache / "lock").unlink()
+    (home.parent / "tuned").mkdir()
+    (home.parent / "tuned" / "f-1.json").write_text("mine")
+    (cache / "tuning").unlink()
+    for place in (cache / "tuning", cache / SANDBOXED / "tuning" / "key"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(home.parent if place.name == "tuning" else home.parent / "tuned")
+    clear_cache()
+    assert (home.parent / "tuned" / "f-1.json").read_text() == "mine"
+    assert is_whole(home)
+    (cache / f"f-2.{os.getpid()}").symlink_to(home / "mine")
+    write_whole(cache / "f-2.json", b"2")
+    assert (cache / "f-2.json").read_bytes() == b"2"
+    assert is_whole(home)
+
+
+def test_what_a_killed_window_has_left_is_taken_over_and_removed(home: Path) -> None:
+    code = """
+import os, signal
+from lowerscope.core.sandbox_folder import own_folder
+folder = own_folder()
+(folder.cache / "peaks-1.json").write_text("{}")
+(folder.path / "link").symlink_to(os.path.expanduser(os.environ["LINKED"]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "LINKED": str(home)})
+    assert len(list(folders())) == 1
+    sweep()
+    assert not list(folders())
+    assert (user_cache_folder() / "peaks-1.json").read_text() == "{}"
+    assert is_whole(home)
+
+
+def test_removal_copes_with_depth_modes_and_links(home: Path) -> None:
+    folder = SandboxFolder()
+    deep = os.open(folder.path, os.O_RDONLY)
+    for _ in range(1200):  # deeper than a path can be, and than descriptors last
+        os.mkdir("deeper", dir_fd=deep)
+        inner = os.open("deeper", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.symlink(home, "link", dir_fd=deep)
+    os.close(deep)
+    (folder.path / "1").mkdir()
+    (folder.path / "1" / "file").write_text("x")
+    (folder.path / "1").chmod(0)
+    (folder.path / "link").symlink_to(home)
+    folder.close()
+    assert not list(folders())
+    assert is_whole(home)
+
+
+@needs_sandbox
+def test_removal_stays_on_its_device(tmp_path: Path) -> None:
+    program = sandbox.program()
+    assert program is not None
+    tree = tmp_path / "tree"
+    (tree / "other").mkdir(parents=True)
+    (tree / "own").write_text("own")
+    code = f"""
+import os
+from pathlib import Path
+from lowerscope.core.directories import remove
+tree = Path({str(tree)!r})
+(tree / "other" / "mine").write_text("mine")
+remove(tree)
+print(os.listdir(tree), os.listdir(tree / "other"))
+"""
+    command = [program, "--bind", "/", "/", "--tmpfs", str(tree / "other")]
+    done = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "['other'] ['mine']\n", done.stderr
+    remove(tree)
+    assert not tree.exists()
+
+
+def test_what_somebody_else_has_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.close(open_directory(folder))
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(PermissionError):
+        open_directory(folder)
+
+
+def test_too_many_files_are_an_error_and_not_a_long_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directories, "_MOST", 10)
+    for number in range(11):
+        (tmp_path / str(number)).touch()
+    opened = open_directory(tmp_path)
+    with pytest.raises(OSError, match="more than 10 files"):
+        files_below(opened)
+    os.close(opened)
+
+
+def test_a_command_writes_beside_its_target_only_where_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    monkeypatch.setenv(WRITES, f"{home}\n{folder}")
+    write_text(home / "report.html", "report")
+    write_text(tmp_path / "other.html", "other")
+    assert os.listdir(home) == []
+    assert os.listdir(folder) == ["report.html"]
+    assert (tmp_path / "other.html").read_text() == "other"
+
+
+def test_the_file_of_the_running_call_has_no_name_and_one_size() -> None:
+    """Another user may have taken any name in shared memory."""
+    file = running_call.new_file()
+    try:
+        target = os.readlink(f"/proc/self/fd/{file}")
+        assert target.endswith("(deleted)")
+        writer = running_call.CallWriter(file)
+        writer.begin(["dense", "relu"])
+        writer.at(1, inside=True)
+        assert running_call.read(file).text == "in call 2 of 2, relu"
+        for size in (0, 1 << 40):
+            with pytest.raises(PermissionError):
+                os.ftruncate(file, size)
+        os.pwrite(file, b"\xff" * 4096, 0)
+        assert running_call.read(file).names == ()
+    finally:
+        os.close(file)
+
+
+def test_each_process_has_one_folder(home: Path) -> None:
+    assert own_folder() is own_folder()
+    assert own_folder().path.stat().st_mode & 0o777 == 0o700
