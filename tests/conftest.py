@@ -10,8 +10,11 @@ from functools import partialmethod
 
 import pytest
 from pytestqt.qtbot import QtBot
+from xdist.remote import Producer
+from xdist.workermanage import WorkerController
 
 from lowerscope.core.execution.environment import prepare
+from tests.by_file import ByFile, exit_text
 from tests.longest_first import longest_first
 
 PATIENCE = 60_000
@@ -33,6 +36,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController, error: object) -> None:
+    if error:
+        print(f"\n{node.gateway.id} was lost: {exit_text(node)}", flush=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
