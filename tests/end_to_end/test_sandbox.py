@@ -53,7 +53,9 @@ def test_a_file_that_writes_to_home_or_opens_a_socket_fails_with_one_clear_line(
         " If you trust the file, let code run without it (File, Run code in a sandbox)"
     )
     line = refused(qtbot, window, model, "torch.save(1, __file__ + '.pt')")
-    assert line.startswith(f"{model}:2: the sandbox does not let it write files but in the cache. ")
+    assert line.startswith(
+        f"{model}:2: the sandbox does not let it write other files than temporary ones. "
+    )
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
