@@ -366,7 +366,8 @@ class MainWindow(QMainWindow):
     def _show_title(self) -> None:
         from lowerscope.app.commands.sessions import title
 
-        self.setWindowTitle(title(self))
+        # Qt shows such a mark in place of "[*]" that is not doubled.
+        self.setWindowTitle(title(self).replace("[*]", "[*][*]"))
 
     def _show_recipe(self) -> None:
         from lowerscope.app.availability import show_availability

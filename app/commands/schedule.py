@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu
 
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.views.rules_dialog import RulesDialog
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.question import LineQuestion
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.schedule_files import save_schedules
@@ -267,7 +268,7 @@ class ScheduleCommands(QObject):
         for each in self._variants.all:
             count = len(each.primitives)
             words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
-            text = words.format(shown_name(each.variant), count)
+            text = words.format(literal(shown_name(each.variant)), count)
             action = menu.addAction(text, partial(self._variants.choose, each.variant))
             action.setCheckable(True)
             action.setChecked(each is schedule)
@@ -281,10 +282,12 @@ class ScheduleCommands(QObject):
         menu.clear()
         scheduling = self._workspace.scheduling
         for each in left_over.all:
-            inner = menu.addMenu(left_over.title(each))
-            inner.addAction(left_over.reason(each)).setEnabled(False)
+            inner = menu.addMenu(literal(left_over.title(each)))
+            inner.addAction(literal(left_over.reason(each))).setEnabled(False)
             inner.addSeparator()
-            here = self.tr("&Try on {0}").format(scheduling.function or self.tr("a function"))
+            here = self.tr("&Try on {0}").format(
+                literal(scheduling.function) or self.tr("a function")
+            )
             tried = inner.addAction(here, partial(left_over.try_here, each))
             tried.setEnabled(scheduling.active and scheduling.record is not None)
             inner.addAction(self.tr("&Copy as Python"), partial(left_over.copy, each))

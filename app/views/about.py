@@ -10,14 +10,13 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
-    QPlainTextEdit,
     QVBoxLayout,
 )
 
 from lowerscope.app.bug_report import details
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label, PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.resources import ICONS
 
@@ -41,27 +40,27 @@ class AboutDialog(Dialog):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self.setWindowTitle(self.tr("About Lowerscope"))
-        icon = QLabel()
+        icon = Label()
         ratio = self.devicePixelRatioF()
         picture = QPixmap(str(ICONS / "lowerscope.png")).scaledToHeight(
             round(ICON * ratio), Qt.TransformationMode.SmoothTransformation
         )
         picture.setDevicePixelRatio(ratio)
         icon.setPixmap(picture)
-        name = QLabel("Lowerscope")
+        name = Label("Lowerscope")
         name.setProperty("role", "heading")
-        what = QLabel(self.tr("A debugger for lowering, from PyTorch to machine code."))
-        licence = QLabel(
+        what = Label(self.tr("A debugger for lowering, from PyTorch to machine code."))
+        licence = Label(
             self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License.")
         )
         licence.setProperty("role", "quiet")
-        self.text = QPlainTextEdit(details(window))
+        self.text = PlainTextEdit(details(window))
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setFont(code_font())
         self.text.setAccessibleName(self.tr("Details for a report"))
         self.text.document().setDocumentMargin(8)
-        self.said = QLabel(
+        self.said = Label(
             self.tr("Of paths, only last names are in it. Look it through before you send it.")
         )
         self.said.setWordWrap(True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
-from lowerscope.app.widgets.plain_text import plain, plain_tip
+from lowerscope.app.widgets.plain_text import Label, literal
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import FunctionRecord
 
@@ -18,9 +18,9 @@ class CalledBy(QWidget):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self.title = QLabel(self.tr("called by"))
+        self.title = Label(self.tr("called by"))
         self.title.setProperty("role", "quiet")
-        self.more = plain(QLabel())
+        self.more = Label()
         self.more.setProperty("role", "quiet")
         self.buttons: list[QPushButton] = []
         self._row = QHBoxLayout(self)
@@ -42,12 +42,12 @@ class CalledBy(QWidget):
             self._row.insertWidget(place, button)
         others = calls[_OFFERED:]
         self.more.setText(self.tr("and {0} more").format(len(others)))
-        self.more.setToolTip(plain_tip(names_of(others, most=60)))
+        self.more.setToolTip(names_of(others, most=60))
         self.more.setVisible(bool(others))
         self.setVisible(bool(calls))
 
     def _button(self, call: str) -> QPushButton:
-        button = QPushButton(name_of(call))
+        button = QPushButton(literal(name_of(call)))
         button.setProperty("quiet", True)
         button.setAccessibleName(self.tr("Called by {0}").format(name_of(call)))
         button.setObjectName(call)

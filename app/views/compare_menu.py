@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import find_node, line_text
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.core.recipe import STRATEGIES
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.strategy_names import STRATEGY_NAMES
@@ -46,10 +47,10 @@ def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
     if snapshot is None or node is None:
         return
     deeds[menu.addAction(tr("Look at its values"))] = page.tensor_wanted.emit
-    rule = tr("How it was translated: {0}").format(node.rule) if node.rule else ""
+    rule = tr("How it was translated: {0}").format(literal(node.rule)) if node.rule else ""
     deeds[menu.addAction(rule or tr("How it was translated"))] = page.translation_wanted.emit
     if node.rule_line is not None:
-        text = tr("Open the rule: {0}").format(line_text(node.rule_line))
+        text = tr("Open the rule: {0}").format(literal(line_text(node.rule_line)))
         deeds[menu.addAction(text)] = page.rule_wanted.emit
     step = next((each for each in snapshot.translation if each.node == entity), None)
     if step is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.views.compare_rows import compared_nodes, is_of, node_rows
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Row, Table
 from lowerscope.app.workspace import Workspace
@@ -43,7 +44,7 @@ class CompareTable(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.filter.setMinimumWidth(96)
         self.sorts = SegmentedSwitch(self.tr("Which nodes"))
-        self.count = QLabel()
+        self.count = Label()
         self.count.setProperty("role", "quiet")
         self.table = Table(
             self.tr("Nodes against torch"),

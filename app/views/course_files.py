@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QWidget
 
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe
@@ -46,7 +47,7 @@ class CourseFiles(QWidget):
         self._folder: Path | None = None
         self.write = QPushButton(self.tr("Write its files…"))
         self.write.clicked.connect(self.choose_folder)
-        self.where = QLabel(self.tr("Write the files of the page first, then click its commands."))
+        self.where = Label(self.tr("Write the files of the page first, then click its commands."))
         self.where.setProperty("role", "quiet")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 8, 12, 8)

@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QStackedWidget,
@@ -22,7 +21,7 @@ from lowerscope.app.views.difference_page import DifferencePage
 from lowerscope.app.views.graph_difference_page import GraphDifferencePage
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.pane import PartsLabel
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 
@@ -72,7 +71,7 @@ class DifferenceView(QWidget):
         self.filter.setMaximumWidth(220)
         self.same = QCheckBox(self.tr("Same too"))
         self.same.setToolTip(self.tr("Show the functions that are the same on both sides as well"))
-        self.figure = plain(QLabel())
+        self.figure = Label()
         self.figure.setProperty("role", "quiet")
         self.previous = self._tool(self.tr("Previous change (Shift+F7)"))
         self.following = self._tool(self.tr("Next change (F7)"))
@@ -222,7 +221,7 @@ class DifferenceView(QWidget):
         labels.setContentsMargins(10, 3, 10, 4)
         labels.setSpacing(6)
         for name, label in ((self.tr("old"), self.old_label), (self.tr("new"), self.new_label)):
-            caption = plain(QLabel(name))
+            caption = Label(name)
             caption.setProperty("role", "quiet")
             labels.addWidget(caption)
             labels.addWidget(label, 1)

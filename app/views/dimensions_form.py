@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
 
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.core.dimensions import parse_dimension, parse_sizes
 from lowerscope.core.recipe import Dimension
 
@@ -43,7 +43,7 @@ class DimensionsForm(QWidget):
         self._grid.setColumnStretch(2, 1)
         titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
         for column, title in enumerate(titles):
-            label = plain(QLabel(title))
+            label = Label(title)
             label.setProperty("role", "quiet")
             self._grid.addWidget(label, 0, column)
         self.hide()
@@ -92,7 +92,7 @@ class DimensionsForm(QWidget):
         if said is not None:
             span.setText(f"{said.low}..{said.high}")
             sizes.setText(",".join(map(str, said.sizes)))
-        label = plain(QLabel(name))
+        label = Label(name)
         label.setProperty("role", "title")
         index = self._grid.rowCount()
         for column, widget in enumerate((label, span, sizes)):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QListWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QListWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 
 
 class EntryDialog(Dialog):
@@ -29,7 +30,7 @@ class EntryDialog(Dialog):
         buttons.button(QDialogButtonBox.StandardButton.Open).setProperty("primary", True)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        question = QLabel(self.tr("{0} has several models.").format(file))
+        question = Label(self.tr("{0} has several models.").format(file))
         question.setWordWrap(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFileDialog,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -25,7 +24,7 @@ from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.app.workspace import Workspace
@@ -82,7 +81,7 @@ class ExportDialog(Dialog):
         browse.clicked.connect(self._browse)
         self.banner = Banner(wraps=True)
         self.progress = ProgressLine()
-        self.status = plain(QLabel())
+        self.status = Label()
         self.status.setProperty("role", "quiet")
         self.status.setWordWrap(True)
         self._outcome = QWidget()
@@ -215,7 +214,7 @@ class ExportDialog(Dialog):
             box.setToolTip(each.hint)
         box.toggled.connect(self._follow)
         self.boxes[each.name] = box
-        files = QLabel(each.files)
+        files = Label(each.files)
         files.setProperty("role", "quiet")
         files.setToolTip(each.hint)
         cell = QWidget()
@@ -257,7 +256,7 @@ class ExportDialog(Dialog):
             side = columns[0 if group in ("Module", "Graphs", "Session") else 1]
             if side.count():
                 side.addSpacing(12)
-            title = QLabel(group)
+            title = Label(group)
             title.setFont(ui_font(13, QFont.Weight.DemiBold))
             side.addWidget(title)
             for each in EXPORTS:
@@ -273,7 +272,7 @@ class ExportDialog(Dialog):
             side.addStretch(1)
             sides.addLayout(side, 1)
         place = QHBoxLayout()
-        label = QLabel(self.tr("Folder"))
+        label = Label(self.tr("Folder"))
         label.setBuddy(self.folder)
         place.addWidget(label)
         place.addWidget(self.folder, 1)

@@ -11,7 +11,6 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records.snapshot import ExtensionRecord, SourceLine
@@ -63,7 +62,7 @@ class ExtensionsDialog(Dialog):
             self.tr("No files yet"),
             self.tr("Add one, or let a node's menu in the FX graph write a rule for it."),
         )
-        hint = QLabel(
+        hint = Label(
             self.tr(
                 "Rules go before the built-in ones; library files register functions that a module "
                 "calls by name; files of passes add to the catalogue. A later file wins over an "
@@ -124,8 +123,8 @@ class ExtensionsDialog(Dialog):
         for each in self._files():
             holds = _holds(each, held.get(each.path))
             item = QTreeWidgetItem(self.list, [Path(each.path).name, KINDS[each.kind], holds])
-            item.setToolTip(0, plain_tip(each.path))
-            item.setToolTip(2, plain_tip(_told(held.get(each.path))))
+            item.setToolTip(0, each.path)
+            item.setToolTip(2, _told(held.get(each.path)))
             state = Qt.CheckState.Checked if each.on else Qt.CheckState.Unchecked
             item.setCheckState(0, state)
         self.list.blockSignals(False)

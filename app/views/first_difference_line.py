@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from lowerscope.app.views.formats import error_text
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.workspace import Workspace
 
 
@@ -46,10 +46,10 @@ class FirstDifferenceLine(QPushButton):
             self.tr("schedule of {0}").format(schedules) if schedules else self.tr("no schedule"),
         ]
         text = "  ·  ".join(part for part in parts if part)
-        self.setText(text.replace("&", "&&"))
+        self.setText(literal(text))
         self.setAccessibleName(text)
         select = self.tr("Select the node in all panes (F9)")
-        self.setToolTip(plain_tip("\n".join(each for each in (*parts, run.reason, select) if each)))
+        self.setToolTip("\n".join(each for each in (*parts, run.reason, select) if each))
 
     def _select(self) -> None:
         if self._node:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.core.recipe import STRATEGIES
 from lowerscope.core.strategy_names import STRATEGY_NAMES
 
@@ -57,7 +58,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     if canvas.is_frame(name):
         around = name
     if around:
-        text = tr("Collapse {0}\t-").format(page.name_of(around))
+        text = tr("Collapse {0}\t-").format(literal(page.name_of(around)))
         deeds[menu.addAction(text)] = partial(page.collapse, around)
     breaks = page.breaks_of(name)
     if breaks:
@@ -75,7 +76,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     below.addSeparator()
     deeds[below.addAction(tr("Reset to default"))] = partial(workspace.lower_nodes, meant, None)
     if name.startswith("fx:"):
-        write = menu.addAction(tr("Write a rule for {0}…").format(name_of(name)))
+        write = menu.addAction(tr("Write a rule for {0}…").format(literal(name_of(name))))
         deeds[write] = partial(page.rule_wanted.emit, name)
 
 

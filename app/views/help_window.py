@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QUrl
 from PySide6.QtGui import QColor, QDesktopServices, QFont, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QToolButton,
     QTreeWidget,
@@ -23,6 +22,7 @@ from lowerscope.app.views.course_files import CourseFiles, command_of
 from lowerscope.app.widgets.dialog import FRAME
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.markdown_view import MarkdownView
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.core.errors import Problem
@@ -85,7 +85,7 @@ class HelpWindow(QWidget):
         self.list.itemActivated.connect(self._open_item)
         self.page = MarkdownView(self.tr("Page"), self._link_of_code)
         self.page.link_wanted.connect(self._follow)
-        self.group = QLabel()
+        self.group = Label()
         self.group.setProperty("role", "quiet")
         self.back = self._button("left", self.tr("Back (Alt+Left)"), self.go_back)
         self.forward = self._button("right", self.tr("Forward (Alt+Right)"), self.go_forward)

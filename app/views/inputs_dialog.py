@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -25,7 +24,7 @@ from lowerscope.app.views.dimensions_form import DimensionsForm
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
@@ -93,7 +92,7 @@ class InputsDialog(Dialog):
         grid.setVerticalSpacing(8)
         titles = ("input", "shape", "dtype", "integers from", "up to", "file")
         for column, title in enumerate(titles):
-            label = QLabel(self.tr(title))
+            label = Label(self.tr(title))
             label.setProperty("role", "quiet")
             grid.addWidget(label, 0, column)
         by_name = {record.name: record for record in known}
@@ -114,7 +113,7 @@ class InputsDialog(Dialog):
         self.seed.setValue(seed)
         self.seed.setAccessibleName(self.tr("Seed"))
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.error = plain(QLabel())
+        self.error = Label()
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
         self.error.hide()
@@ -126,17 +125,17 @@ class InputsDialog(Dialog):
             self._add_examples()
         self.buttons.accepted.connect(self._check)
         self.buttons.rejected.connect(self.reject)
-        hint = QLabel(self.tr("Values are random, drawn with the seed, unless a file is given."))
+        hint = Label(self.tr("Values are random, drawn with the seed, unless a file is given."))
         hint.setProperty("role", "quiet")
         seeds = QHBoxLayout()
-        seeds.addWidget(QLabel(self.tr("Seed")))
+        seeds.addWidget(Label(self.tr("Seed")))
         seeds.addWidget(self.seed)
         seeds.addWidget(hint, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(16, 16, 16, 12)
         layout.setSpacing(12)
         if question:
-            layout.addWidget(plain(QLabel(question)))
+            layout.addWidget(Label(question))
         layout.addLayout(grid)
         layout.addWidget(self.ranges)
         layout.addLayout(seeds)
@@ -196,7 +195,7 @@ class InputsDialog(Dialog):
             file.setText(spec.file)
         row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
         row.before = row.texts()
-        label = plain(QLabel(name))
+        label = Label(name)
         label.setProperty("role", "title")
         grid.addWidget(label, index, 0)
         fields = (

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QStackedWidget,
     QVBoxLayout,
@@ -20,7 +19,7 @@ from lowerscope.app.views.input_panel import InputPanel
 from lowerscope.app.views.set_panel import SetPanel
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 
@@ -52,7 +51,7 @@ class InputsPage(QWidget):
         self.live.setToolTip(self.tr("Run as soon as the input has changed; nothing is rebuilt"))
         self.live.setChecked(workspace.inputs.live)
         self.verdict = Pill()
-        self.error = plain(QLabel())
+        self.error = Label()
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
         self.one = InputPanel(workspace)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QTextCursor
-from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.plain_text import PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.workspace import Workspace
 
 MOST_LINES = 5000
 
 
-class LogView(QPlainTextEdit):
+class LogView(PlainTextEdit):
     """A read-only text that grows at its end; it scrolls along unless the user scrolled up."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -22,7 +23,7 @@ class LogView(QPlainTextEdit):
         self.setAccessibleName(self.tr("Log"))
         self._use_theme()
         theme.notifier().changed.connect(self._use_theme)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setLineWrapMode(PlainTextEdit.LineWrapMode.NoWrap)
         self.setMaximumBlockCount(MOST_LINES)
         self.empty = EmptyState(
             self.tr("Nothing printed yet"),

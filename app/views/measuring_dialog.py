@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -16,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.measuring import LEAST, MOST, REPEATS, Measuring
@@ -56,11 +56,11 @@ class MeasuringDialog(Dialog):
             (self.tr("Repeats"), self.repeats, self.tr("calls of each side that are timed")),
             (self.tr("Warm-up"), self.warm_up, self.tr("calls of each side before")),
         ):
-            label = QLabel(title)
+            label = Label(title)
             label.setBuddy(field)
             form.addRow(label, _with_hint(field, hint))
-        form.addRow("", self.compiled)
-        note = QLabel(
+        form.addRow(Label(), self.compiled)
+        note = Label(
             self.tr(
                 "The sides take turns. Each has its median, and a spread from the lower to the "
                 "upper quarter. One is called faster where the medians differ by more than that."
@@ -118,7 +118,7 @@ def _number(name: str, least: int, most: int, value: int, at_least: str = "") ->
 
 
 def _with_hint(field: QWidget, hint: str) -> QWidget:
-    label = QLabel(hint)
+    label = Label(hint)
     label.setProperty("role", "quiet")
     both = QWidget()
     row = QHBoxLayout(both)

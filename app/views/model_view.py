@@ -16,7 +16,6 @@ from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.model import ModuleRecord
@@ -108,7 +107,7 @@ class ModelView(Pane):
         for module in modules:
             parent = parents.get(module.path.rpartition(".")[0], section)
             item = self._item(parent, module.id, _module_name(module), _module_size(module))
-            item.setToolTip(0, plain_tip(f"{module.path or snapshot.model.title}: {module.kind}"))
+            item.setToolTip(0, f"{module.path or snapshot.model.title}: {module.kind}")
             parents[module.path] = item
             # The root's own children show; what is below them opens on demand.
             item.setExpanded(not module.path)
@@ -133,7 +132,7 @@ class ModelView(Pane):
         item = QTreeWidgetItem(parent, [name])
         item.setData(0, ENTITY, entity)
         item.setData(0, NOTE, note)
-        item.setToolTip(0, plain_tip(name))
+        item.setToolTip(0, name)
         item.setSizeHint(0, QSize(0, ROW_HEIGHT))
         self._items[entity] = item
         return item

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import name_of, names_of
 from lowerscope.app.views.graph_page import EXTENDING
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import FxNode, Snapshot
@@ -42,7 +43,7 @@ class NodeMap(QWidget):
         self.filter.setPlaceholderText(self.tr("Filter: a node, a rule, a strategy, a value…"))
         self.filter.setAccessibleName(self.tr("Filter of the node map"))
         self.filter.setClearButtonEnabled(True)
-        self.count = QLabel()
+        self.count = Label()
         self.count.setProperty("role", "quiet")
         self.table = Table(
             self.tr("Node map"),

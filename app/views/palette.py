@@ -13,7 +13,7 @@ from lowerscope.app import theme
 from lowerscope.app.palette_entries import Entry, PaletteEntries
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.finder import Finder
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import markup
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.passes import PassType
 
@@ -47,10 +47,13 @@ class Palette(Finder):
             self.tr("Try a part of the word. Lines are those of the texts that are in view."),
         )
         self.hint.setText(
-            self.tr(
-                "<b>&gt;</b> commands{0}<b>@</b> nodes{0}<b>#</b> functions{0}<b>%</b> passes{0}"
-                "<b>:</b> lines in view, <b>:120</b> by number"
-            ).format("&nbsp;" * 5)
+            markup(
+                self.tr(
+                    "<b>&gt;</b> commands{0}<b>@</b> nodes{0}<b>#</b> functions{0}<b>%</b> passes"
+                    "{0}<b>:</b> lines in view, <b>:120</b> by number"
+                ),
+                "\N{NO-BREAK SPACE}" * 5,
+            )
         )
         self.line.textChanged.connect(self._filter)
         self.line.returnPressed.connect(self._run)
@@ -80,7 +83,7 @@ class Palette(Finder):
         items = [QTreeWidgetItem([each.title, each.where, each.keys]) for each in self._shown]
         for item, entry in zip(items, self._shown, strict=True):
             item.setDisabled(not entry.enabled)
-            item.setToolTip(0, plain_tip(entry.title))
+            item.setToolTip(0, entry.title)
             for column in (1, 2):
                 item.setForeground(column, QColor(theme.current().quiet))
         self.rows.addTopLevelItems(items)

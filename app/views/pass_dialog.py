@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QStackedWidget,
     QTreeWidget,
     QTreeWidgetItem,
@@ -24,6 +23,7 @@ from lowerscope.app.views.pass_form import PassForm
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.finder import FindLine
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.passes import PassType
@@ -69,9 +69,9 @@ class PassDialog(Dialog):
         self._found.addWidget(EmptyState(self.tr("No such pass"), none))
         self.list.currentItemChanged.connect(self._show_current)
         self.list.itemActivated.connect(self.accept)
-        self.count = QLabel(self.tr("asking the engine…"))
+        self.count = Label(self.tr("asking the engine…"))
         self.count.setProperty("role", "quiet")
-        self.wrong = QLabel()
+        self.wrong = Label()
         self.wrong.setProperty("role", "wrong")
         self.wrong.setWordWrap(True)
         ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel

@@ -8,14 +8,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
-    QLabel,
     QLineEdit,
-    QPlainTextEdit,
     QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.option_values import WORDS, option_text, option_value
+from lowerscope.app.widgets.plain_text import Label, PlainTextEdit, literal
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.errors import LowerscopeError
@@ -40,10 +39,10 @@ class PassForm(QWidget):
         super().__init__(parent)
         self._type: PassType | None = None
         self.fields: dict[str, Field] = {}
-        self.title = QLabel()
+        self.title = Label()
         self.title.setProperty("role", "title")
         self.title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.summary = QLabel()
+        self.summary = Label()
         self.summary.setWordWrap(True)
         self.summary.setProperty("role", "quiet")
         self._rows = QWidget()
@@ -51,7 +50,7 @@ class PassForm(QWidget):
         self._form.setContentsMargins(0, 4, 0, 4)
         self._form.setHorizontalSpacing(12)
         self._form.setVerticalSpacing(6)
-        self.doc = QPlainTextEdit()
+        self.doc = PlainTextEdit()
         self.doc.setReadOnly(True)
         self.doc.setFont(code_font())
         self.doc.setAccessibleName(self.tr("Docstring"))
@@ -80,7 +79,7 @@ class PassForm(QWidget):
         self.doc.setPlainText("" if type_ is None else type_.doc)
         for option in () if type_ is None else type_.options:
             field = self._field(option, values)
-            label = QLabel(option.name)
+            label = Label(literal(option.name))
             label.setBuddy(field)
             self._form.addRow(label, field)
             self.fields[option.name] = field

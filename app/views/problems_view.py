@@ -9,8 +9,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
-    QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -19,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label, PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -130,7 +128,7 @@ class ProblemsView(QWidget):
         row.addStretch(1)
         column.addLayout(row)
         if problem.details:
-            details = QPlainTextEdit(problem.details)
+            details = PlainTextEdit(problem.details)
             details.setReadOnly(True)
             details.setFont(code_font())
             details.setAccessibleName(self.tr("Details of the problem"))
@@ -170,10 +168,9 @@ class ProblemsView(QWidget):
         return remedies
 
 
-def _text(text: str, role: str = "") -> QLabel:
-    label = plain(QLabel(text))
+def _text(text: str, role: str = "") -> Label:
+    label = Label(text)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setTextInteractionFlags(
         Qt.TextInteractionFlag.TextSelectableByMouse
         | Qt.TextInteractionFlag.TextSelectableByKeyboard

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.code.view import CodeView
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import TextRecord
 
@@ -66,11 +67,11 @@ class RelaxScript(QWidget):
             )
         )
         self.types.toggled.connect(self._show_types)
-        self.remark = QLabel(self.tr("what is too long is cut; export has it whole"))
+        self.remark = Label(self.tr("what is too long is cut; export has it whole"))
         self.remark.setProperty("role", "quiet")
         self.remark.hide()
         # The header of a narrow pane has no room for it beside the tabs.
-        self.moment = QLabel()
+        self.moment = Label()
         self.moment.setProperty("role", "quiet")
         self.pages = QStackedWidget()
         self.pages.addWidget(self.plain)

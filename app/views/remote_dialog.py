@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QSpinBox,
@@ -19,7 +18,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
@@ -59,13 +58,13 @@ class RemoteDialog(Dialog):
         self.seconds.lineEdit().setTextMargins(6, 0, 0, 0)
         self.test = QPushButton(self.tr("Test connection"))
         self.test.clicked.connect(self._test)
-        self.said = plain(QLabel())
+        self.said = Label()
         self.said.setWordWrap(True)
         self.said.hide()
         self.adopt = QCheckBox(self.tr("Compile for the processor that it says it has"))
         self.adopt.setChecked(True)
         self.adopt.hide()
-        hint = QLabel(
+        hint = Label(
             self.tr(
                 "A tracker of TVM's knows servers by a key. What is built here is run and timed "
                 "there, and compared with torch here. Values and times of single nodes are there "
@@ -82,7 +81,9 @@ class RemoteDialog(Dialog):
             (self.tr("Key"), self.key),
             (self.tr("Time limit"), self.seconds),
         ):
-            form.addRow(title, field)
+            label = Label(title)
+            label.setBuddy(field)
+            form.addRow(label, field)
         self.buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.widgets.picture_view import PictureView
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import Markup, MarkupLabel, join_markup, markup
 from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.run import RunRecord
@@ -31,8 +31,7 @@ class ResultSide(QWidget):
         self._workspace = workspace
         self.picture = PictureView(self.tr("Input picture"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
-        self.prediction = QLabel()
-        self.prediction.setTextFormat(Qt.TextFormat.RichText)
+        self.prediction = MarkupLabel()
         self.prediction.hide()
         # The colours of the sides stand in the lines above.
         self.bars = ScoreBars(self.tr("The best classes of both sides"), headed=False)
@@ -80,9 +79,7 @@ class ResultSide(QWidget):
             self.picture.set_picture(
                 picture.pixels, picture.width, picture.height, picture.channels
             )
-            self.picture.setToolTip(
-                plain_tip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
-            )
+            self.picture.setToolTip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
 
     def _show_run(self) -> None:
         record = self._workspace.run_record
@@ -97,16 +94,18 @@ class ResultSide(QWidget):
         self.setVisible(not self.picture.isHidden() or not self.prediction.isHidden())
 
 
-def _prediction(record: RunRecord) -> str:
+def _prediction(record: RunRecord) -> Markup:
     assert record.prediction is not None
     colours = theme.current()
     sides = (
         ("TVM", record.prediction.tvm, colours.accent),
         (record.reference, record.prediction.torch, colours.neutral),
     )
-    return "<br>".join(
-        f'<span style="color:{ink}">■</span> <span style="color:{colours.quiet}">{side}</span>'
-        f'<br><span style="font-weight:600">{name}</span>'
-        for side, name, ink in sides
-        if name
+    pattern = (
+        '<span style="color:{0}">■</span> <span style="color:{1}">{2}</span>'
+        '<br><span style="font-weight:600">{3}</span>'
+    )
+    return join_markup(
+        "<br>",
+        [markup(pattern, ink, colours.quiet, side, name) for side, name, ink in sides if name],
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
@@ -20,6 +18,7 @@ from lowerscope.app.views.formats import (
 from lowerscope.app.views.result_side import ResultSide
 from lowerscope.app.views.times_panel import TimesPanel
 from lowerscope.app.views.tolerances_dialog import edit_tolerances
+from lowerscope.app.widgets.plain_text import Markup, MarkupLabel, join_markup, markup
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
@@ -77,9 +76,8 @@ class ResultView(QWidget):
             ),
         )
         self.sizes.hide()
-        self.summary = QLabel()
+        self.summary = MarkupLabel()
         self.summary.setProperty("role", "quiet")
-        self.summary.setTextFormat(Qt.TextFormat.RichText)
         self.summary.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
@@ -155,18 +153,19 @@ class ResultView(QWidget):
     def _edit_tolerances(self) -> None:
         edit_tolerances(self._workspace, self)
 
-    def _summary(self, record: RunRecord) -> str:
-        parts = []
+    def _summary(self, record: RunRecord) -> Markup:
+        parts: list[str] = []
         if record.ran_on:
-            there = escape(self.tr("ran on {0}; torch here").format(record.ran_on))
-            parts.append(f'<span style="font-weight:600">{there}</span>')
+            there = self.tr("ran on {0}; torch here").format(record.ran_on)
+            parts.append(markup('<span style="font-weight:600">{0}</span>', there))
         parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
         functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
         parts.append(functions.format(count_text(record.functions)))
         if record.max_abs_error is not None:
             tolerance = tolerance_text(record.atol, record.rtol, record.reference)
-            words = escape(self.tr("tolerance {0}").format(tolerance))
-            parts.append(f'<a href="tolerances" style="color:{theme.current().accent}">{words}</a>')
+            words = self.tr("tolerance {0}").format(tolerance)
+            link = '<a href="tolerances" style="color:{0}">{1}</a>'
+            parts.append(markup(link, theme.current().accent, words))
         if record.ran_on:
             parts.append(self.tr(NOT_THERE))
         if record.quick:
@@ -174,7 +173,7 @@ class ResultView(QWidget):
         if record.kept_budget:
             kept, budget = bytes_text(record.kept_bytes), bytes_text(record.kept_budget)
             parts.append(self.tr("values kept: {0} of {1}").format(kept, budget))
-        return "   ·   ".join(parts)
+        return join_markup("   ·   ", parts)
 
     # Qt's own
 

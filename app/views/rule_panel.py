@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, 
 from lowerscope.app.views.descriptions import line_text
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.core.records.translation import RuleSource
 
 KINDS = {
@@ -76,7 +77,7 @@ class RulePanel(QWidget):
         line = None if found is None else found.line
         self.place.setVisible(line is not None)
         if line is not None:
-            self.place.setText(line_text(line))
+            self.place.setText(literal(line_text(line)))
             self.place.setToolTip(self.tr("Open {0}").format(f"{Path(line.file)}:{line.line}"))
             self.place.setAccessibleName(self.place.toolTip())
         self.remark.set_whole("" if found is None else found.remark)

@@ -6,7 +6,6 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.formats import count_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.schedule import RuledFunction
@@ -32,7 +32,7 @@ class RulesDialog(Dialog):
         self.in_model.setToolTip(
             self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it")
         )
-        self.summary = QLabel()
+        self.summary = Label()
         self.summary.setWordWrap(True)
         self.table = Table(
             self.tr("Functions and their rules"),
@@ -44,7 +44,7 @@ class RulesDialog(Dialog):
                 Column(self.tr("why not"), stretch=True),
             ),
         )
-        note = QLabel(
+        note = Label(
             self.tr(
                 "Each schedule can be read step by step: double-click a function, then By rule at "
                 "the workbench. A schedule of your own goes before a rule's."

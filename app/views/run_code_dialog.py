@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QTabWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import Label, literal
 from lowerscope.core.plain_files import open_plain
 
 MOST = 1 << 20
@@ -44,9 +43,7 @@ class RunCodeDialog(Dialog):
             again = self.tr("It has changed since it was opened here.")
             first = self.tr("It has not been opened here before.")
         since = again.format(_names(changed)) if changed else first
-        question = QLabel(f"{text.format(_names(paths))} {since}")
-        # The name of a file is no markup.
-        question.setTextFormat(Qt.TextFormat.PlainText)
+        question = Label(f"{text.format(_names(paths))} {since}")
         question.setWordWrap(True)
         self.files = QTabWidget()
         self.files.setAccessibleName(self.tr("What stands in it"))
@@ -55,8 +52,8 @@ class RunCodeDialog(Dialog):
             view = CodeView(Path(path).name)
             language = "json" if path.endswith(".json") else "python"
             view.set_text(self._text(path), language)
-            self.files.addTab(view, Path(path).name)
-            self.files.setTabToolTip(self.files.count() - 1, plain_tip(path))
+            self.files.addTab(view, literal(Path(path).name))
+            self.files.setTabToolTip(self.files.count() - 1, path)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         words = self.tr("Run them") if several else self.tr("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)

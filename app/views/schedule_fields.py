@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.widgets.factors_field import Factor, FactorsField
 from lowerscope.app.widgets.order_list import OrderList
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, Element, Made, Reference
@@ -76,7 +76,7 @@ class _Picked(Editor):
         self.take.setToolTip(self.tr("Take what is selected in the tree or in the script"))
         self.take.clicked.connect(self._take)
         self.names = OrderList(field.label)
-        self.name = QLabel()
+        self.name = Label()
         self.names.edited.connect(self._note_order)
         if self._several:
             self._add(self.names)

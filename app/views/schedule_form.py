@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QFormLayout,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QScrollArea,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.schedule_fields import Editor, editor_of, follow_selection
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workbench.trying import Draft
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Argument
@@ -43,12 +42,12 @@ class ScheduleForm(QWidget):
         self.back.setToolTip(self.tr("Back to the moves (Esc)"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
-        self.title = plain(QLabel())
+        self.title = Label()
         self.title.setProperty("role", "title")
-        self.about = plain(QLabel())
+        self.about = Label()
         self.about.setProperty("role", "quiet")
         self.about.setWordWrap(True)
-        self.state = plain(QLabel())
+        self.state = Label()
         self.state.setWordWrap(True)
         self.apply = QPushButton(self.tr("Apply"))
         self.apply.setProperty("primary", True)
@@ -127,7 +126,7 @@ class ScheduleForm(QWidget):
         for field in move.fields:
             editor = editor_of(field, self._scheduling)
             editor.set_value(draft.primitive.arguments.get(field.name, field.default))
-            label = QLabel("" if field.kind == "flag" else field.label)
+            label = Label("" if field.kind == "flag" else field.label)
             label.setToolTip(field.help)
             label.setBuddy(editor)
             self._form.addRow(label, editor)

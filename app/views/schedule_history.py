@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.schedule_rows import START, history_rows
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.workspace import Workspace
 
@@ -35,13 +36,13 @@ class ScheduleHistory(QWidget):
         self.end = QPushButton(self.tr("To the end"))
         self.end.setProperty("quiet", True)
         self.end.setToolTip(self.tr("Look at the function after all steps"))
-        self.why = QLabel()
+        self.why = Label()
         self.why.setProperty("role", "wrong")
         self.why.setWordWrap(True)
         self.force = QPushButton(self.tr("Apply anyway"))
         self.edit = QPushButton(self.tr("Edit…"))
         # What a rule says of the step that is looked at: in its row there is room for a few words.
-        self.comment = QLabel()
+        self.comment = Label()
         self.comment.setProperty("role", "quiet")
         self.comment.setWordWrap(True)
         self.comment.setContentsMargins(10, 4, 10, 6)

@@ -22,6 +22,7 @@ from lowerscope.app.views.schedule_moves_page import ScheduleMenu, ScheduleMoves
 from lowerscope.app.views.schedule_tree import ScheduleTree
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.pane import Pane
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import is_shared, shown_name
@@ -151,7 +152,8 @@ class ScheduleView(Pane):
         whole = self.tr("Variant: {0}").format(name)
         room = VARIANT_WIDTH - 32
         right = Qt.TextElideMode.ElideRight
-        self.variant.setText(self.variant.fontMetrics().elidedText(whole, right, room))
+        shown = self.variant.fontMetrics().elidedText(whole, right, room)
+        self.variant.setText(literal(shown))
         self.variant.setAccessibleName(whole)
         for widget in (
             *(self.variant, self.by_rule, self.tune),

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QGridLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QVBoxLayout,
@@ -24,6 +23,7 @@ from lowerscope.app.settings import SCALES
 from lowerscope.app.views.clear_caches import ask_to_clear
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.cache_limit import cache_size
@@ -73,7 +73,7 @@ class SettingsDialog(Dialog):
         self._add_files()
         self._add_runs()
         self._add_caches()
-        self.wrong = QLabel()
+        self.wrong = Label()
         self.wrong.setProperty("role", "wrong")
         self.wrong.setWordWrap(True)
         self.wrong.hide()
@@ -265,15 +265,15 @@ class SettingsDialog(Dialog):
         if row > 1:
             self._grid.setRowMinimumHeight(row, 8)
             row += 1
-        title = QLabel(text)
+        title = Label(text)
         title.setFont(ui_font(13, QFont.Weight.DemiBold))
         self._grid.addWidget(title, row, 0, 1, 3)
 
-    def _add_row(self, title: str, field: QWidget, hint: str = "") -> QLabel:
+    def _add_row(self, title: str, field: QWidget, hint: str = "") -> Label:
         row = self._grid.rowCount()
-        label = QLabel(title)
+        label = Label(title)
         label.setBuddy(field)
-        said = QLabel(hint)
+        said = Label(hint)
         said.setProperty("role", "quiet")
         said.setWordWrap(True)
         said.setMinimumWidth(HINT_WIDTH)
@@ -307,7 +307,7 @@ class SettingsDialog(Dialog):
         self.fields[name] = field
         self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
         if hint:
-            label = QLabel(hint)
+            label = Label(hint)
             label.setProperty("role", "quiet")
             label.setIndent(BESIDE_BOX)
             field.setAccessibleDescription(hint)

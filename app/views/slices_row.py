@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
+
+from lowerscope.app.widgets.plain_text import Label
 
 _WIDTH = 92
 
@@ -23,7 +25,7 @@ class SlicesRow(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = QLabel(self.tr("slice"))
+        self.title = Label(self.tr("slice"))
         self.title.setProperty("role", "quiet")
         self.fields: list[QSpinBox] = []
         self._shape: tuple[int, ...] = ()

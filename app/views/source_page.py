@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.nothing_shown import nothing_words
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.workspace import Workspace
 
 
@@ -61,9 +60,7 @@ class SourcePage(QWidget):
         self.files.clear()
         for file in files:
             self.files.addItem(Path(file).name)
-            self.files.setItemData(
-                self.files.count() - 1, plain_tip(file), Qt.ItemDataRole.ToolTipRole
-            )
+            self.files.setItemData(self.files.count() - 1, file, Qt.ItemDataRole.ToolTipRole)
         self.files.setVisible(len(files) > 1)
         if before in files:
             self.files.setCurrentIndex(files.index(before))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import get_args
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QLabel, QPushButton, QStatusBar, QWidget
+from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.children.sandboxing import Sandboxing
 from lowerscope.app.engine_client import State
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.memory_limit import bytes_text
@@ -46,14 +46,14 @@ class StatusBar(QStatusBar):
         self._sandboxing = sandboxing
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
-        self.engine = QLabel()
-        self.worker = QLabel()
-        self.sandbox = QLabel()
+        self.engine = MarkupLabel()
+        self.worker = MarkupLabel()
+        self.sandbox = Label()
         self.sandbox.setProperty("role", "quiet")
         self.sandbox.setContentsMargins(0, 0, APART, 0)
-        self.remote = QLabel()
+        self.remote = Label()
         self.remote.setProperty("role", "quiet")
-        self.activity = QLabel()
+        self.activity = Label()
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
         self.cancel = QPushButton(self.tr("Cancel"))
@@ -99,7 +99,7 @@ class StatusBar(QStatusBar):
         timer.timeout.connect(act)
         return timer
 
-    def _fix_size(self, label: QLabel, name: str) -> None:
+    def _fix_size(self, label: MarkupLabel, name: str) -> None:
         """Give a label the room of its longest text for good.
 
         A label of another size has all docks of the window laid out, and a child is busy and ready
@@ -133,10 +133,10 @@ class StatusBar(QStatusBar):
         recipe = self._workspace.wanted
         remote = None if recipe is None else recipe.remote
         self.remote.setText("" if remote is None else f"→ {remote.title}")
-        self.remote.setToolTip(plain_tip("" if remote is None else remote.tracker))
+        self.remote.setToolTip("" if remote is None else remote.tracker)
         self.remote.setVisible(remote is not None)
 
-    def _state_text(self, name: str, state: str) -> str:
+    def _state_text(self, name: str, state: str) -> Markup:
         colours = theme.current()
         words = {
             "stopped": (colours.quiet, "○", self.tr("stopped")),
@@ -146,7 +146,7 @@ class StatusBar(QStatusBar):
             "failed": (colours.wrong, "✕", self.tr("failed")),
         }
         colour, mark, word = words[state]
-        return f'<span style="color:{colour}">{mark}</span> {name} {word}'
+        return markup('<span style="color:{0}">{1}</span> {2} {3}', colour, mark, name, word)
 
     def _tuning_text(self, done: int, total: int, *, paused: bool = False) -> str:
         word = self.tr("❚❚ tuning") if paused else self.tr("▸ tuning")

@@ -7,7 +7,6 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QVBoxLayout,
     QWidget,
@@ -16,6 +15,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
@@ -60,7 +60,7 @@ class TargetDialog(Dialog):
         self.line.setAccessibleName(self.tr("Target"))
         self.line.setPlaceholderText('llvm -mcpu=skylake, {"kind": "llvm", "mcpu": "skylake"}')
         self.line.textChanged.connect(self._type)
-        self.about = QLabel()
+        self.about = Label()
         self.about.setWordWrap(True)
         self.about.setMinimumHeight(2 * self.about.fontMetrics().lineSpacing())
         self.buttons = QDialogButtonBox(
@@ -73,7 +73,7 @@ class TargetDialog(Dialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)
         column.setSpacing(12)
-        label = QLabel(self.tr("Target"))
+        label = Label(self.tr("Target"))
         label.setBuddy(self.line)
         row = QHBoxLayout()
         row.setSpacing(8)

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayou
 from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.code.view import CodeView
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.core.records.translation import TeRecord
@@ -80,7 +79,7 @@ class TePanel(QWidget):
         place = self.choice.currentIndex()
         found = self._calls[place] if 0 <= place < len(self._calls) else None
         step = self.steps.current()
-        self.choice.setToolTip(plain_tip(self.choice.currentText()))
+        self.choice.setToolTip(self.choice.currentText())
         if found is None:
             self.pages.setCurrentWidget(self.code)
             self.code.set_text("")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.stepping import APART
 from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import call_text, changed_text, run_text, step_text
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 from lowerscope.app.workspace import Workspace
@@ -63,11 +63,11 @@ class TimelineView(QWidget):
                 Segment("run", self.tr("Run"), self.tr("One step for each call of the last run")),
             ),
         )
-        self.title = plain(QLabel())
+        self.title = Label()
         self.title.setProperty("role", "title")
         self.facts = ElidedLabel()
         self.facts.setProperty("role", "quiet")
-        self.hidden = QLabel()
+        self.hidden = Label()
         self.hidden.setProperty("role", "quiet")
         self.compare = QPushButton(self.tr("Compare…"))
         self.compare.setToolTip(self.tr("Pin the step, and compare it with another one"))

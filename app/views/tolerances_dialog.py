@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QGridLayout,
-    QLabel,
     QLineEdit,
     QVBoxLayout,
     QWidget,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.formats import number_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.comparing.tolerances import (
@@ -39,7 +39,7 @@ class ToleranceRow:
 
     rtol: QLineEdit
     atol: QLineEdit
-    means: QLabel
+    means: Label
 
 
 class TolerancesDialog(Dialog):
@@ -57,13 +57,13 @@ class TolerancesDialog(Dialog):
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
         for column, title in enumerate((self.tr("dtype"), "rtol", "atol", self.tr("so that"))):
-            label = QLabel(title)
+            label = Label(title)
             label.setProperty("role", "quiet")
             grid.addWidget(label, 0, column)
         for dtype in DTYPES:
             self._add_row(grid, dtype, used)
-        exact = QLabel(self.tr("Integers and booleans have to be equal."))
-        hint = QLabel(
+        exact = Label(self.tr("Integers and booleans have to be equal."))
+        hint = Label(
             self.tr(
                 "Values match where |TVM - torch| ≤ atol + rtol × |torch|. Complex numbers have "
                 "the tolerance of their parts."
@@ -72,7 +72,7 @@ class TolerancesDialog(Dialog):
         for label in (exact, hint):
             label.setProperty("role", "quiet")
             label.setWordWrap(True)
-        self.error = QLabel()
+        self.error = Label()
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
         self.buttons = QDialogButtonBox(
@@ -102,9 +102,9 @@ class TolerancesDialog(Dialog):
         offer_help(self, "result#tolerances")
 
     def _add_row(self, grid: QGridLayout, dtype: str, used: Collection[str]) -> None:
-        row = ToleranceRow(QLineEdit(), QLineEdit(), QLabel())
+        row = ToleranceRow(QLineEdit(), QLineEdit(), Label())
         line = grid.rowCount()
-        name = QLabel(dtype)
+        name = Label(dtype)
         if dtype in used:
             name.setProperty("role", "title")
             name.setToolTip(self.tr("The dtype of an output of this model"))

@@ -14,7 +14,7 @@ from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim
 from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
-from lowerscope.app.widgets.plain_text import plain_tip
+from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -135,7 +135,7 @@ class ToolBar(QWidget):
         model = snapshot.model if snapshot is not None and same_source else None
         parts = _model_parts(recipe, model)
         self.model.set_parts(parts)
-        self.model.setToolTip(plain_tip("\n".join(part.text for part in parts)))
+        self.model.setToolTip("\n".join(part.text for part in parts))
         has_torch = model is None or model.kind == "torch"
         for strategy in STRATEGIES:
             hint = STRATEGY_HINTS[strategy]
@@ -158,7 +158,7 @@ class ToolBar(QWidget):
             parts.insert(1, Part(recipe.remote.title, "strong"))
         self.target.set_parts(parts)
         where = "" if recipe.remote is None else f"\n{recipe.remote.tracker}"
-        self.target.setToolTip(plain_tip(f"{recipe.target}{where}"))
+        self.target.setToolTip(f"{recipe.target}{where}")
         self._here.setVisible(recipe.remote is not None)
         for action in self._targets.actions():
             action.setChecked(action.data() == recipe.target)
@@ -174,7 +174,7 @@ class ToolBar(QWidget):
         for override in recipe.overrides:
             name = override.pattern.removeprefix("fx:")
             words = "{0}: {1}" if override.on else self.tr("{0}: {1} (switched off)")
-            line = menu.addAction(words.format(name, STRATEGY_NAMES[override.strategy]))
+            line = menu.addAction(words.format(literal(name), STRATEGY_NAMES[override.strategy]))
             line.setCheckable(True)
             line.setChecked(override.on)
             line.setData(override)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import find_node, name_of
 from lowerscope.app.views.rule_panel import RulePanel
 from lowerscope.app.views.te_panel import TePanel
 from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
@@ -41,7 +41,7 @@ class TranslationPage(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
-        self.title = plain(QLabel())
+        self.title = Label()
         self.title.setProperty("role", "title")
         self.summary = ElidedLabel()
         self.summary.setProperty("role", "quiet")

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
     QHBoxLayout,
-    QLabel,
     QRadioButton,
     QSpinBox,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.tune_words import estimated_seconds, span_text
 from lowerscope.app.widgets.dialog import Dialog
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.tuning import TuneOptions
 
@@ -43,12 +43,12 @@ class TuneDialog(Dialog):
         self.count = _number(self.tr("How many of the slowest"), 1, 100, SLOWEST)
         self.trials = _number(self.tr("Trials"), 1, MOST_TRIALS, self._tuning.trials)
         self.fresh = QCheckBox(self.tr("Measure anew what the database has already"))
-        self.estimate = QLabel()
+        self.estimate = Label()
         self.estimate.setWordWrap(True)
-        self.empty = QLabel()
+        self.empty = Label()
         self.empty.setProperty("role", "wrong")
         self.empty.setWordWrap(True)
-        self.note = QLabel()
+        self.note = Label()
         self.note.setProperty("role", "quiet")
         self.note.setWordWrap(True)
         group = QButtonGroup(self)
@@ -76,9 +76,9 @@ class TuneDialog(Dialog):
         slowest.addStretch(1)
         trials = QHBoxLayout()
         trials.setSpacing(8)
-        label = QLabel(self.tr("Trials"))
+        label = Label(self.tr("Trials"))
         label.setBuddy(self.trials)
-        hint = QLabel(self.tr("candidates that are measured, with those in the database"))
+        hint = Label(self.tr("candidates that are measured, with those in the database"))
         hint.setProperty("role", "quiet")
         for part in (label, self.trials, hint):
             trials.addWidget(part)

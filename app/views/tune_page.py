@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QCheckBox,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -23,7 +22,7 @@ from lowerscope.app.views.tune_words import (
 )
 from lowerscope.app.widgets.best_curve import BestCurve
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
@@ -100,7 +99,7 @@ class TunePage(QWidget):
             ),
         )
         self.curve = BestCurve(self.tr("Best time over the trials"), call_text)
-        self.said = plain(QLabel())
+        self.said = Label()
         self.said.setWordWrap(True)
         self.said.setContentsMargins(12, 4, 12, 6)
         self._lay_out()

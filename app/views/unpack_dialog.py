@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QPushButton,
     QTreeWidget,
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
 from lowerscope.core.session_archives import Archive
@@ -58,7 +57,7 @@ class UnpackDialog(Dialog):
             "{0} has a session and the files that it needs. Unpacking runs none of them: before a"
             " file of code runs, you are asked."
         )
-        words = plain(QLabel(text.format(archive.path.name)))
+        words = Label(text.format(archive.path.name))
         words.setWordWrap(True)
         self.files = QTreeWidget()
         self.files.setAccessibleName(self.tr("Files in the archive"))
@@ -123,9 +122,9 @@ class UnpackDialog(Dialog):
         if path:
             self.folder.setText(str(Path(path) / self._name))
 
-    def _lay_out(self, words: QLabel, buttons: QDialogButtonBox) -> None:
+    def _lay_out(self, words: Label, buttons: QDialogButtonBox) -> None:
         place = QHBoxLayout()
-        label = QLabel(self.tr("Folder"))
+        label = Label(self.tr("Folder"))
         label.setBuddy(self.folder)
         place.addWidget(label)
         place.addWidget(self.folder, 1)

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.widgets.link_row import PADDING, LinkRow
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.core.sources.samples import samples
 
 
@@ -142,8 +141,8 @@ class WelcomePage(QScrollArea):
         row.setProperty("source", source)
         return row
 
-    def _label(self, text: str, role: str, indent: int = -1) -> QLabel:
-        label = plain(QLabel(text, self._inside))
+    def _label(self, text: str, role: str, indent: int = -1) -> Label:
+        label = Label(text, self._inside)
         label.setIndent(indent)
         label.setProperty("role", role)
         label.setWordWrap(True)

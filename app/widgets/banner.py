@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.plain_text import Label
 
 _ROLES = ("info", "wrong")
 
@@ -33,8 +34,7 @@ class Banner(QWidget):
         super().__init__(parent)
         self._wraps = wraps
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._message = QLabel()
-        self._message.setTextFormat(Qt.TextFormat.PlainText)
+        self._message = Label()
         self._message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._message.setMinimumWidth(40)
         self._message.setWordWrap(wraps)

@@ -19,7 +19,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.typefaces import ui_font
 
 _FONT_PIXELS = 11.0
@@ -303,7 +302,7 @@ class BestCurve(QWidget):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             number = self._near(event.pos().x())
             text = self._point_text(number) if number >= 0 else self.words()
-            QToolTip.showText(event.globalPos(), plain_tip(text), self)
+            QToolTip.showText(event.globalPos(), text, self)
             return True
         return super().event(event)
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.widgets.plain_text import Label
 
 
 class EmptyState(QWidget):
@@ -21,9 +23,9 @@ class EmptyState(QWidget):
 
     def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = QLabel()
+        self._title = Label()
         self._title.setProperty("role", "quiet-title")
-        self._hint = QLabel()
+        self._hint = Label()
         self._hint.setProperty("role", "quiet")
         self._actions = QHBoxLayout()
         self._actions.setSpacing(8)

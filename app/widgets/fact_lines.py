@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.widgets.plain_text import Label
 
 
 class FactLines(QWidget):
@@ -18,7 +19,7 @@ class FactLines(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._lines: list[tuple[QLabel, ElidedLabel]] = []
+        self._lines: list[tuple[Label, ElidedLabel]] = []
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(12)
@@ -28,7 +29,7 @@ class FactLines(QWidget):
     def set_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show these names and values."""
         while len(self._lines) < len(facts):
-            name, value = QLabel(), ElidedLabel()
+            name, value = Label(), ElidedLabel()
             name.setProperty("role", "quiet")
             place = len(self._lines)
             self._grid.addWidget(name, place, 0)

@@ -5,7 +5,9 @@ from math import prod
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QIntValidator
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.widgets.plain_text import Label
 
 MOST = 8
 _WIDTH = 52
@@ -44,7 +46,7 @@ class FactorsField(QWidget):
         self.fewer = self._button("−", self.tr("One factor fewer"))
         self.more.clicked.connect(self._add)
         self.fewer.clicked.connect(self._remove)
-        self.check = QLabel()
+        self.check = Label()
         self.check.setWordWrap(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -65,7 +67,7 @@ class FactorsField(QWidget):
         self.fields = []
         for place, value in enumerate(values):
             if place:
-                self._row.addWidget(QLabel("×"))
+                self._row.addWidget(Label("×"))
             field = QLineEdit("" if value is None else str(value))
             if isinstance(value, str):
                 field.setReadOnly(True)

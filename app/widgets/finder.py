@@ -5,7 +5,6 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QStackedWidget,
     QTreeWidget,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.app.widgets.plain_text import MarkupLabel
 
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
@@ -60,7 +60,7 @@ class Finder(Dialog):
         What fits.
     empty : EmptyState
         What is said where nothing does.
-    hint : QLabel
+    hint : MarkupLabel
         A quiet line below.
     """
 
@@ -80,7 +80,7 @@ class Finder(Dialog):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rows)
         self._stack.addWidget(self.empty)
-        self.hint = QLabel()
+        self.hint = MarkupLabel()
         self.hint.setProperty("role", "quiet")
         self.hint.setWordWrap(True)
         column = QVBoxLayout(self)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QEnterEvent, QFont, QFontMetricsF
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
 
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.typefaces import code_font, ui_font
 
 SHOW_MS = 450
@@ -194,10 +195,9 @@ def _advance(font: QFont, text: str) -> int:
     return math.ceil(max(metrics.horizontalAdvance(line) for line in text.split("\n")))
 
 
-def _label(font: QFont) -> QLabel:
-    label = QLabel()
+def _label(font: QFont) -> Label:
+    label = Label()
     label.setFont(font)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setWordWrap(True)
     return label
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QFontMetricsF
-from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from lowerscope.app.widgets.plain_text import Label
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QEnterEvent, QKeyEvent, QResizeEvent
@@ -68,8 +70,8 @@ class LinkRow(QPushButton):
             line.setText(shown)
 
 
-def _line(text: str, role: str, parent: QWidget) -> QLabel:
-    line = QLabel(text, parent)
+def _line(text: str, role: str, parent: QWidget) -> Label:
+    line = Label(text, parent)
     line.setProperty("role", role)
     line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     return line

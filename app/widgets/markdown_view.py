@@ -25,7 +25,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QTextBrowser, QTextEdit, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.plain_text import NOTHING
 from lowerscope.app.widgets.typefaces import code_font, ui_font
+from lowerscope.resources import FOLDER as RESOURCES
 
 MARGIN = 24
 PIXELS = 13.0
@@ -33,6 +35,11 @@ LINE, CODE_LINE = 21.0, 19.0
 WIDEST_PICTURE = 900
 LIST_INDENT = 44
 CODE_PADDING = 8.0
+
+_DIALECT = (
+    QTextDocument.MarkdownFeature.MarkdownDialectGitHub
+    | QTextDocument.MarkdownFeature.MarkdownNoHTML
+)
 
 _HEADINGS = {1: (20.0, 0.0, 12.0), 2: (15.0, 18.0, 8.0), 3: (13.0, 14.0, 6.0)}
 """Level: pixels, room above and room below."""
@@ -118,7 +125,7 @@ class MarkdownView(QTextBrowser):
         document.setDocumentMargin(MARGIN)
         self._room = self.viewport().width()
         # A line break within a cell of a table, which Qt takes for a page of HTML.
-        document.setMarkdown(self._text.replace("<br>", "\u2028"))
+        document.setMarkdown(self._text.replace("<br>", "\u2028"), _DIALECT)
         block = document.begin()
         while block.isValid():
             _dress(block, self._link_of_code)
@@ -145,10 +152,11 @@ class MarkdownView(QTextBrowser):
     # Qt's own
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Return a picture as wide as the page, and sharp."""
-        if kind != QTextDocument.ResourceType.ImageResource.value:
-            return super().loadResource(kind, name)
-        picture = QImage(str((self._folder / QUrl(name).path()).resolve()))
+        """Return a picture of our own resources, as wide as the page, and sharp."""
+        file = (self._folder / QUrl(name).path()).resolve()
+        if kind != QTextDocument.ResourceType.ImageResource.value or not _is_ours(file):
+            return NOTHING
+        picture = QImage(str(file))
         ratio = self.devicePixelRatioF()
         width = min(WIDEST_PICTURE, max(200, self._room - 2 * MARGIN - LIST_INDENT))
         mode = Qt.TransformationMode.SmoothTransformation
@@ -161,6 +169,10 @@ class MarkdownView(QTextBrowser):
         if "![" in self._text and self.viewport().width() != self._room:
             # Pictures are as wide as the page; not in the middle of a layout.
             QTimer.singleShot(0, self, self._fit)
+
+
+def _is_ours(file: Path) -> bool:
+    return file.is_relative_to(RESOURCES.resolve()) and file.is_file()
 
 
 def _dress(block: QTextBlock, link_of_code: Callable[[str], str]) -> None:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QDockWidget,
     QHBoxLayout,
-    QLabel,
     QMainWindow,
     QSizePolicy,
     QStackedWidget,
@@ -25,7 +24,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.pane_tabs import PaneTabs
-from lowerscope.app.widgets.plain_text import plain, plain_tip
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.typefaces import ui_font
 
@@ -38,7 +37,7 @@ LEAST_PART = 72
 """Pixels that a shortened part has at least."""
 
 
-class ElidedLabel(QLabel):
+class ElidedLabel(Label):
     """A line that is shortened to the room that there is, with the whole in its tool tip.
 
     What it says asks for no room, so that a new text lays out nothing anew: a header of a pane
@@ -57,7 +56,7 @@ class ElidedLabel(QLabel):
         parent: QWidget | None = None,
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(parent=parent)
         self._whole = self._shown = ""
         self._mode = mode
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -74,7 +73,7 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         self._shown = self._fitted(self._whole)
-        self.setToolTip(plain_tip(self._whole if self._shown != self._whole else ""))
+        self.setToolTip(self._whole if self._shown != self._whole else "")
         self.update()
 
     def _fitted(self, text: str) -> str:
@@ -144,7 +143,7 @@ class PaneHeader(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
-        self.title = plain(QLabel(title))
+        self.title = Label(title)
         self.title.setProperty("role", "title")
         self.tabs = PaneTabs()
         self.context = PartsLabel()

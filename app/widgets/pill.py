@@ -6,7 +6,6 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
@@ -57,7 +56,7 @@ class Pill(QAbstractButton):
         self._role, self._words, self._figure = role, text, figure
         self.setText(self._whole())
         self.setAccessibleName(self._whole())
-        self.setToolTip(plain_tip(tooltip))
+        self.setToolTip(tooltip)
         self._keep_turning()
         self.updateGeometry()
         self.update()

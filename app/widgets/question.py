@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.dialog import Dialog
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 
 WIDTH = 420
 
@@ -43,11 +43,11 @@ class Question(Dialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
-        self._question = plain(QLabel(question))
+        self._question = Label(question)
         self._question.setProperty("role", "title" if more else "")
         said = [self._question]
         if more:
-            said.append(plain(QLabel(more)))
+            said.append(Label(more))
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.act = self.buttons.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
         self.act.setAutoDefault(False)
@@ -59,8 +59,6 @@ class Question(Dialog):
         column.setContentsMargins(16, 16, 16, 12)
         column.setSpacing(8)
         for label in said:
-            # The name of a file is no markup.
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
             column.addWidget(label)
         column.addSpacing(4)

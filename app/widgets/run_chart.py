@@ -21,7 +21,6 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.time_scale import TimeScale
 from lowerscope.app.widgets.typefaces import ui_font
 
@@ -303,7 +302,7 @@ class RunChart(QWidget):
             )
             span = self.span_at(place.x()) if place.y() < self.piece_top() else -1
             text = next(pieces, self._spans[span].tooltip if span >= 0 else "")
-            QToolTip.showText(event.globalPos(), plain_tip(text), self)
+            QToolTip.showText(event.globalPos(), text, self)
             return True
         return super().event(event)
 

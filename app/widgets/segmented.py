@@ -21,7 +21,6 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 
 _HEIGHT = 28
@@ -236,6 +235,6 @@ class SegmentedSwitch(QWidget):
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             i = self._at(QPointF(event.pos()))
             text = self._segments[i].tooltip if i >= 0 else ""
-            QToolTip.showText(event.globalPos(), plain_tip(text), self)
+            QToolTip.showText(event.globalPos(), text, self)
             return True
         return super().event(event)

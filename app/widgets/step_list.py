@@ -36,7 +36,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.step_row import (
     COLUMNS,
     ROW,
@@ -144,7 +143,7 @@ class StepList(QTreeWidget):
             item = QTreeWidgetItem(above, words) if above else QTreeWidgetItem(self, words)
             item.setData(0, ROW, row)
             for column in range(len(COLUMNS)):
-                item.setToolTip(column, plain_tip(row.tooltip))
+                item.setToolTip(column, row.tooltip)
             off = self.tr("switched off") if row.on is False else ""
             said = ", ".join(each for each in (row.title, row.note, off, row.said) if each)
             item.setData(TITLE, Qt.ItemDataRole.AccessibleTextRole, said)

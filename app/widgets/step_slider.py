@@ -22,7 +22,6 @@ from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import RINGED, came_by_keyboard
-from lowerscope.app.widgets.plain_text import plain_tip
 
 _HEIGHT = 34
 _MARGIN = 18.0
@@ -240,7 +239,7 @@ class StepSlider(QAbstractSlider):
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             x = float(event.pos().x())
             text = self._dots[self._at(x)].tooltip if self._is_near(x) else ""
-            QToolTip.showText(event.globalPos(), plain_tip(text), self)
+            QToolTip.showText(event.globalPos(), text, self)
             return True
         return super().event(event)
 

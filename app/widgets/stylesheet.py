@@ -34,6 +34,7 @@ QMenu::separator {{ height: 1px; background: {line}; margin: 4px 8px; }}
 QMenu::icon {{ padding-left: 8px; }}
 QMenu::indicator {{ width: 14px; height: 14px; left: 6px; }}
 QMenu::indicator:checked {{ image: url("{icons}/check-menu.svg"); }}
+QToolTip, QMessageBox QLabel, QFileDialog QLabel {{ qproperty-textFormat: PlainText; }}
 QToolTip {{ background: {panel}; color: {text}; border: 1px solid {line}; padding: 4px 6px; }}
 
 QToolBar {{

@@ -12,8 +12,6 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from lowerscope.app.widgets.plain_text import plain_tip
-
 
 @dataclass(frozen=True)
 class Column:
@@ -171,7 +169,7 @@ class TableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return cell.spoken or cell.text
         if role == Qt.ItemDataRole.ToolTipRole and cell.tooltip:
-            return plain_tip(cell.tooltip)
+            return cell.tooltip
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(self.columns[index.column()])
         return None

@@ -37,7 +37,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.plain_text import plain_tip
 from lowerscope.app.widgets.table_cells import ROW_HEIGHT
 from lowerscope.app.widgets.table_model import Cell, Column
 from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
@@ -146,7 +145,7 @@ class TreeTable(QTreeWidget):
             item.setData(0, ROW, row)
             for column, cell in enumerate(row.cells):
                 item.setText(column, cell.text)
-                item.setToolTip(column, plain_tip(cell.tooltip or row.tooltip))
+                item.setToolTip(column, cell.tooltip or row.tooltip)
             if row.section:
                 item.setFlags(Qt.ItemFlag.ItemIsEnabled)
             self._items[row.key] = item

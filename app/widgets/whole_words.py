@@ -9,8 +9,6 @@ from PySide6.QtWidgets import (
     QToolTip,
 )
 
-from lowerscope.app.widgets.plain_text import plain_tip
-
 
 class WholeWords(QStyledItemDelegate):
     """A delegate that says what it has cut, where an item has no tool tip of its own."""
@@ -33,5 +31,5 @@ class WholeWords(QStyledItemDelegate):
         own = index.data(Qt.ItemDataRole.ToolTipRole) if index.isValid() else None
         if event.type() != QEvent.Type.ToolTip or not index.isValid() or own:
             return super().helpEvent(event, view, option, index)
-        QToolTip.showText(event.globalPos(), plain_tip(self.cut_words(option, index)), view)
+        QToolTip.showText(event.globalPos(), self.cut_words(option, index), view)
         return True

@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QIntValidator, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 
 
@@ -28,7 +29,7 @@ class _Bar(QWidget):
         self.field.setAccessibleName(field_name)
         self.field.setPlaceholderText(field_name)
         self.field.installEventFilter(self)
-        self.figure = QLabel()
+        self.figure = Label()
         self.figure.setProperty("role", "quiet")
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(8, 4, 4, 4)

@@ -11,13 +11,14 @@ from PySide6.QtGui import (
     QTextBlock,
     QTextCursor,
 )
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.code.document import CodeDocument
 from lowerscope.app.widgets.code.folding import Folding
 from lowerscope.app.widgets.code.hidden_text import HiddenText
 from lowerscope.app.widgets.code.highlighter import Highlighter
+from lowerscope.app.widgets.plain_text import PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font, code_line
 
 _MARGIN = 6
@@ -25,7 +26,7 @@ _MARGIN = 6
 _STEP_MS = 10.0
 
 
-class CodeText(QPlainTextEdit):
+class CodeText(PlainTextEdit):
     """A text in colours that is read and not written, whose regions can be folded.
 
     Lines count from 0. A line that is folded away, or not filled in yet, has no row in the
@@ -47,7 +48,7 @@ class CodeText(QPlainTextEdit):
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setLineWrapMode(PlainTextEdit.LineWrapMode.NoWrap)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
