@@ -432,7 +432,11 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     drawn(palette)
     palette.close()
     palette.deleteLater()
-    assert not trap.opened
+    missing = f"{text.replace('/', '-')}.py"
+    window.open_source(str(file.with_name(missing)))
+    assert wait_until(lambda: bool(workspace.problems))
+    check_shown(window, trap)
+    assert shows(window.panes.problems, missing)
 
 
 def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap: Trap) -> None:
@@ -450,7 +454,7 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
             Schedule(function=text, variant=text, primitives=(step,)),
         ),
     )
-    path = trap.path.with_name("evil.lowerscope")
+    path = trap.path.with_name("evil [*].lowerscope")
     save_session(path, recipe, Layout(), {}, Hashes())
     window = open_window()
     window.open_session(str(path))
@@ -462,6 +466,7 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
     window.workspace.stepping.go(Moment(clock="schedule", index=1))
     assert wait_until(lambda: text in schedule.history.why.text())
     check_shown(window, trap)
+    assert "[*][*]" in window.windowTitle()
     assert window.status.remote.text() == f"→ remote: {text}"
     assert schedule.history.comment.text() == f"Why step 1: {text}."
     menu = schedule.left_over.menu()
