@@ -8,14 +8,16 @@ dialogs are made plain by the style sheet, so that all texts can be given to the
 
 from __future__ import annotations
 
-from html import escape
-
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
 LONGEST = 20_000
 """Characters of a label: far more than a window has room for, and laid out at once."""
+
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+"""As of the module html, which takes longer to import than the first window has time for."""
 
 
 class Label(QLabel):
@@ -58,7 +60,9 @@ def markup(pattern: str, *texts: str) -> Markup:
         What stands in the places.
     """
     return Markup(
-        pattern.format(*(each if isinstance(each, Markup) else escape(each) for each in texts))
+        pattern.format(
+            *(each if isinstance(each, Markup) else each.translate(_ESCAPES) for each in texts)
+        )
     )
 
 
