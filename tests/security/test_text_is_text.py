@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QUrl
-from PySide6.QtGui import QAction, QTextDocument
+from PySide6.QtGui import QAction, QImage, QTextDocument
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -254,8 +254,11 @@ def test_a_page_shows_pictures_of_ours_alone(qtbot: QtBot, trap: Trap) -> None:
     assert "<img src=" in page.document().toPlainText()
     assert not trap.opened
     picture = page.loadResource(IMAGE, QUrl("../screenshots/variants.png"))
+    assert isinstance(picture, QImage)
     assert picture.width() > 100
-    assert page.loadResource(IMAGE, QUrl("../screenshots/none.png")).width() == 1
+    missing = page.loadResource(IMAGE, QUrl("../screenshots/none.png"))
+    assert isinstance(missing, QImage)
+    assert missing.width() == 1
 
 
 def test_a_tool_tip_opens_nothing(qtbot: QtBot, trap: Trap) -> None:
@@ -423,8 +426,10 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     workspace.select((next(iter(workspace.snapshot.nodes)),))
     workspace.run()
     assert wait_until(lambda: workspace.run_record is not None)
-    assert workspace.run_record.prediction is not None
-    assert text in workspace.run_record.prediction.tvm
+    record = workspace.run_record
+    assert record is not None
+    assert record.prediction is not None
+    assert text in record.prediction.tvm
     assert "&lt;img" in window.panes.result.side.prediction.text()
     assert any(text in tip for tip in check_shown(window, trap))
     assert text in window.panes.log.toPlainText()
