@@ -6,11 +6,14 @@ import select
 import socket
 import struct
 import time
+from collections import Counter
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from tvm.rpc import base
 
+from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.remote import SERVER_HELP, Remote, ServerKey, tracker_address
@@ -27,9 +30,34 @@ BUSY = "busy-servers"
 _POLL = 0.1
 """Seconds until it is looked again whether the answer is still wanted."""
 
+_NAMED = 10
+"""Keys that are named where there are more."""
+
+_MOST = 4 << 20
+"""Bytes of an answer."""
+
 SOON = 2.5
 """Seconds to wait for a server that is not there, or was never seen free: it comes back so late
 from its last client."""
+
+
+T = TypeVar("T")
+
+
+class _Server(msgspec.Struct, frozen=True):
+    key: str
+
+
+class _Queue(msgspec.Struct, frozen=True):
+    free: int
+    pending: int
+
+
+class _Summary(msgspec.Struct, frozen=True):
+    """What a tracker says that it has."""
+
+    server_info: tuple[_Server, ...]
+    queue_info: dict[str, _Queue]
 
 
 class Tracker:
@@ -80,18 +108,19 @@ class Tracker:
 
     def keys(self) -> tuple[ServerKey, ...]:
         """Return what the tracker has."""
-        summary = self._ask([base.TrackerCode.SUMMARY])[1]
+        self._send([base.TrackerCode.SUMMARY])
+        _, summary = self._receive(tuple[int, _Summary])
         # ``server:KEY`` each, where KEY may have a colon.
-        servers = [each["key"].partition(":")[2] for each in summary["server_info"]]
-        queues = summary["queue_info"]
+        servers = Counter(each.key.partition(":")[2] for each in summary.server_info)
+        queues = summary.queue_info
         names = dict.fromkeys((*sorted(servers), *sorted(queues)))
-        empty = {"free": 0, "pending": 0}
+        empty = _Queue(free=0, pending=0)
         found = (
             ServerKey(
                 key=name,
-                servers=servers.count(name),
-                free=int(queues.get(name, empty)["free"]),
-                waiting=int(queues.get(name, empty)["pending"]),
+                servers=servers[name],
+                free=queues.get(name, empty).free,
+                waiting=queues.get(name, empty).pending,
             )
             for name in names
         )
@@ -130,11 +159,13 @@ class Tracker:
             if not told:
                 progress.report(f"Waiting for a server with the key {key}")
                 told = True
-        code, value = self._receive()
+        code, value = self._receive(tuple[int, msgspec.Raw])
         if code != base.TrackerCode.SUCCESS:
             raise self._not_a_tracker()
-        host, port, match = value
-        return str(host), int(port), str(match)
+        try:
+            return msgspec.json.decode(value, type=tuple[str, int, str])
+        except UNREADABLE as error:
+            raise self._not_a_tracker() from error
 
     def check_known(self, progress: Progress) -> None:
         """Raise unless there is a server with the key; one may just be between two clients.
@@ -155,7 +186,7 @@ class Tracker:
                 break
             progress.check()
             time.sleep(_POLL)
-        names = ", ".join(each.key for each in known if each.servers)
+        names = ", ".join(each.key for each in known[:_NAMED] if each.servers)
         raise LowerscopeError(
             f"no server has the key {self._remote.key}"
             + (f"; there are servers with the keys {names}" if names else "; it has no server"),
@@ -164,21 +195,35 @@ class Tracker:
             + SERVER_HELP.format(tracker=self._remote.tracker, key=self._remote.key),
         )
 
-    def _ask(self, question: list[Any]) -> Any:
-        self._send(question)
-        return self._receive()
-
     def _send(self, question: list[Any]) -> None:
         try:
             base.sendjson(self._socket, question)
         except OSError as error:
             raise self._lost(error) from error
 
-    def _receive(self) -> Any:
+    def _receive(self, kind: type[T]) -> T:
+        """Return the next message: its size as four bytes, and JSON, within the time and size."""
+        until = time.monotonic() + CONNECT
+        (size,) = struct.unpack("<i", self._bytes(4, until))
+        if not 0 < size <= _MOST:
+            raise self._not_a_tracker()
         try:
-            return base.recvjson(self._socket)
-        except (OSError, ValueError) as error:
+            return msgspec.json.decode(self._bytes(size, until), type=kind)
+        except UNREADABLE as error:
+            raise self._not_a_tracker() from error
+
+    def _bytes(self, count: int, until: float) -> bytes:
+        data = bytearray()
+        try:
+            while len(data) < count:
+                self._socket.settimeout(max(until - time.monotonic(), 0.001))
+                part = self._socket.recv(min(count - len(data), 1 << 16))
+                if not part:
+                    raise ConnectionResetError("the connection was closed")
+                data += part
+        except OSError as error:
             raise self._lost(error) from error
+        return bytes(data)
 
     def _lost(self, error: Exception) -> LowerscopeError:
         return LowerscopeError(

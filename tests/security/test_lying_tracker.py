@@ -1,0 +1,109 @@
+"""A tracker that lies: one clear line, within the time and memory of an answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from tvm.rpc import base
+
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.progress import Silent
+from lowerscope.core.records.remote import Remote
+from lowerscope.core.remote import tracker as trackers
+from lowerscope.core.remote.tracker import Tracker
+
+MAGIC = struct.pack("<i", base.RPC_TRACKER_MAGIC)
+KEY = "board"
+KNOWN = [0, {"server_info": [{"key": f"server:{KEY}", "addr": ["", 1]}], "queue_info": {}}]
+
+
+def frame(value: object) -> bytes:
+    data = json.dumps(value).encode()
+    return struct.pack("<i", len(data)) + data
+
+
+@contextmanager
+def lying(*answers: bytes) -> Iterator[str]:
+    """Yield the address of what sends the answers, one for each message that it gets."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                try:
+                    for answer in answers:
+                        connection.recv(1 << 16)
+                        connection.sendall(answer)
+                    while connection.recv(1 << 16):
+                        pass
+                except OSError:
+                    pass  # who was lied to has hung up
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        host, port = server.getsockname()
+        yield f"{host}:{port}"
+        thread.join()
+
+
+def keys(tracker: Tracker) -> object:
+    return tracker.keys()
+
+
+def server(tracker: Tracker) -> object:
+    return tracker.server(Silent(), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "call", "said"),
+    [
+        ([b"HTTP/1.1 400 Bad Request"], keys, "no tracker of TVM's"),
+        ([MAGIC, struct.pack("<i", 2**31 - 1) + b"[" * 100], keys, "no tracker of TVM's"),
+        ([MAGIC, struct.pack("<i", -1)], keys, "no tracker of TVM's"),
+        ([MAGIC, struct.pack("<i", 100_000) + b"[" * 100_000], keys, "no tracker of TVM's"),
+        ([MAGIC, frame([0, {}])], keys, "no tracker of TVM's"),
+        ([MAGIC, frame({"server_info": 1})], keys, "no tracker of TVM's"),
+        ([MAGIC, frame([0, {"server_info": [{"key": 1}], "queue_info": {}}])], keys, "no tracker"),
+        ([MAGIC, b"\x08\x00\x00\x00[0"], keys, "the tracker was lost: it took longer than"),
+        ([MAGIC, frame(KNOWN), frame([0, ["host", "port", 1]])], server, "no tracker of TVM's"),
+        ([MAGIC, frame(KNOWN), frame([0])], server, "no tracker of TVM's"),
+        ([MAGIC, frame(KNOWN), frame([1, "no"])], server, "no tracker of TVM's"),
+    ],
+)
+def test_what_is_no_answer_is_one_line(
+    answers: list[bytes],
+    call: Callable[[Tracker], object],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trackers, "CONNECT", 2.0)
+    with (
+        lying(*answers) as address,
+        pytest.raises(LowerscopeError) as caught,
+        Tracker(Remote(tracker=address, key=KEY)) as tracker,
+    ):
+        call(tracker)
+    line = caught.value.problem.line()
+    assert said in line
+    assert "\n" not in line
+    assert address in line
+
+
+def test_thousands_of_keys_are_named_by_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trackers, "SOON", 0.0)
+    known = [{"key": f"server:{'k' * 99}{number}", "addr": ["", 1]} for number in range(5000)]
+    answer = frame([0, {"server_info": known, "queue_info": {}}])
+    # It is asked again until the time is over.
+    with (
+        lying(MAGIC, *[answer] * 4) as address,
+        pytest.raises(LowerscopeError) as caught,
+        Tracker(Remote(tracker=address, key="other")) as tracker,
+    ):
+        tracker.check_known(Silent())
+    assert len(caught.value.problem.line()) < 2000
