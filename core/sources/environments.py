@@ -19,7 +19,7 @@ from types import ModuleType
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.sources import shadowing
+from lowerscope.core.sources import shadowing, source_code
 from lowerscope.core.sources.opened_files import OpenedFiles
 from lowerscope.core.sources.registrations import Registrations
 from lowerscope.core.sources.user_files import file_of, is_installed, is_users, places_of
@@ -169,12 +169,14 @@ class Environment:
         sys.modules.update(self._modules)
         linecache.cache.update(self._lines)
         shadowing.add_folder(self._folder)
+        source_code.add_folder(self._folder)
         sys.path.append(str(self._folder))
         self._registrations.put_back()
 
     def _go(self) -> None:
         self._registrations.put_away()
         shadowing.remove_folder(self._folder)
+        source_code.remove_folder(self._folder)
         folder = str(self._folder)
         if folder in sys.path:
             del sys.path[-1 - sys.path[::-1].index(folder)]

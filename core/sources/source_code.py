@@ -1,0 +1,83 @@
+"""The code of a user's folder: compiled from the text of its Python files, and from nothing else.
+
+Before a file runs, its text is shown. Python would run byte code that lies beside it in its place
+if the times agree, or without looking at the times; and it would prefer a compiled module of the
+same name. So whatever is imported from a user's folder while an environment is present is compiled
+from its text, and of the files there only those with a text are found.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType
+
+from lowerscope.core.sources.user_files import is_installed, is_users
+
+_BASE = tuple(Path(os.path.abspath(entry)) for entry in sys.path if os.path.isabs(entry))
+"""Where this process itself has its packages from."""
+
+_folders: list[str] = []
+"""Of the environments that are present."""
+_get_code = SourceFileLoader.get_code
+
+
+class _SourceFinder(FileFinder):
+    """Finds modules that are Python source files, and packages of these."""
+
+
+def add_folder(folder: Path) -> None:
+    """Compile what is imported from a folder from source, until `remove_folder`."""
+    if _find_sources not in sys.path_hooks:
+        sys.path_hooks.insert(0, _find_sources)
+        SourceFileLoader.get_code = _compiled_from_source  # type: ignore[method-assign]
+    _folders.append(str(folder))
+    # Found out when it was nobody's folder: what was found then may be byte code.
+    for name, finder in list(sys.path_importer_cache.items()):
+        if not isinstance(finder, _SourceFinder) and Path(name).is_relative_to(folder):
+            sys.path_importer_cache.pop(name, None)
+
+
+def remove_folder(folder: Path) -> None:
+    """Note that the environment of a folder is no longer present."""
+    _folders.remove(str(folder))
+
+
+def _find_sources(entry: str) -> _SourceFinder:
+    """Return the finder of a user's folder, as a hook of ``sys.path_hooks``.
+
+    An archive is no folder: nothing is found in it.
+
+    Raises
+    ------
+    ImportError
+        If the folder is not a user's: another hook knows it.
+    """
+    if not _is_users_code(entry):
+        raise ImportError("not a folder of the user's", path=entry)
+    return _SourceFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES))
+
+
+def _compiled_from_source(self: SourceFileLoader, fullname: str) -> CodeType | None:
+    """Return the code of a module, in place of `SourceFileLoader.get_code`."""
+    path = self.get_filename(fullname)
+    if not _is_users_code(path):
+        return _get_code(self, fullname)
+    code: CodeType = self.source_to_code(self.get_data(path), path)
+    return code
+
+
+def _is_users_code(name: str) -> bool:
+    """Whether a file or folder is in an environment's folder, or where its code has led."""
+    path = Path(os.path.abspath(name))
+    folders = [Path(folder) for folder in _folders]
+    if any(path.is_relative_to(folder) and is_users(path, folder) for folder in folders):
+        return True
+    return bool(folders) and not (is_installed(path) or _is_below(path, _BASE))
+
+
+def _is_below(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
