@@ -14,6 +14,7 @@ from lowerscope.core.execution.calling import external_functions
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.export.files import File, arrays_file, copied_file, text_file
 from lowerscope.core.export.library_program import library_program, standard_imports
+from lowerscope.core.python_text import is_identifier
 from lowerscope.core.sources.files import neighbours
 from lowerscope.core.stages import Stages
 
@@ -109,7 +110,7 @@ def _loader(names: Sequence[str], views: Sequence[str]) -> str:
 
 
 def _import(name: str) -> str:
-    return f"import {name}" if name.isidentifier() else f"__import__({name!r})"
+    return f"import {name}" if is_identifier(name) else f"__import__({name!r})"
 
 
 def _check_compiler() -> None:

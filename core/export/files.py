@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +53,29 @@ def copied_file(name: str, source: Path) -> File:
 
 
 def file_name(text: str) -> str:
-    """Return a text as the name of a file."""
-    return "".join(each if each.isalnum() or each in "._-" else "_" for each in text) or "_"
+    """Return a text as the name of a file, or as a part of it, on any system."""
+    plain = _NOT_IN_NAMES.sub("_", text)[:_LONGEST].strip(".") or "_"
+    return f"{plain}_" if plain.partition(".")[0].casefold() in _DEVICES else plain
+
+
+def file_names(texts: Iterable[str]) -> dict[str, str]:
+    """Return a name for the file of each text; no two differ in letters' cases alone."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for text in dict.fromkeys(texts):
+        plain = file_name(text)
+        names = chain([plain], (f"{plain}_{number}" for number in count(1)))
+        found[text] = next(each for each in names if each.casefold() not in taken)
+        taken.add(found[text].casefold())
+    return found
+
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+_LONGEST = 120
+_DEVICES = frozenset(
+    ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
+)
+"""Names that Windows has for devices, whatever their suffix is."""
 
 
 def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = ()) -> None:

@@ -20,6 +20,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_modules import ModuleCall, content_of_module
 from lowerscope.core.lowering.library_nodes import MethodCall
+from lowerscope.core.python_text import attribute, is_identifier, keywords, quoted
 
 NAMES = ("LibraryCall", "LIBRARY", "tensors_of", "plain_of", "from_dlpack")
 """Names that the program defines."""
@@ -111,7 +112,7 @@ class _NotWritten(Exception):
 def _entry(name: str, function: LibraryFunction, own: str) -> Iterator[str]:
     flags = [f"{flag}=True" for flag in ("copies", "returns", "sized") if getattr(function, flag)]
     call = _call(function, own)
-    yield f'"{name}": LibraryCall('
+    yield f"{quoted(name)}: LibraryCall("
     yield f"    lambda t, s: {call},"
     yield f"    {', '.join([f'inputs={function.inputs}', *flags])},"
     yield "),"
@@ -119,7 +120,7 @@ def _entry(name: str, function: LibraryFunction, own: str) -> Iterator[str]:
 
 def _call(function: LibraryFunction, own: str) -> str:
     args = [_text(each) for each in function.args]
-    named = [f"{key}={_text(value)}" for key, value in function.kwargs.items()]
+    named = keywords((key, _text(value)) for key, value in function.kwargs.items())
     call = function.call
     if isinstance(call, ModuleCall):
         module = module_text(call.module)
@@ -130,7 +131,7 @@ def _call(function: LibraryFunction, own: str) -> str:
         return f"torch.func.functional_call({module}, {state}, {passed}{more})"
     if isinstance(call, MethodCall):
         owner, *rest = args
-        return f"{owner}.{call.name}({', '.join([*rest, *named])})"
+        return f"{attribute(owner, call.name)}({', '.join([*rest, *named])})"
     return f"{function_text(call, own)}({', '.join([*args, *named])})"
 
 
@@ -143,7 +144,7 @@ def function_text(called: Callable[..., Any], own: str = "") -> str:
         If there is none.
     """
     if isinstance(called, torch._ops.OpOverload):
-        return f"torch.ops.{called}"
+        return attribute("torch.ops", *str(called).split("."))
     title = getattr(called, "__name__", "")
     if getattr(operator, title, None) is called:
         return f"operator.{title}"
@@ -154,7 +155,7 @@ def function_text(called: Callable[..., Any], own: str = "") -> str:
         if name.startswith("torch.") and _named(name) is called:
             return name
     if own and module.startswith("lowerscope_source_"):
-        return f"{own}.{getattr(called, '__qualname__', title)}"
+        return attribute(own, *getattr(called, "__qualname__", title).split("."))
     raise _NotWritten(f"it calls {module}.{title}, which is not torch's")
 
 
@@ -244,5 +245,8 @@ def _text(value: Any) -> str:
     if type(value) in (*plain, torch.memory_format):
         return repr(value)
     if isinstance(value, enum.Enum):
-        return f"{type(value).__module__}.{type(value).__qualname__}.{value.name}"
+        kind = type(value)
+        names = [*kind.__module__.split("."), *kind.__qualname__.split("."), value.name]
+        if all(map(is_identifier, names)):
+            return ".".join(names)
     raise _NotWritten(f"an argument is a {type(value).__name__}")

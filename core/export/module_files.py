@@ -14,9 +14,10 @@ from tvm import relax
 from lowerscope.core.comparing.module_difference import module_difference
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_numpy
-from lowerscope.core.export.files import File, arrays_file, file_name, text_file
+from lowerscope.core.export.files import File, arrays_file, file_name, file_names, text_file
 from lowerscope.core.lowering.parameters import constants_of
 from lowerscope.core.passes.recording import pass_labels
+from lowerscope.core.python_text import is_identifier
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Moment
@@ -43,6 +44,7 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
     Up to `MOST_INSIDE` bytes of constants stand in its metadata, and ``tvm.script.from_source``
     reads it. Of more, they lie in an ``.npz`` beside it, and the script is a Python file to import.
     """
+    _check_names(module)
     if constant_bytes(module) <= MOST_INSIDE:
         yield text_file(f"{name}.py", _readable(module_text(module, show_meta=True).text))
         return
@@ -96,6 +98,21 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
     yield arrays_file(f"{name}.npz", arrays)
 
 
+def _check_names(module: tvm.IRModule) -> None:
+    for variable in module.get_global_vars():
+        _check_name(str(variable.name_hint))
+
+
+def _check_name(name: str) -> None:
+    """Refuse a function whose name would become code: TVM writes it as it is."""
+    if not is_identifier(name):
+        raise LowerscopeError(
+            f"the name of the function {name!r} cannot stand in a script",
+            where=name,
+            todo="Give the function a name of letters, digits and _",
+        )
+
+
 def _reads_back(text: str, given: Mapping[str, object], module: tvm.IRModule) -> bool:
     try:
         found = tvm.script.from_source(text, extra_vars=given)
@@ -129,6 +146,7 @@ def _readable(text: str) -> str:
 
 def plain_files(stages: Stages) -> Iterator[File]:
     """Yield the script of the module without its constants, to be read."""
+    _check_names(stages.completed)
     yield text_file("script.py", module_text(stages.completed).text)
 
 
@@ -217,6 +235,8 @@ def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, st
 def function_files(stages: Stages, which: str) -> Iterator[File]:
     """Yield the script of each function, or of one."""
     module = stages.completed
-    names = [which] if which else [*(n for n, _ in relax_functions(module)), *prim_funcs_of(module)]
-    for name in names:
-        yield text_file(f"functions/{file_name(name)}.py", function_text(module, name).text + "\n")
+    names = [*(n for n, _ in relax_functions(module)), *prim_funcs_of(module)]
+    files = file_names((*names, which))
+    for name in [which] if which else names:
+        _check_name(name)
+        yield text_file(f"functions/{files[name]}.py", function_text(module, name).text + "\n")

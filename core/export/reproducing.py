@@ -30,6 +30,7 @@ from lowerscope.core.export import (
 )
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import BITS, Stored, bits, model_tensors
+from lowerscope.core.python_text import docstring, quoted
 from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE, BuilderText
 from lowerscope.core.rendering.programs.identifiers import Identifiers
@@ -41,13 +42,11 @@ PROGRAM = "reproduce.py"
 ARRAYS = "reproduce.npz"
 MODULE = "reproduce.json"
 
-_STANDARD = (
-    "base64 copy dataclasses hashlib importlib.util json linecache operator pickle random sys types"
-)
+_STANDARD = "base64 copy dataclasses hashlib json linecache operator pickle random sys types"
 """What the program may use of Python's own library."""
 
 RESERVED = (
-    *("STORED", "bits", "lower", "parameters_of", "importlib", "torch"),
+    *("STORED", "bits", "lower", "parameters_of", "torch"),
     *_STANDARD.split(),
     *source_program.NAMES,
     *steps_program.NAMES,
@@ -166,11 +165,11 @@ def _built(built: BuilderText, lines: list[str], stages: Stages, stored: Stored)
     for name, array in built.constants.items():
         own = known.get(_content(array))
         if own:
-            texts.append(f'"{name}": bits(tensors["{own}"]),')
+            texts.append(f"{quoted(name)}: bits(tensors[{quoted(own)}]),")
         else:
             key = f"constant {name}"
             stored.arrays[key] = array
-            texts.append(f'"{name}": STORED["{key}"],')
+            texts.append(f"{quoted(name)}: STORED[{quoted(key)}],")
     if any("tensors[" in text for text in texts):
         lines.append(_TENSORS)
     lines += ["    constants = {", *(f"        {text}" for text in texts), "    }"]
@@ -205,7 +204,7 @@ def _parameters(stages: Stages, stored: Stored) -> str:
     lines.append('    """The values of arguments of main that are no inputs, by name."""')
     names = [each.name for each in stages.loaded.inputs]
     if stages.lowered is None:
-        known = [f'"{name}": inputs[{names.index(name)}]' for name in stages.parameters]
+        known = [f"{quoted(name)}: inputs[{names.index(name)}]" for name in stages.parameters]
         return "\n".join([*lines, f"    return {{{', '.join(known)}}}", ""])
     if not stages.parameters:
         return "\n".join([*lines, "    return {}", ""])
@@ -215,8 +214,8 @@ def _parameters(stages: Stages, stored: Stored) -> str:
     for name, value in stages.parameters.items():
         tensor = torch.utils.dlpack.from_dlpack(value)
         own = tensors.get(_content(bits(tensor)))
-        text = f'tensors["{own}"]' if own else stored.add(f"parameter {name}", tensor)
-        lines.append(f'        "{name}": {text},')
+        text = f"tensors[{quoted(own)}]" if own else stored.add(f"parameter {name}", tensor)
+        lines.append(f"        {quoted(name)}: {text},")
     return "\n".join([*lines, "    }", ""])
 
 
@@ -235,7 +234,7 @@ def _head(stages: Stages, recipe: Recipe, body: str, imports: tuple[str, ...]) -
     tensorise = "import tvm.s_tir.tensor_intrin" if "sch.tensorize(" in body else ""
     side = running_program.side_of(stages)
     lines = [
-        f'"""{name}, lowered, built and run; it has to compute what {side} does.',
+        f'"""{docstring(name)}, lowered, built and run; it has to compute what {side} does.',
         "",
         f"Written by Lowerscope {version('lowerscope')}. It needs torch and TVM, and nothing else;",
         f"it was written with {versions}.",
@@ -272,4 +271,4 @@ def _settings(recipe: Recipe) -> list[str]:
         "Target": recipe.target,
     }
     lines = [f"{name}: {text}" for name, text in facts.items()]
-    return [each for line in lines for each in textwrap.wrap(line.replace("\\", "/"), 96)]
+    return [docstring(each) for line in lines for each in textwrap.wrap(line, 96)]

@@ -9,6 +9,7 @@ import msgspec
 from lowerscope.core.comparing.tolerances import Tolerance
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import digest_of
+from lowerscope.core.python_text import quoted
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.stages import Stages
 
@@ -143,7 +144,7 @@ def running_program(
         ]
     lines += [
         '        largest = max(largest, check(f"output {place}", ours, theirs))',
-        f'    print(f"{title} matches {side}: largest difference {{largest:.2g}}")',
+        f"    print({quoted(f'{title} matches {side}: largest difference')}, f'{{largest:.2g}}')",
         "",
         "",
         'if __name__ == "__main__":',
@@ -191,7 +192,7 @@ def _expected(stages: Stages) -> str:
             '    """What NumPy computes, by the function reference of the file."""',
             "    reference = source.reference",
             "    if isinstance(reference, dict):",
-            f'        reference = reference["{loaded.entry}"]',
+            f"        reference = reference[{quoted(loaded.entry)}]",
             "    return list(leaves(reference(*(each.numpy() for each in inputs))))",
             "",
         ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.export.files import File, file_name, text_file
+from lowerscope.core.export.files import File, file_names, text_file
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.schedule_files import schedules_text
 from lowerscope.core.schedules import Applied, Schedule
@@ -43,13 +43,14 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
         )
     schedules = [applied[name].schedule if name in applied else kept[name] for name in names]
     yield text_file("schedules.json", schedules_text(schedules))
+    files = file_names((*applied, *kept))
     for name, schedule in zip(names, schedules, strict=True):
         text = (
             program(name, replace(Code(), lines=applied[name].lines))
             if name in applied
             else program_by_name(schedule)
         )
-        yield text_file(f"schedules/{file_name(name)}.py", text)
+        yield text_file(f"schedules/{files[name]}.py", text)
 
 
 def _kept(recipe: Recipe) -> dict[str, Schedule]:

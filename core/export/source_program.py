@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import pprint
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 from lowerscope.core.calling import Place
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import members
+from lowerscope.core.python_text import attribute, keywords, quoted, quoted_lines
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -28,19 +29,21 @@ from lowerscope.core.user_paths import user_path
 FILE = '''\
 def load_file(path, digest):
     """Run a Python file as a module, if it is what it was when this program was written."""
-    check_file(path, digest)
+    content = check_file(path, digest)
     sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(f"reproduced_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    module = types.ModuleType(f"reproduced_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    exec(compile(content, str(path), "exec", dont_inherit=True), module.__dict__)
     return module
 
 
 def check_file(path, digest):
-    """Refuse a file that is another one by now."""
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    """Refuse a file that is another one by now; return what is in it."""
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
     assert found == digest, f"{path} has changed since this program was written"
+    return content
 '''
 
 TEXT = '''\
@@ -91,7 +94,7 @@ class Stored:
     def add(self, name: str, tensor: torch.Tensor) -> str:
         """Keep a tensor; return an expression for it."""
         self.arrays[name] = bits(tensor)
-        text = f'torch.from_numpy(STORED["{name}"])'
+        text = f"torch.from_numpy(STORED[{quoted(name)}])"
         dtype = str(tensor.dtype)
         if str(self.arrays[name].dtype) != dtype.removeprefix("torch."):
             text += f".view({dtype})"
@@ -184,17 +187,10 @@ def _opening(loaded: LoadedModel, recipe: Recipe) -> tuple[list[str], list[Path]
     beside = [each for each in loaded.files if each != path and each.parent == path.parent]
     return [
         *more,
-        f"TEXT = {literal(text)}\n",
+        f"TEXT = {quoted_lines(text)}\n",
         'def open_source():\n    """Run the file of the model, which is a sample."""\n'
-        f'    seed_all()\n    return load_text("{path.name}", TEXT)\n',
+        f"    seed_all()\n    return load_text({quoted(path.name)}, TEXT)\n",
     ], beside
-
-
-def literal(text: str) -> str:
-    """Return a text as a literal, of several lines where that is the same text."""
-    if "'''" in text or "\\" in text or text.endswith("'"):
-        return pprint.pformat(text, width=96)
-    return f"'''\\\n{text}'''"
 
 
 def _model(loaded: LoadedModel, recipe: Recipe) -> str:
@@ -215,7 +211,7 @@ def _model(loaded: LoadedModel, recipe: Recipe) -> str:
         )
     arguments = json.loads(recipe.source.args or "{}")
     given = f"**{arguments!r}" if arguments else ""
-    lines += ["    seed_all()", f"    entry = source.{loaded.entry}"]
+    lines += ["    seed_all()", f"    entry = {attribute('source', loaded.entry)}"]
     if loaded.module is not None:
         kinds = "tvm.IRModule, tirx.PrimFunc"
         lines.append(f"    return entry if isinstance(entry, ({kinds})) else entry({given})")
@@ -250,8 +246,9 @@ def _parameters(loaded: LoadedModel, recipe: Recipe) -> Iterator[str]:
     yield "state = model.state_dict(keep_vars=True)"
     yield "with torch.no_grad():"
     for key, name in names.items():
-        made = f'arrays["{key}"]' if of_torch else f'torch.from_numpy(np.array(arrays["{key}"]))'
-        yield f'    state["{name}"].copy_({made})'
+        made = f"arrays[{quoted(key)}]"
+        made = made if of_torch else f"torch.from_numpy(np.array({made}))"
+        yield f"    state[{quoted(name)}].copy_({made})"
 
 
 def _inputs(loaded: LoadedModel, stored: Stored) -> str:
@@ -279,7 +276,7 @@ def _inputs(loaded: LoadedModel, stored: Stored) -> str:
 def _call(loaded: LoadedModel) -> str:
     calling = loaded.calling
     args = [_argument(each, loaded) for each in calling.args]
-    args += [f"{name}={_argument(each, loaded)}" for name, each in calling.kwargs.items()]
+    args += keywords((name, _argument(each, loaded)) for name, each in calling.kwargs.items())
     text = "*inputs" if calling.is_flat else ", ".join(args)
     return "\n".join(
         [
@@ -298,7 +295,9 @@ def _argument(value: Any, loaded: LoadedModel) -> str:
     if below is None:
         if isinstance(value, torch.device):
             return f"torch.{value!r}"
-        return repr(value)
+        if type(value) in _PLAIN:
+            return f'float("{value}")' if value in _INFINITE or value != value else repr(value)
+        raise _without_form(value)
     texts = [_argument(each, loaded) for _, each in below]
     kind = type(value)
     if kind is list:
@@ -306,13 +305,21 @@ def _argument(value: Any, loaded: LoadedModel) -> str:
     if kind is tuple:
         return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
     keys = [key for key, _ in below]
-    if kind is dict:
+    if kind is dict and all(type(key) in (str, int, bool) for key in value):
         return f"{{{', '.join(f'{key!r}: {t}' for key, t in zip(value, texts, strict=True))}}}"
     if _is_named(value) and kind.__module__.startswith("lowerscope_source_"):
-        given = ", ".join(f"{key}={text}" for key, text in zip(keys, texts, strict=True))
-        return f"source.{kind.__qualname__}({given})"
-    raise LowerscopeError(
-        f"an input is a {kind.__name__}, which cannot be written down in a program",
+        given = ", ".join(keywords(zip(keys, texts, strict=True)))
+        return f"{attribute('source', *kind.__qualname__.split('.'))}({given})"
+    raise _without_form(value)
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.layout)
+_INFINITE = (math.inf, -math.inf)
+
+
+def _without_form(value: Any) -> LowerscopeError:
+    return LowerscopeError(
+        f"an input is a {type(value).__name__}, which cannot be written down in a program",
         where="reproduce.py",
         todo="Give the model tensors, or tuples, lists, dicts and dataclasses of tensors",
     )

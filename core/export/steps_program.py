@@ -14,13 +14,14 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.execution.environment import MACHINE
-from lowerscope.core.export.source_program import digest_of, literal
+from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.passes import folding, transposed, vector_math
 from lowerscope.core.passes.catalogue import MODULES, Pass, find
 from lowerscope.core.passes.context_options import split
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
+from lowerscope.core.python_text import attribute, comment, docstring, quoted, quoted_lines
 from lowerscope.core.recipe import Recipe, Step
 from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
@@ -108,19 +109,24 @@ def _target(recipe: Recipe) -> str:
 def _schedule(name: str, function: str, code: Sequence[str]) -> str:
     lines = code or ("pass",)
     return "\n".join(
-        [f"def {name}(sch):", f'    """Schedule {function}."""', *(f"    {x}" for x in lines), ""]
+        [
+            f"def {name}(sch):",
+            f'    """Schedule {docstring(function)}."""',
+            *(f"    {x}" for x in lines),
+            "",
+        ]
     )
 
 
 def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
-    yield f"        # {step.name}"
+    yield f"        {comment(step.name)}"
     if not named:
         return
     yield "        module = scheduled("
     yield "            module,"
     yield "            {"
     for function, name in named.items():
-        yield f'                "{function}": {name},'
+        yield f"                {quoted(function)}: {name},"
     yield "            },"
     yield "        )"
 
@@ -144,7 +150,7 @@ def _embedded(name: str) -> str:
         text = text.replace(f"{line}\n", "")
         text += "\n\n" + "\n\n".join(made)
     title = module.__name__.rpartition(".")[2]
-    return f"{title.upper()} = load_text({title + '.py'!r}, {literal(text)})\n"
+    return f"{title.upper()} = load_text({title + '.py'!r}, {quoted_lines(text)})\n"
 
 
 def _pass(step: Step, stages: Stages, own: dict[Path, str]) -> Iterator[str]:
@@ -167,7 +173,8 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
     title = found.type.name.rpartition(".")[2]
     if found.type.line is not None:
         file = own.setdefault(Path(found.type.line.file), f"OWN_{len(own)}")
-        return f"{file}.{title}" if _is_made(found) else f"{file}.{title}({', '.join(arguments)})"
+        made = attribute(file, title)
+        return made if _is_made(found) else f"{made}({', '.join(arguments)})"
     for dialect, path in MODULES:
         if dialect == found.type.dialect and hasattr(importlib.import_module(path), title):
             return f"{path}.{title}({', '.join(arguments)})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import importlib
-import keyword
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from lowerscope.core.lowering.lowered import Info, Traced
 from lowerscope.core.lowering.operator_names import bare_name, operator_name
 from lowerscope.core.lowering.relax_values import is_dtype
 from lowerscope.core.lowering.stub_bodies import BUILT_IN, body_of
+from lowerscope.core.python_text import attribute, docstring, identifier, is_identifier, quoted
 from lowerscope.core.recipe import Strategy
 
 _WITHOUT_EFFECT = frozenset({"inplace"})
@@ -54,7 +54,7 @@ class Stub:
         return (
             f"@rule({self.key}{strategy})\n"
             f"def {name}({', '.join(('builder', 'node', *self.parameters))}):\n"
-            f'    """{self.summary}"""\n'
+            f'    """{docstring(self.summary)}"""\n'
             f"{body}"
         )
 
@@ -87,7 +87,7 @@ def make_stub(traced: Traced, name: str, strategy: Strategy) -> Stub:
     imports = ["import torch", *([needed] if needed else []), *body.imports]
     imports.append("from lowerscope.core.rules import rule")
     return Stub(
-        name=_identifier(f"my_{called}"),
+        name=identifier(f"my_{called}"),
         imports=tuple(imports),
         key=key,
         strategy="" if strategy == "library" else strategy,
@@ -155,11 +155,6 @@ def _parameters(node: fx.Node, *, written_out: bool) -> tuple[tuple[str, ...], s
     return (*first, "*args", "**kwargs"), ", ".join((*first, "*args", "**kwargs"))
 
 
-def _identifier(name: str) -> str:
-    plain = "".join(each if each.isalnum() else "_" for each in name)
-    return f"{plain}_" if keyword.iskeyword(plain) else plain
-
-
 def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
     """Return what a node calls as an expression, and the import that it needs besides torch.
 
@@ -170,12 +165,13 @@ def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
     """
     target: Any = type(module) if module is not None else node.target
     if isinstance(target, str):
-        return f'"{target}"', ""
+        return quoted(target), ""
     if isinstance(target, torch._ops.OpOverload):
-        return f"torch.ops.{target}", ""
+        return attribute("torch.ops", *str(target).split(".")), ""
     for expression in _names(target):
         top = expression.partition(".")[0]
-        if _value_of(expression) is target:
+        written = all(map(is_identifier, expression.split(".")))
+        if written and _value_of(expression) is target:
             if top in ("torch", "builtins"):
                 return expression.removeprefix("builtins."), ""
             return expression, f"import {expression.rpartition('.')[0]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from lowerscope.core.python_text import comment, docstring, quoted
 from lowerscope.core.schedules import At, Made, Primitive, Reference, references_of
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import entry_of
@@ -104,8 +104,7 @@ class Code:
 
     def without(self, remark: str) -> Code:
         """Return the program with a remark on a primitive that was not applied."""
-        # What a file calls a block may have line breaks, and must not become code by that.
-        return replace(self, lines=(*self.lines, f"# {' '.join(remark.split())}"))
+        return replace(self, lines=(*self.lines, comment(remark)))
 
     def _holding(self, index: int, found: list[Place], sch: Schedule) -> tuple[Code, str]:
         """Return the variable that holds a loop or block, and the program that fetches it.
@@ -140,7 +139,7 @@ class Code:
         block = found[index]
         if sum(each.is_block and each.name == block.name for each in found) == 1:
             code, (name,) = self._named((sch.get_sblock(block.name),))
-            line = f"{name} = sch.get_sblock({json.dumps(block.name)})"
+            line = f"{name} = sch.get_sblock({quoted(block.name)})"
         else:
             around = block.parent
             while not found[around].is_block:
@@ -179,14 +178,15 @@ def _place_of(found: list[Place], at: At, sch: Schedule, outputs: Outputs) -> in
 
 def program(function: str, code: Code) -> str:
     """Return a Python program with the function ``apply_trace``, which applies a schedule."""
+    name = docstring(function)
     types = any("tirx.const(" in line for line in code.lines)
     lines = [
         "from tvm import s_tir" + (", tirx" if types else ""),
         "",
         "",
         "def apply_trace(sch: s_tir.Schedule) -> None:",
-        f'    """Schedule {function}: in a module of several functions, after',
-        f'    sch.work_on("{function}")."""',
+        f'    """Schedule {name}: in a module of several functions, after',
+        f'    sch.work_on("{name}")."""',
         *(f"    {line}" for line in code.lines),
     ]
     return "\n".join(lines) + "\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
+from lowerscope.core.python_text import comment, quoted
 from lowerscope.core.schedules import At, Primitive, Reference, Schedule, references_of
 from lowerscope.core.scheduling.code import Code, call_of, program
 from lowerscope.core.scheduling.failures import StepFailed
@@ -41,7 +41,7 @@ class _Lines:
         if at in self._first:
             return self._first[at]
         which = f"  # number {at.occurrence + 1} of that name" if at.occurrence else ""
-        block = f"sch.get_sblock({json.dumps(at.block)})"
+        block = f"sch.get_sblock({quoted(at.block)})"
         name = f"{'b' if at.loop is None else 'l'}{self._next()}"
         found = block if at.loop is None else f"sch.get_loops({block})[{at.loop}]"
         self.written.append(f"{name} = {found}{which}")
@@ -70,7 +70,7 @@ class _Lines:
         return self._made.get(reference.step, "None").format(reference.output)
 
     def _remark(self, text: str) -> None:
-        self.written.append(f"# {' '.join(text.split())}")
+        self.written.append(comment(text))
 
     def _next(self) -> int:
         self._count += 1

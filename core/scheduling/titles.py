@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
+from lowerscope.core.python_text import quoted
 from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.arguments import given
@@ -172,7 +172,7 @@ def _python(argument: Argument, names: Callable[[Reference], str]) -> str:
         return names(argument)
     if isinstance(argument, tuple):
         return f"[{', '.join(_python(each, names) for each in argument)}]"
-    return json.dumps(argument) if isinstance(argument, str) else repr(argument)
+    return quoted(argument) if isinstance(argument, str) else repr(argument)
 
 
 @cache

@@ -14,10 +14,10 @@ import tvm_ffi
 from tvm import ir, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.python_text import keywords, quoted
 from lowerscope.core.rendering.programs.builder_constants import ConstantText
 from lowerscope.core.rendering.programs.builder_scope import BuilderScope
 from lowerscope.core.rendering.programs.builder_types import TypeText, dtype_text, tuple_text
-from lowerscope.core.rendering.programs.identifiers import quoted
 
 
 class CallText:
@@ -122,12 +122,12 @@ class CallText:
 
     def _plain_call(self, call: Any, name: str) -> str:
         """Return what the constructor of calls takes to make the call as it is."""
-        callee = f'tvm.ir.Op.get("{name}")' if name else self.value(call.op)
+        callee = f"tvm.ir.Op.get({quoted(name)})" if name else self.value(call.op)
         parts = [callee, self._list(call.args)]
         if call.attrs is not None:
-            fields = "".join(f", {key}={text}" for key, text in _fields(call.attrs).items())
+            fields = "".join(f", {each}" for each in keywords(_fields(call.attrs).items()))
             kind = type(call.attrs).__tvm_ffi_type_info__.type_key
-            parts.append(f'attrs=tvm.ir.make_node("{kind}"{fields})')
+            parts.append(f"attrs=tvm.ir.make_node({quoted(kind)}{fields})")
         if call.ty_args:
             parts.append(f"ty_args=[{', '.join(self._types.type(each) for each in call.ty_args)}]")
         return ", ".join(parts)
@@ -225,7 +225,7 @@ def _fields(attrs: Any) -> dict[str, str]:
 
 
 def _call(title: str, args: Sequence[str], attrs: Mapping[str, str]) -> str:
-    return f"{title}({', '.join([*args, *(f'{name}={text}' for name, text in attrs.items())])})"
+    return f"{title}({', '.join([*args, *keywords(attrs.items())])})"
 
 
 def _without_form(meant: Any) -> LowerscopeError:

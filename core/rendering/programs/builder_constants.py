@@ -9,6 +9,7 @@ import numpy as np
 import tvm_ffi
 from tvm import ir, relax
 
+from lowerscope.core.python_text import quoted
 from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.rendering.programs.builder_scope import BuilderScope
 
@@ -80,7 +81,9 @@ class ConstantText:
             array = array.view(f"u{array.dtype.itemsize}")
             view = f'.view("{dtype}")'
         self.arrays[key_in_file] = array
-        self.lines.append(f'{name} = relax.const(constants["{key_in_file}"]{view}, "{dtype}")')
+        self.lines.append(
+            f'{name} = relax.const(constants[{quoted(key_in_file)}]{view}, "{dtype}")'
+        )
         self._named[key] = name
         return name
 

@@ -10,12 +10,12 @@ import tvm_ffi
 from tvm import ir, relax
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.python_text import quoted
 from lowerscope.core.relax_bindings import bound_in
 from lowerscope.core.rendering.programs.builder_calls import CallText, literal
 from lowerscope.core.rendering.programs.builder_constants import ConstantText
 from lowerscope.core.rendering.programs.builder_scope import BuilderScope
 from lowerscope.core.rendering.programs.builder_types import TypeText
-from lowerscope.core.rendering.programs.identifiers import quoted
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 
 
@@ -186,7 +186,7 @@ class FunctionText:
         self._lines.add(*self._scope.take_symbols())
         if plain:
             hint = self._fresh.hint(default, binding.var.name)
-            asked = f', name_hint="{hint}"' if hint else ""
+            asked = f", name_hint={quoted(hint)}" if hint else ""
             taken = self._scope.bind(binding.var, binding.var.name)
             self._lines.add(f"{taken} = bb.{emit}({args}{asked})")
             return

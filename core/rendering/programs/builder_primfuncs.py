@@ -9,7 +9,8 @@ from typing import Any
 import tvm_ffi
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier
+from lowerscope.core.python_text import identifier
+from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 
 _SYMBOL = re.compile(r"(\w+) = TypeVar\(")

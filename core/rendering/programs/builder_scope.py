@@ -10,7 +10,8 @@ import tvm_ffi
 from tvm import ir, relax, tirx
 
 from lowerscope.core.errors import TVM_ERRORS
-from lowerscope.core.rendering.programs.identifiers import Identifiers, quoted
+from lowerscope.core.python_text import quoted
+from lowerscope.core.rendering.programs.identifiers import Identifiers
 
 RESERVED = ("Path", "T", "bb", "build", "constants", "module", "np", "relax", "tirx", "tvm")
 """Names that every builder program uses itself."""

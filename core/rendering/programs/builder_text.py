@@ -13,6 +13,7 @@ import numpy as np
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.python_text import quoted
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.programs.builder_calls import literal
 from lowerscope.core.rendering.programs.builder_constants import ConstantText, constants_in
@@ -153,7 +154,7 @@ class _Program:
     def _add_tensorir(self) -> None:
         self._lines.add("bb = relax.BlockBuilder()")
         for name, definition in self._tensorir.definitions.items():
-            call = f'bb.add_func({definition}, "{name}")'
+            call = f"bb.add_func({definition}, {quoted(name)})"
             if self._is_called(name):
                 call = f"{self._scope.bind(self._variables[name], f'{name}_gv')} = {call}"
             self._lines.add(call)

@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import keyword
-import re
 from collections.abc import Iterable
 from itertools import count
 
-_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
-
-
-def identifier(name: str) -> str:
-    """Return `name` as an identifier of Python."""
-    plain = _NOT_IN_NAMES.sub("_", name) or "_"
-    if plain[0].isdigit():
-        plain = f"_{plain}"
-    return f"{plain}_" if keyword.iskeyword(plain) or plain == "__debug__" else plain
-
-
-def quoted(name: str) -> str:
-    """Return any name as a literal of Python: whatever stands in it, it stays a string.
-
-    Names come with files that others have written, and programs with them are run.
-    """
-    return json.dumps(str(name), ensure_ascii=False)
+from lowerscope.core.python_text import identifier
 
 
 class Identifiers:

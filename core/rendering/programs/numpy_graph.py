@@ -13,9 +13,10 @@ from typing import Any
 from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.python_text import comment, identifier
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.relax_bindings import Bound, bound_in, own_function
-from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier
+from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.rendering.programs.numpy_expressions import NumpyExpressions
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 
@@ -128,7 +129,7 @@ class _Graph:
             symbol = str(callee.global_symbol)
             own = own_function(self._module, symbol)
             if own is None:
-                return identifier(symbol), f"  # {symbol}, of a library"
+                return identifier(symbol), f"  {comment(symbol)}, of a library"
             callee = own
         return self._name_of(callee), ""
 

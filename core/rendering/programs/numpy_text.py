@@ -12,8 +12,9 @@ from typing import Any
 from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
+from lowerscope.core.python_text import identifier
 from lowerscope.core.records.snapshot import TextRecord
-from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier
+from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.rendering.programs.numpy_expressions import HELPERS, NumpyExpressions
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 from lowerscope.core.tensorir_parts import allocated_ids, parts_of

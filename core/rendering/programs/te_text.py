@@ -15,10 +15,11 @@ from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.errors import TVM_ERRORS, last_line
+from lowerscope.core.python_text import identifier, quoted
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.programs.builder_calls import literal
 from lowerscope.core.rendering.programs.builder_types import tuple_text
-from lowerscope.core.rendering.programs.identifiers import Identifiers, identifier, quoted
+from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 from lowerscope.core.rendering.programs.te_expressions import TensorExpressions
 from lowerscope.core.tensorir_parts import parts_of
