@@ -6,7 +6,7 @@ about again: on the command line, in answer to the question, or by saving it whi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class Trusting(QObject):
     def ask(self, recipe: Recipe, go: Callable[[Recipe], object]) -> None:
         """Call `go` with a recipe: at once, or when the user has let its files run, or never."""
         known = self._settings.trusted()
-        hashes = {path: self._hashes.of(path) for path in code_of(recipe)}
+        hashes = _hashes(code_of(recipe))
         unknown = [path for path, content in hashes.items() if known.get(path) != content]
         if not unknown or not self._settings.asks_first():
             go(recipe)
@@ -55,12 +55,12 @@ class Trusting(QObject):
         dialog = RunCodeDialog(unknown, changed, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         # Each dialog answers for what it shows, should a second one come.
-        dialog.accepted.connect(partial(self._go, recipe, hashes, go))
+        dialog.accepted.connect(partial(self._go, recipe, hashes | dialog.shown, go))
         dialog.rejected.connect(self.declined)
         dialog.open()
 
     def _go(self, recipe: Recipe, hashes: dict[str, str], go: Callable[[Recipe], object]) -> None:
-        if any(self._hashes.of(path) != content for path, content in hashes.items()):
+        if _hashes(code_of(recipe)) != hashes:
             # Written while it was being read: what would run is not what was shown.
             self.ask(recipe, go)
             return
@@ -77,6 +77,12 @@ class Trusting(QObject):
         known = self._settings.trusted()
         if hashes.items() - known.items():
             self._settings.set_trusted(known | hashes)
+
+
+def _hashes(paths: Iterable[str]) -> dict[str, str]:
+    """Return the hashes of files, read anew: size and time do not tell that they are the same."""
+    hashes = Hashes()
+    return {path: hashes.of(path) for path in paths}
 
 
 def code_of(recipe: Recipe) -> tuple[str, ...]:

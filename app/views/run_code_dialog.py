@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,12 @@ class RunCodeDialog(Dialog):
         The files.
     changed
         Those of them that ran before, when something else stood in them.
+
+    Attributes
+    ----------
+    shown
+        The SHA-256 of what was read of each file to be shown, by its path; ``""`` where it cannot
+        be read.
     """
 
     def __init__(
@@ -45,6 +52,7 @@ class RunCodeDialog(Dialog):
         since = again.format(_names(changed)) if changed else first
         question = Label(f"{text.format(_names(paths))} {since}")
         question.setWordWrap(True)
+        self.shown: dict[str, str] = {}
         self.files = QTabWidget()
         self.files.setAccessibleName(self.tr("What stands in it"))
         self.files.setDocumentMode(True)
@@ -76,8 +84,13 @@ class RunCodeDialog(Dialog):
         try:
             with open_plain(path) as file:
                 content = file.read(MOST + 1)
+                digest = hashlib.sha256(content)
+                while more_of_it := file.read(MOST):
+                    digest.update(more_of_it)
         except (OSError, ValueError) as error:
+            self.shown[path] = ""
             return f"# {error}"
+        self.shown[path] = digest.hexdigest()
         text = content[:MOST].decode("utf-8", "replace")
         if len(content) > MOST:
             # Nobody is to think that this is all.

@@ -33,7 +33,7 @@ def add_folder(folder: Path) -> None:
     """Compile what is imported from a folder from source, until `remove_folder`."""
     if _find_sources not in sys.path_hooks:
         sys.path_hooks.insert(0, _find_sources)
-        SourceFileLoader.get_code = _compiled_from_source  # type: ignore[method-assign]
+        SourceFileLoader.get_code = _compiled_from_source  # type: ignore[assignment, method-assign]
     _folders.append(str(folder))
     # Found out when it was nobody's folder: what was found then may be byte code.
     for name, finder in list(sys.path_importer_cache.items()):

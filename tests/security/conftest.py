@@ -6,6 +6,7 @@ from tests.end_to_end.conftest import (
     children,
     lasting,
     open_window,
+    writable,
 )
 
-__all__ = ["_look", "_settled", "children", "lasting", "open_window"]
+__all__ = ["_look", "_settled", "children", "lasting", "open_window", "writable"]

@@ -14,11 +14,16 @@ from importlib.machinery import BYTECODE_SUFFIXES, FileFinder, SourcelessFileLoa
 from pathlib import Path
 
 import pytest
+from pytestqt.qtbot import QtBot
 
+from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.extensions import load_extension
 from lowerscope.core.recipe import Extension, Source
 from lowerscope.core.sources.loading import open_model
+from tests.end_to_end.driving import OpenWindow, wait_for_records
+from tests.end_to_end.small_nets import write
+from tests.end_to_end.test_trusting import question
 
 SHOWN = "WIDTH = 4\n"
 HIDDEN = "WIDTH = 5\n"
@@ -180,3 +185,57 @@ def test_files_of_rules_are_run_from_their_text(tmp_path: Path) -> None:
     )
     loaded = load_extension(Extension(path=str(tmp_path / "rules.py"), kind="rules"))
     assert [each.name for each in loaded.rules] == ["width 4"]
+
+
+def test_a_file_is_asked_about_again_whatever_its_size_and_time(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
+) -> None:
+    """A file of the same size and time is not the file that was shown."""
+    text = NET.format(importing="WIDTH = 4", width="WIDTH")
+    path = Path(write(writable / "net.py", text))
+    window = open_window(asks_first=True)
+
+    def rewritten(old: str, new: str) -> None:
+        status = path.stat()
+        path.write_text(path.read_text().replace(old, new))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    window.open_source(str(path))
+    first = question(window)
+    rewritten("WIDTH = 4", "WIDTH = 5")
+    first.run.click()
+    assert window.workspace.wanted is None
+    again = question(window)
+    assert again is not first
+    again.run.click()
+    wait_for_records(qtbot, window)
+    window.commands.action("watch").trigger()
+    rewritten("WIDTH = 5", "WIDTH = 6")
+    window.open_source(str(path))
+    question(window).reject()
+
+
+def test_what_was_read_to_be_shown_is_what_is_allowed(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is another one at the moment when it is read for the question."""
+    text = NET.format(importing="", width="4")
+    path = Path(write(writable / "net.py", text))
+
+    def reading(dialog: RunCodeDialog, name: str) -> str:
+        path.write_text(text + "# harmless\n")
+        shown = read(dialog, name)
+        path.write_text(text)
+        return shown
+
+    read = RunCodeDialog._text
+    window = open_window(asks_first=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(RunCodeDialog, "_text", reading)
+        window.open_source(str(path))
+    first = question(window)
+    first.run.click()
+    assert window.workspace.wanted is None
+    again = question(window)
+    assert again is not first
+    again.reject()
