@@ -308,7 +308,7 @@ def _argument(value: Any, loaded: LoadedModel) -> str:
     if kind is dict and all(type(key) in (str, int, bool) for key in value):
         return f"{{{', '.join(f'{key!r}: {t}' for key, t in zip(value, texts, strict=True))}}}"
     if _is_named(value) and kind.__module__.startswith("lowerscope_source_"):
-        given = ", ".join(keywords(zip(keys, texts, strict=True)))
+        given = ", ".join(keywords(zip(map(str, keys), texts, strict=True)))
         return f"{attribute('source', *kind.__qualname__.split('.'))}({given})"
     raise _without_form(value)
 
