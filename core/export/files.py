@@ -55,7 +55,7 @@ def copied_file(name: str, source: Path) -> File:
 def file_name(text: str) -> str:
     """Return a text as the name of a file, or as a part of it, on any system."""
     plain = _NOT_IN_NAMES.sub("_", text)[:_LONGEST].strip(".") or "_"
-    return f"{plain}_" if plain.partition(".")[0].casefold() in _DEVICES else plain
+    return f"_{plain}" if plain.partition(".")[0].casefold() in _DEVICES else plain
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:

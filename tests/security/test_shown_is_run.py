@@ -18,9 +18,13 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.export.catalogue import Wanted
+from lowerscope.core.export.folder import export
 from lowerscope.core.extensions import load_extension
-from lowerscope.core.recipe import Extension, Source
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.sources.loading import open_model
+from tests.core.export.exporting import loaded
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import question
@@ -185,6 +189,18 @@ def test_files_of_rules_are_run_from_their_text(tmp_path: Path) -> None:
     )
     loaded = load_extension(Extension(path=str(tmp_path / "rules.py"), kind="rules"))
     assert [each.name for each in loaded.rules] == ["width 4"]
+
+
+def test_a_reproduction_runs_the_text_that_it_compares(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(NET.format(importing="WIDTH = 4", width="WIDTH"))
+    recipe = Recipe(source=Source(spec=str(path)))
+    export(Pipeline(), recipe, tmp_path, force=False, wanted=(Wanted(name="reproduce"),))
+    hidden = path.read_text().replace("WIDTH = 4", "WIDTH = 5")
+    cache = Path(importlib.util.cache_from_source(str(path)))
+    compiled(hidden, cache, py_compile.PycInvalidationMode.UNCHECKED_HASH, path)
+    program = loaded(tmp_path / "reproduce.py")
+    assert program.open_source().WIDTH == 4
 
 
 def test_a_file_is_asked_about_again_whatever_its_size_and_time(
