@@ -24,7 +24,6 @@ from lowerscope.core.extensions import load_extension
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.sources.loading import open_model
-from tests.core.export.exporting import loaded
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import question
@@ -199,8 +198,10 @@ def test_a_reproduction_runs_the_text_that_it_compares(tmp_path: Path) -> None:
     hidden = path.read_text().replace("WIDTH = 4", "WIDTH = 5")
     cache = Path(importlib.util.cache_from_source(str(path)))
     compiled(hidden, cache, py_compile.PycInvalidationMode.UNCHECKED_HASH, path)
-    program = loaded(tmp_path / "reproduce.py")
-    assert program.open_source().WIDTH == 4
+    run = "import runpy; print(runpy.run_path('reproduce.py')['open_source']().WIDTH)"
+    command = [sys.executable, "-B", "-c", run]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "4\n", done.stderr
 
 
 def test_a_file_is_asked_about_again_whatever_its_size_and_time(
