@@ -1,28 +1,30 @@
-"""Opening an exported program (``.pt2``), which is looked through before torch may touch it.
+"""Opening an exported program (``.pt2``), which is audited before torch may touch it.
 
-`torch.export.load` unpickles parts of the archive, falls back to unpickling without restrictions,
-loads compiled libraries from it, and evaluates text as Python. Unless the user trusts the file, it
-is refused when it holds any of that, and torch is held to restricted unpickling meanwhile.
+Torch unpickles parts of the archive, falls back to unpickling without restrictions, loads compiled
+libraries from it, and evaluates text as Python. Unless the user trusts the file, it is refused
+when it holds anything that is not known to be data, and torch is held to restricted unpickling
+meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import logging
 import os
 import re
 import warnings
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.sources.pickles import imports_of
-from lowerscope.core.sources.program_text import suspects
+from lowerscope.core.sources.program_schema import suspects, suspects_of_payload
+from lowerscope.core.sources.program_text import harmless_paths
 from lowerscope.core.user_paths import check_readable
 
 HARMLESS = frozenset(
@@ -44,8 +46,19 @@ HARMLESS = frozenset(
 """What the pickles of an exported program import, besides storages and dtypes."""
 
 _TORCH_TYPE = re.compile(r"torch\.(\w+Storage|b?float\d+\w*|u?int\d+|bool|complex\d+|q?u?int\d+)")
+_PARTS = re.compile(
+    r"archive_format|archive_version|byteorder|version|\.data/(?:version|serialization_id)"
+    r"|models/[\w\-]+\.json"
+    r"|data/weights/(?:weight_\d+|[\w\-]+_weights_config\.json|[\w\-]+\.pt)"
+    r"|data/constants/(?:tensor_\d+|[\w\-]+_constants_config\.json|[\w\-]+\.pt)"
+    r"|data/sample_inputs/[\w\-]+\.pt|extra/.+",
+    re.ASCII,
+)
+"""The members of the archive that are known."""
+
 _LIBRARIES = "data/aotinductor/"
 _OBJECTS = ("data/constants/custom_obj_", "data/constants/opaque_obj_")
+_PAYLOADS = {"data/weights/": "weight_", "data/constants/": "tensor_"}
 _FORCE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _DEPTH = 4
 
@@ -73,32 +86,44 @@ def load_exported(
     data = path.read_bytes()
     members = _members(data, path)
     if not trust:
-        refused = sorted(set(_refusals(members)))
-        if refused:
-            more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
-            raise LowerscopeError(
-                f"opening it would run code: it has {', '.join(refused[:3])}{more}",
-                where=str(path),
-                todo="Open it with --trust only if you know where it comes from",
-                code="trust",
-                choices=tuple(refused),
-            )
+        _refuse(_refusals(members), path)
+    # Only now, since it takes a second.
+    from torch.export.pt2_archive._package import load_pt2
+
     try:
         with _quiet_torch(trust=trust):
-            program = torch.export.load(io.BytesIO(data))
+            # torch.export.load would go on to read the file in another way if this failed.
+            program = load_pt2(io.BytesIO(data)).exported_programs["model"]
+            if not (trust or harmless_paths(program.example_inputs)):
+                _refuse(["names of values in its example inputs"], path)
             return program, program.module()
-    except Exception as error:  # torch.export.load raises any type for a program it cannot read
+    except LowerscopeError:
+        raise
+    except Exception as error:  # torch raises any type for a program it cannot read
         raise _unreadable(path, error) from None
 
 
-def _members(data: bytes, path: Path) -> dict[str, bytes]:
+def _refuse(reasons: Iterable[str], path: Path) -> None:
+    """Raise a `LowerscopeError` with the reasons for which a file counts as code, if any."""
+    refused = sorted(set(reasons))
+    if refused:
+        more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
+        raise LowerscopeError(
+            f"opening it would run code: it has {', '.join(refused[:3])}{more}",
+            where=str(path),
+            todo="Open it with --trust only if you know where it comes from",
+            code="trust",
+            choices=tuple(refused),
+        )
+
+
+def _members(data: bytes, path: Path) -> list[tuple[str, bytes]]:
     """Return the content of the archive, as torch's own reader sees it."""
     try:
-        reader = torch._C.PyTorchFileReader(io.BytesIO(data))
-        members = {name: bytes(reader.get_record(name)) for name in reader.get_all_records()}
+        members = _archive(data)
     except (RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
-    if members.get("archive_format") != b"pt2":
+    if ("archive_format", b"pt2") not in members:
         raise LowerscopeError(
             "this is not an exported program",
             where=str(path),
@@ -107,22 +132,37 @@ def _members(data: bytes, path: Path) -> dict[str, bytes]:
     return members
 
 
-def _refusals(members: dict[str, bytes]) -> Iterator[str]:
-    for name, content in members.items():
+def _archive(data: bytes) -> list[tuple[str, bytes]]:
+    reader = torch._C.PyTorchFileReader(io.BytesIO(data))
+    return [(name, bytes(reader.get_record(name))) for name in reader.get_all_records()]
+
+
+def _refusals(members: list[tuple[str, bytes]]) -> Iterator[str]:
+    if len({name.lower() for name, _ in members}) < len(members):
+        # Torch's reader tells them apart neither by their place nor by upper case.
+        yield "two parts of the same name"
+    for name, content in members:
         if name.startswith(_LIBRARIES):
             yield "a compiled library"
         elif name.startswith(_OBJECTS):
-            yield f"an object of a class of its own ({name})"
-        # By name, as torch does: one weight in two hundred begins with a brace.
-        if name.endswith(".json") or name.startswith("models/"):
-            yield from _refusals_of_text(content)
+            yield f"an object of a class of its own ({name!r:.60})"
+        elif _PARTS.fullmatch(name) is None:
+            yield f"the unknown part {name!r:.60}"
+        folder = name[: name.rfind("/") + 1]
+        if folder == "models/":
+            yield from _refusals_of_text(content, suspects)
+        elif folder in _PAYLOADS and name.endswith(".json"):
+            listed = functools.partial(suspects_of_payload, file=_PAYLOADS[folder])
+            yield from _refusals_of_text(content, listed)
         else:
             yield from _refusals_of_bytes(content, 0)
 
 
-def _refusals_of_text(content: bytes) -> Iterator[str]:
+def _refusals_of_text(
+    content: bytes, suspects_of: Callable[[object], Iterator[str]]
+) -> Iterator[str]:
     try:
-        yield from suspects(json.loads(content))
+        yield from suspects_of(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError):
         yield "text that cannot be read"
 
@@ -134,10 +174,9 @@ def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
         return
     if content.startswith(b"PK\x03\x04"):
         try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                for entry in archive.infolist():
-                    yield from _refusals_of_bytes(archive.read(entry), depth + 1)
-        except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError):
+            for _, inner in _archive(content):
+                yield from _refusals_of_bytes(inner, depth + 1)
+        except (RuntimeError, ValueError):
             yield "an archive that cannot be read"
         return
     yield from (

@@ -1,120 +1,455 @@
-"""What the JSON in an exported program would make torch run when it is opened.
+"""Grammars of the text in an exported program that torch turns into code.
 
-`torch.export.load` evaluates symbolic expressions as Python, looks up any function by its dotted
-name, and writes names into code that it compiles: what is not plainly harmless is reported here.
+`torch.export.load` and ``.module()`` evaluate symbolic expressions and guards, look functions up
+by dotted names, and write the names of values, attributes and arguments into Python that they
+compile. Each predicate here accepts only text that does nothing but arithmetic, or that stands for
+itself wherever torch writes it.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+import json
+import keyword
+import math
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Callable
 
-OPERATOR_NAMESPACES = ("aten", "prims", "higher_order", "quantized_decomposed", "torchvision")
-FORBIDDEN_OPERATORS = ("from_file", "save", "load")
-"""Operators that touch files."""
+import torch
 
-_OPERATOR = re.compile(
-    r"torch\.ops\.(\w+)\.(_?[A-Za-z]\w*|__i?(?:and|or|xor|lshift|rshift)__)(\._?[A-Za-z]\w*)?"
+MOST_BITS = 1 << 20
+"""The longest number that an expression may come to."""
+MOST_NODES = 2_000
+MOST_EXPONENT = 64
+
+HIGHER_ORDER_OPERATORS = frozenset(
+    {
+        "associative_scan",
+        "auto_functionalized",
+        "auto_functionalized_v2",
+        "cond",
+        "flex_attention",
+        "invoke_subgraph",
+        "map_impl",
+        "out_dtype",
+        "scan",
+        "strict_mode",
+        "while_loop",
+        "with_effects",
+        "wrap_with_autocast",
+        "wrap_with_set_grad_enabled",
+    }
 )
-_PYTHON_OPERATORS = re.compile(
-    r"_operator\.(eq|ne|le|ge|lt|gt|neg|pos|mul|add|sub|floordiv|mod|pow|truediv|and_|or_|xor"
+"""Operators that apply graphs and operators of the program itself, and nothing else."""
+
+OPERATOR_NAMESPACES = frozenset({"aten", "prims", "quantized_decomposed", "torchvision"})
+
+_ARGUMENT_TYPE = re.compile(
+    r"(?:(?:Optional|List)\[)*(?:Tensor|int|float|bool|number|complex|Device|Generator)\]*"
+)
+_TEXT_TYPE = re.compile(r"str|Optional\[str\]")
+_TEXT_ARGUMENT = re.compile(
+    r"activation|api_name|approximate|assert_msg|device_type|driver|equation|indexing"
+    r"|interpolation|mode|norm|ord|p|pad_mode|padding|padding_side|reduce|rounding_mode|side|UPLO"
+)
+"""The arguments of type ``str`` that choose a variant, or are a message; the others name files."""
+
+_PYTHON_FUNCTION = re.compile(
+    r"_operator\.(?:eq|ne|le|ge|lt|gt|neg|pos|mul|add|sub|floordiv|mod|pow|truediv|and_|or_|xor"
     r"|not_|abs|lshift|rshift|invert|getitem)"
+    r"|math\.(?:ceil|floor|trunc)"
+    r"|torch\.sym_(?:float|int|ite|max|min|not|sqrt|sum)"
+    r"|torch\._sym_(?:acos|asin|atan|cos|cosh|log2|sin|sinh|sqrt|tan|tanh)"
+    r"|torch\._functorch\.predispatch\.(?:_add_batch_dim|_remove_batch_dim"
+    r"|_vmap_increment_nesting|_vmap_decrement_nesting|lazy_load_decompositions)"
 )
-_SYMBOLIC = re.compile(r"math\.[a-z]\w*|torch\.(_sym_\w+|sym_\w+)")
+_OPERATOR = re.compile(r"torch\.ops\.(\w+)\.(\w+)(?:\.(\w+))?", re.ASCII)
 
-# What sympy's srepr writes, and the functions of torch.utils._sympy.functions.
-_FUNCTIONS = re.compile(
-    r"Symbol|Dummy|Integer|Float|Rational|Add|Mul|Pow|Abs|Max|Min|Mod|Eq|Ne|Lt|Le|Gt|Ge"
-    r"|Equality|Unequality|LessThan|GreaterThan|StrictLessThan|StrictGreaterThan|And|Or|Not|Xor"
-    r"|Piecewise|ExprCondPair|Tuple|floor|ceiling|sqrt|exp|log|sin|cos|tan"
-    r"|FloorDiv|ModularIndexing|Where|PythonMod|CleanDiv|CeilToInt|FloorToInt|CeilDiv|LShift|RShift"
-    r"|PowByNatural|FloatPow|FloatTrueDiv|IntTrueDiv|IsNonOverlappingAndDenseIndicator"
-    r"|TruncToFloat|TruncToInt|RoundToInt|RoundDecimal|ToFloat|Identity"
+_TREE_CONTEXTS = {
+    "builtins.tuple": "null",
+    "builtins.list": "null",
+    "torch.Size": "null",
+    "torch.fx.immutable_collections.immutable_list": "null",
+    "builtins.dict": "keys",
+    "collections.OrderedDict": "keys",
+    "torch.fx.immutable_collections.immutable_dict": "keys",
+}
+_SEGMENT = re.compile(r"[\w\-+:@/ ]+")
+_MAGIC = re.compile(r"__.*__")
+_SYMBOL = re.compile(r"[a-z]{1,4}\d{1,6}", re.ASCII)
+_FLOAT = re.compile(r"-?\d{1,60}(?:\.\d{0,60})?(?:e[+-]?\d{1,3})?", re.ASCII)
+_METADATA_TARGET = re.compile(r"(?:torch|_operator|math)(?:\.(?!__)\w{1,80}){1,12}", re.ASCII)
+
+# What srepr writes of an expression, and the functions of torch.utils._sympy.functions.
+_FUNCTION = re.compile(
+    r"Add|Mul|Abs|Max|Min|Mod|Eq|Ne|Lt|Le|Gt|Ge|Equality|Unequality|LessThan|GreaterThan"
+    r"|StrictLessThan|StrictGreaterThan|And|Or|Not|Piecewise|ExprCondPair|floor|ceiling|sqrt"
+    r"|FloorDiv|ModularIndexing|Where|PythonMod|CleanDiv|CeilToInt|FloorToInt|CeilDiv|FloatTrueDiv"
+    r"|IntTrueDiv|IsNonOverlappingAndDenseIndicator|TruncToFloat|TruncToInt|RoundToInt|RoundDecimal"
+    r"|ToFloat|Identity"
 )
-_CONSTANTS = re.compile(r"true|false|oo|zoo|nan|pi|E|I|int_oo")
-_SYMBOL = re.compile(r"[a-z]{1,4}\d+")
-_WORD = re.compile(r"[\w.+-]*")
-_QUOTED_NAME = re.compile(r"[^\"'\\\n\r\0()\[\]{}]*")
-_NODES = (
-    ast.Expression,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.operator,
-    ast.unaryop,
-    ast.boolop,
-    ast.cmpop,
-    ast.expr_context,
-    ast.keyword,
+_POWER = re.compile(r"Pow|PowByNatural|FloatPow|LShift|RShift")
+_CONSTANT = re.compile(r"true|false|oo|zoo|nan|int_oo")
+_ASSUMPTION = re.compile(
+    r"commutative|extended_real|finite|integer|negative|nonnegative|nonpositive|nonzero|positive"
+    r"|real|zero"
 )
-_FREE_TEXT = frozenset(
-    {"metadata", "as_string", "as_strings", "in_spec", "out_spec", "guards_code"}
+
+# What torch prints guards with, of the names that they are evaluated with.
+_GUARD_FUNCTION = re.compile(
+    r"abs|max|min|round|IsNonOverlappingAndDenseIndicator|cast_symbool_to_symint_guardless"
+    r"|math\.(?:acos|asin|atan|ceil|cos|cosh|floor|isnan|log2|sin|sinh|sqrt|tan|tanh|trunc)"
+    r"|torch\.sym_(?:float|int|ite|max|min|not)|torch\._sym_sqrt"
 )
-_TREES = frozenset({"in_spec", "out_spec"})
+_GUARD_CONSTANT = re.compile(r"inf|math\.inf|math\.nan")
+_FLOAT_BITS = 1100
+_VALUE_BITS = 64
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+Leaf = Callable[[ast.AST], int]
 
 
-def suspects(value: object, key: str = "") -> Iterator[str]:
-    """Yield what in a program is not plainly harmless, each in a few words."""
+def identifier(text: str) -> bool:
+    """Whether `text` is the name of a local variable, and no keyword or special name."""
+    return (
+        text.isidentifier()
+        and not keyword.iskeyword(text)
+        and unicodedata.normalize("NFKC", text) == text
+        and _MAGIC.fullmatch(text) is None
+    )
+
+
+def argument_name(text: str) -> bool:
+    """Whether `text` is the name of an operator's argument: ``from`` is one, and so is none."""
+    return not text or keyword.iskeyword(text) or identifier(text)
+
+
+def attribute(text: str) -> bool:
+    """Whether `text` is the dotted name of a parameter, a buffer or a submodule.
+
+    Torch writes a part that is no identifier into quotes: it holds neither quotes nor backslashes.
+    """
+    return all(
+        _SEGMENT.fullmatch(part) is not None and _MAGIC.fullmatch(part) is None
+        for part in text.split(".")
+    )
+
+
+def plain(text: str) -> bool:
+    """Whether `text` stands for itself between quotes of either kind."""
+    return text.isprintable() and not any(mark in text for mark in "'\"\\")
+
+
+def free_text(text: str) -> bool:
+    """Whether `text` ends neither a comment nor a string of three quotes.
+
+    Torch writes it only with `repr`, or, to show it, into either of these.
+    """
+    lines = text.replace("\t", " ").split("\n")
+    return '"""' not in text and all(line.isprintable() for line in lines)
+
+
+def free_json(value: object) -> bool:
+    """Whether all text in a JSON document is `free_text`."""
     match value:
         case dict():
-            for name, entry in value.items():
-                if isinstance(name, str) and not _QUOTED_NAME.fullmatch(name):
-                    yield f"the name {name[:60]!r}"
-                if name not in _FREE_TEXT or name in _TREES:
-                    yield from suspects(entry, str(name))
+            return all(free_text(key) and free_json(entry) for key, entry in value.items())
         case list():
-            for entry in value:
-                yield from suspects(entry, key)
+            return all(free_json(entry) for entry in value)
         case str():
-            yield from _suspect_text(value, key)
+            return free_text(value)
+        case _:
+            return True
 
 
-def _suspect_text(text: str, key: str) -> Iterator[str]:
-    if key in _TREES:
-        if "__enum__" in text or "default_factory_module" in text:
-            yield "an import in the description of its inputs"
-    elif key == "expr_str":
-        if not harmless_expression(text):
-            yield f"the expression {text[:60]!r}"
-    elif key == "target" and not harmless_target(text):
-        yield text[:60]
-    elif not _QUOTED_NAME.fullmatch(text):
-        yield f"the name {text[:60]!r}"
-    elif key == "path_name" and text.startswith(("custom_obj_", "opaque_obj_")):
-        yield f"an object of a class of its own ({text[:60]})"
+def sources(text: str) -> bool:
+    """Whether `text` lists the functions that a node comes of, as ``name,target;…``.
+
+    Torch looks the targets up, and calls none of them.
+    """
+    for entry in text.split(";"):
+        name, comma, target = entry.partition(",")
+        if not comma or not free_text(name) or not free_text(target):
+            return False
+        looked_up = target.startswith(("torch", "_operator", "math", "#"))
+        if looked_up and _METADATA_TARGET.fullmatch(target) is None:
+            return False
+    return True
 
 
+def tree(text: str, *, calling: bool) -> bool:
+    """Whether `text` describes nested tuples, lists and dictionaries, as torch writes them.
+
+    Parameters
+    ----------
+    text
+        JSON, with the keys of each dictionary as JSON inside of it.
+    calling
+        It describes the arguments of a call: those by name are written into code.
+    """
+    try:
+        match json.loads(text):
+            case [1, dict() as root]:
+                pass
+            case _:
+                return False
+        if calling:
+            match root:
+                case {"type": "builtins.tuple", "children_spec": [_, {"context": str() as keys}]}:
+                    names = json.loads(keys)
+                    if names is not None and not all(
+                        isinstance(name, str) and identifier(name) for name in names
+                    ):
+                        return False
+        return _harmless_tree(root)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _harmless_tree(node: object) -> bool:
+    match node:
+        case {"type": None, "context": None, "children_spec": [], **rest}:
+            return not rest
+        case {
+            "type": str() as kind,
+            "context": str() as context,
+            "children_spec": list() as inner,
+            **rest,
+        }:
+            if rest or not all(map(_harmless_tree, inner)):
+                return False
+            match _TREE_CONTEXTS.get(kind):
+                case "null":
+                    return context == "null"
+                case "keys":
+                    keys = json.loads(context)
+                    return isinstance(keys, list) and all(map(_harmless_key, keys))
+    return False
+
+
+def _harmless_key(key: object) -> bool:
+    return plain(key) if isinstance(key, str) else isinstance(key, int)
+
+
+def harmless_paths(value: object) -> bool:
+    """Whether the paths to the values in example inputs, which go into code, are harmless."""
+    match value:
+        case dict():
+            return all(_harmless_key(key) and harmless_paths(entry) for key, entry in value.items())
+        case list() | tuple():
+            return all(map(harmless_paths, value))
+        case _:
+            return value is None or isinstance(
+                value, (torch.Tensor, str, int, float, complex, torch.dtype, torch.device)
+            )
+
+
+@functools.cache
 def harmless_target(text: str) -> bool:
     """Whether the function called `text` is an operator that computes and does nothing else."""
+    if _PYTHON_FUNCTION.fullmatch(text):
+        return True
     operator = _OPERATOR.fullmatch(text)
-    if operator is not None:
-        namespace, name = operator[1], operator[2]
-        return namespace in OPERATOR_NAMESPACES and name not in FORBIDDEN_OPERATORS
-    return any(known.fullmatch(text) for known in (_PYTHON_OPERATORS, _SYMBOLIC))
+    if operator is None:
+        return False
+    namespace, name, overload = operator.groups()
+    if namespace == "higher_order":
+        return overload is None and name in HIGHER_ORDER_OPERATORS
+    if namespace not in OPERATOR_NAMESPACES:
+        return False
+    schemas = [
+        schema
+        for schema in torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}")
+        if overload is None or schema.overload_name == ("" if overload == "default" else overload)
+    ]
+    return bool(schemas) and all(
+        _harmless_argument(argument) for schema in schemas for argument in schema.arguments
+    )
+
+
+def _harmless_argument(argument: torch._C.Argument) -> bool:
+    kind = str(argument.type)
+    if _TEXT_TYPE.fullmatch(kind):
+        return _TEXT_ARGUMENT.fullmatch(argument.name) is not None
+    return _ARGUMENT_TYPE.fullmatch(kind) is not None
 
 
 def harmless_expression(text: str) -> bool:
-    """Whether evaluating the symbolic expression `text` as Python only does arithmetic."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    """Whether evaluating the symbolic expression `text` with SymPy only does arithmetic."""
+    return text.isascii() and _is_arithmetic(text, _symbolic)
+
+
+def harmless_guard(text: str) -> bool:
+    """Whether the guard `text` only does arithmetic on the sizes of the inputs.
+
+    Torch writes it into code twice: as it is, and between double quotes.
+    """
+    return _is_arithmetic(text, _of_inputs)
+
+
+def _is_arithmetic(text: str, leaf: Leaf) -> bool:
+    # Comments and escapes mean something else to SymPy, which joins lines, and between quotes.
+    if not text.isprintable() or any(mark in text for mark in '"\\#'):
         return False
-    return all(_harmless_node(node) for node in ast.walk(tree))
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+        return sum(1 for _ in ast.walk(parsed)) <= MOST_NODES and _bits(parsed, leaf) <= MOST_BITS
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return False
 
 
-def _harmless_node(node: ast.AST) -> bool:
+def _bits(node: ast.AST, leaf: Leaf) -> int:
+    """Return a bound on the length in bits of the number that `node` comes to.
+
+    Raises
+    ------
+    ValueError
+        If it is not known to be arithmetic, or the number is too long.
+    """
+    found = _bits_of(node, leaf)
+    if found > MOST_BITS:
+        raise ValueError(node)
+    return found
+
+
+def _bits_of(node: ast.AST, leaf: Leaf) -> int:
+    match node:
+        case ast.Constant(value=bool()):
+            return 1
+        case ast.Constant(value=int(number)):
+            return number.bit_length()
+        case ast.Constant(value=float(number)) if math.isfinite(number):
+            return _FLOAT_BITS
+        case ast.UnaryOp(operand=operand):
+            return _bits(operand, leaf)
+        case ast.BoolOp(values=values):
+            return max(_bits(value, leaf) for value in values)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return max(_bits(value, leaf) for value in (test, body, orelse))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            if not all(isinstance(each, _COMPARISONS) for each in ops):
+                raise ValueError(node)
+            for value in (left, *others):
+                if not _is_text(value):
+                    _bits(value, leaf)
+            return 1
+        case ast.BinOp(left=left, op=ast.Pow() | ast.LShift() | ast.RShift(), right=right):
+            return _power(left, right, leaf)
+        case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.MatMult):
+            return _bits(left, leaf) + _bits(right, leaf)
+        case _:
+            return leaf(node)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and plain(node.value)
+
+
+def _power(base: ast.AST, exponent: ast.AST, leaf: Leaf) -> int:
+    """Return a bound on the bits of a power or a shift by a number that is written out."""
+    number = _number(exponent)
+    if number is None or not abs(number) <= MOST_EXPONENT:
+        raise ValueError(exponent)
+    return _bits(base, leaf) * max(1, math.ceil(abs(number))) + MOST_EXPONENT
+
+
+def _number(node: ast.AST) -> float | None:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            found = _number(operand)
+            return None if found is None else -found
+        case ast.Call(func=ast.Name(id="Integer"), args=[argument], keywords=[]):
+            return _number(argument)
+        case ast.Call(func=ast.Name(id="Rational"), args=[over, under], keywords=[]):
+            above, below = _number(over), _number(under)
+            return above / below if above is not None and below else None
+        case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=str(text)), *_]):
+            return float(text) if _FLOAT.fullmatch(text) else None
+        case _:
+            return None
+
+
+def _symbolic(node: ast.AST) -> int:
+    """Return the bits of a symbol, a constant or a call in a symbolic expression."""
+    match node:
+        case ast.Name(id=name) if _CONSTANT.fullmatch(name) or _SYMBOL.fullmatch(name):
+            return _VALUE_BITS
+        case ast.Call(
+            func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))], keywords=given
+        ) if _SYMBOL.fullmatch(name) and all(
+            each.arg is not None
+            and _ASSUMPTION.fullmatch(each.arg)
+            and isinstance(each.value, ast.Constant)
+            and isinstance(each.value.value, bool)
+            for each in given
+        ):
+            return _VALUE_BITS
+        case ast.Call(
+            func=ast.Name(id="Float"),
+            args=[ast.Constant(value=str(text))],
+            keywords=[] | [ast.keyword(arg="precision", value=ast.Constant(value=53))],
+        ) if _FLOAT.fullmatch(text):
+            return 4 * _FLOAT_BITS
+        case ast.Call(func=ast.Name(id="Integer" | "Rational"), args=args, keywords=[]) if args:
+            if any(_number(each) is None for each in args):
+                raise ValueError(node)
+            return sum(_bits(each, _symbolic) for each in args)
+        case ast.Call(func=ast.Name(id=name), args=[base, exponent], keywords=[]) if (
+            _POWER.fullmatch(name)
+        ):
+            return _power(base, exponent, _symbolic)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if _FUNCTION.fullmatch(name):
+            return 1 + sum(_bits(each, _symbolic) for each in args)
+        case _:
+            raise ValueError(node)
+
+
+def _of_inputs(node: ast.AST) -> int:
+    """Return the bits of a size, an input, a constant or a call in a guard."""
+    match node:
+        case ast.Name() | ast.Attribute() if _GUARD_CONSTANT.fullmatch(_dotted(node)):
+            return _VALUE_BITS
+        case ast.Call(func=function, args=args, keywords=[]) if _GUARD_FUNCTION.fullmatch(
+            _dotted(function)
+        ):
+            return 1 + sum(_bits(each, _of_inputs) for each in args)
+        case ast.Subscript(
+            value=ast.Call(
+                func=ast.Attribute(value=value, attr="size" | "stride"), args=[], keywords=[]
+            ),
+            slice=ast.Constant(value=int()),
+        ) if _is_input(value):
+            return _VALUE_BITS
+        case ast.Call(
+            func=ast.Attribute(value=value, attr="storage_offset"), args=[], keywords=[]
+        ) if _is_input(value):
+            return _VALUE_BITS
+        case ast.Subscript() if _is_input(node):
+            return _VALUE_BITS
+        case _:
+            raise ValueError(node)
+
+
+def _dotted(node: ast.AST) -> str:
     match node:
         case ast.Name(id=name):
-            return any(known.fullmatch(name) for known in (_FUNCTIONS, _CONSTANTS, _SYMBOL))
-        case ast.Call(func=ast.Name(id=name)):
-            return _FUNCTIONS.fullmatch(name) is not None
-        case ast.Constant(value=str(text)):
-            return _WORD.fullmatch(text) is not None
-        case ast.Constant(value=constant):
-            return constant is None or isinstance(constant, (bool, int, float))
-        case ast.Tuple():
-            return True
+            return name
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return f"{module}.{name}"
         case _:
-            return isinstance(node, _NODES)
+            return ""
+
+
+def _is_input(node: ast.AST) -> bool:
+    """Whether `node` is ``L['name']``, or an element of it at any depth."""
+    match node:
+        case ast.Subscript(value=ast.Name(id="L"), slice=ast.Constant(value=str(name))):
+            return plain(name)
+        case ast.Subscript(value=value, slice=ast.Constant(value=str() | int() as key)):
+            return _is_input(value) and _harmless_key(key)
+        case _:
+            return False

@@ -245,7 +245,7 @@ def test_a_weight_that_is_a_pickle(program: Path, tmp_path: Path) -> None:
         ("torch.ops.aten.mul.Tensor", "_operator.call", "_operator.call"),
         ("Symbol('s", "exec('1') or Symbol('s", "the expression"),
         ('"name": "linear"', '"name": "x\\"), 1)"', "the name"),
-        ('"in_spec": "', '"in_spec": "{__enum__}', "an import in the description"),
+        ('"in_spec": "', '"in_spec": "{__enum__}', "the description"),
     ],
 )
 def test_text_that_torch_would_run(
