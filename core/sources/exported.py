@@ -61,6 +61,12 @@ _OBJECTS = ("data/constants/custom_obj_", "data/constants/opaque_obj_")
 _PAYLOADS = {"data/weights/": "weight_", "data/constants/": "tensor_"}
 _FORCE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _DEPTH = 4
+_LOGS = (
+    "torch.export",
+    "torch._export",
+    "torch.export.pt2_archive._package",
+    "torch._export.serde.serialize",
+)
 
 
 def load_exported(
@@ -190,7 +196,7 @@ def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
 def _quiet_torch(*, trust: bool) -> Iterator[None]:
     """Keep torch to restricted unpickling unless trusted, and its logging to itself."""
     before = os.environ.get(_FORCE)
-    logs = [logging.getLogger(name) for name in ("torch.export", "torch._export")]
+    logs = [logging.getLogger(name) for name in _LOGS]
     disabled = [log.disabled for log in logs]
     if not trust:
         os.environ[_FORCE] = "1"

@@ -1,0 +1,552 @@
+"""Exported programs whose fields torch would evaluate, write into code, compile or unpickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._export.serde import schema
+from torch._export.serde.union import _Union
+
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.sources import program_schema
+from lowerscope.core.sources.exported import load_exported
+from lowerscope.core.sources.program_text import (
+    free_text,
+    harmless_expression,
+    harmless_guard,
+    harmless_target,
+    identifier,
+    plain,
+    tree,
+)
+from tests.exported_programs import (
+    CANARY,
+    MODEL,
+    Document,
+    Watch,
+    archive,
+    document,
+    members,
+    names,
+    open_changed,
+    programs,
+    watch,
+    with_document,
+)
+
+CALL = f"{CANARY}()"
+
+
+@pytest.fixture(scope="module")
+def watched() -> Watch:
+    return watch()
+
+
+def refusal(folder: Path, data: bytes) -> Problem:
+    """Open a program, which is refused as code, and of which nothing runs."""
+    file = folder / "m.pt2"
+    file.write_bytes(data)
+    with watch().watching() as seen, pytest.raises(LowerscopeError) as caught:
+        load_exported(file, trust=False)
+    assert not seen
+    problem = caught.value.problem
+    assert problem.code == "trust", problem.line()
+    assert problem.choices
+    assert "\n" not in problem.line()
+    return problem
+
+
+def of(name: str, change: Callable[[Document], object]) -> bytes:
+    """Return a program with its JSON changed."""
+    value = document(programs()[name])
+    change(value)
+    return with_document(programs()[name], value)
+
+
+@pytest.mark.parametrize("name", names())
+def test_ordinary_programs_open(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "m.pt2"
+    file.write_bytes(programs()[name])
+    program, module = load_exported(file, trust=False)
+    args, kwargs = program.example_inputs
+    assert module(*args, **kwargs) is not None
+
+
+def test_ordinary_programs_have_what_is_audited() -> None:
+    """Else the tests of it would prove nothing."""
+    text = "".join(json.dumps(document(each)) for each in programs().values())
+    for part in (
+        "L['x'].size()[0] %",
+        "math.trunc",
+        "torch.sym_float",
+        "FloorDiv(",
+        "GreaterThan(",
+        "as_graph",
+        "as_string",
+        "source_fn_stack",
+        "from_node",
+        "torch.ops.higher_order.scan",
+        "-Infinity",
+        "collections.OrderedDict",
+    ):
+        assert part in text, part
+
+
+GUARDS = (
+    CALL,
+    f"L['x'].size()[{CALL}] == 1",
+    f"L['x'].size()[0] == 1 or {CALL}",
+    "L['x'].__class__",
+    "L['x'].size.__self__",
+    "L['x'].size().__len__()",
+    f"(lambda: {CALL})()",
+    f"[{CALL} for _ in (1,)]",
+    "f'{L}'",
+    "print(1)",
+    "__import__('os')",
+    "math.factorial(10)",
+    "torch.load('a')",
+    "torch.hub.os.system('a')",
+    "9**9**9",
+    "1 << 99999999999",
+    "'a' * 9999999999",
+    'L["x"].size()[0] == 1',
+    "L['x\"].size()[0]'] == 1",
+    "L['x'].size()[0] == 1  # comment",
+    f"True, '')\n  {CALL}\n  (True",
+    f"True\\\n{CALL}",
+    "True if True else open('a')",
+    "max(1, *L)",
+    "max(1, key=print)",
+    "L",
+    "(x := 1)",
+    "{1: 2}",
+    "await L",
+    "",
+)
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_guard_that_is_no_arithmetic_is_code(tmp_path: Path, guard: str) -> None:
+    data = of("guards", lambda value: value["guards_code"].append(guard))
+    assert "the guard" in refusal(tmp_path, data).what
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "L['x'].size()[0] == ((-1) + L['y'].size()[0])",
+        "math.trunc(0.5*torch.sym_float(L['x'].size()[0])) == 2",
+        "L['d']['p q'].stride()[1] != 1 and not (L['args'][0].storage_offset() >= 3)",
+        "(1 if L['x'].size()[0] > 2 else 0) < max(L['n'], 3) ** 2",
+        "L['mode'] == 'sum'",
+        "-math.inf < L['f'] and L['f'] != inf",
+    ],
+)
+def test_guards_as_torch_writes_them_are_harmless(guard: str) -> None:
+    assert harmless_guard(guard)
+
+
+EXPRESSIONS = (
+    CALL,
+    f"Symbol('s0') + {CALL}",
+    f"Symbol('{CALL}')",
+    "Symbol('s0').func",
+    "Symbol(name='s0')",
+    "Symbol('s0', positive=print)",
+    "Integer",
+    "Integer(1)(2)",
+    "Function('f')(1)",
+    "factorial(9)",
+    "exp(9)",
+    "lambda: 1",
+    "[s0]",
+    "9**9**9",
+    "Pow(Integer(9), Pow(Integer(9), Integer(9)))",
+    "Pow(Pow(Pow(Pow(s0, 64), 64), 64), 64)",
+    "LShift(Integer(1), Integer(99999999999))",
+    "Pow(Integer(2), s0)",
+    "Float('1e999999999')",
+    "s0\n#",
+    "s0 # 1",
+    "ｓ0",
+    "s9999999",
+    "0.5.real",
+    " + ".join(["s0"] * 2000),
+    "(" * 500 + "s0" + ")" * 500,
+    "1e999",
+    "b'a'",
+    "",
+)
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_an_expression_that_is_no_bounded_arithmetic_is_code(tmp_path: Path, text: str) -> None:
+    def in_size(value: Document) -> None:
+        sizes = next(iter(value["graph_module"]["graph"]["tensor_values"].values()))["sizes"]
+        sizes.append({"as_expr": {"expr_str": text, "hint": {"as_int": 4}}})
+
+    assert not harmless_expression(text)
+    assert "the expression" in refusal(tmp_path, of("dynamic", in_size)).what
+
+    def in_range(value: Document) -> None:
+        value["range_constraints"][text] = {"min_val": 0, "max_val": 3}
+
+    assert "the expression" in refusal(tmp_path, of("dynamic", in_range)).what
+
+
+NAMES = (
+    f"x, other={CALL}",
+    f"x={CALL}",
+    f"x: ({CALL})",
+    f"x):\n    {CALL}\n    def f(self",
+    "x.__class__",
+    "__builtins__",
+    "*x",
+    "lambda",
+    "ｘ",
+    'x"',
+    "",
+)
+
+
+def _graph(value: Document) -> Document:
+    return value["graph_module"]["graph"]
+
+
+def _call(value: Document) -> Document:
+    return value["graph_module"]["module_call_graph"][0]["signature"]
+
+
+def _node(value: Document) -> Document:
+    return _graph(value)["nodes"][0]
+
+
+def _part(kind: str | None, context: object, *inner: object) -> dict[str, object]:
+    return {"type": kind, "context": context, "children_spec": list(inner)}
+
+
+def _tree(kind: str, context: object, *inner: object) -> str:
+    return json.dumps([1, _part(kind, context, *inner)])
+
+
+def _by_name(name: str) -> dict[str, object]:
+    return _part("builtins.dict", json.dumps([name]), _part(None, None))
+
+
+NAMED: dict[str, Callable[[Document, str], object]] = {
+    "an input": lambda value, name: _graph(value)["inputs"][0]["as_tensor"].update(name=name),
+    "an output": lambda value, name: _graph(value)["outputs"][0]["as_tensor"].update(name=name),
+    "a node": lambda value, name: _node(value).update(name=name),
+    "a result": lambda value, name: _node(value)["outputs"][0]["as_tensor"].update(name=name),
+    "a use": lambda value, name: _node(value)["inputs"][0]["arg"]["as_tensor"].update(name=name),
+    "a value": lambda value, name: _graph(value)["sym_bool_values"].update(
+        {name: {"as_bool": True}}
+    ),
+    "an argument of the module": lambda value, name: _call(value).update(forward_arg_names=[name]),
+    "an argument by name": lambda value, name: _call(value).update(
+        in_spec=_tree("builtins.tuple", "null", _part("builtins.tuple", "null"), _by_name(name))
+    ),
+    "a graph": lambda value, name: next(
+        each["arg"]["as_graph"]
+        for node in _graph(value)["nodes"]
+        for each in node["inputs"]
+        if "as_graph" in each["arg"]
+    ).update(name=name),
+    "a signature's input": lambda value, name: value["graph_module"]["signature"]["input_specs"][
+        -1
+    ]["user_input"]["arg"]["as_tensor"].update(name=name),
+}
+
+
+@pytest.mark.parametrize("field", sorted(NAMED))
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_that_is_no_identifier_is_code(tmp_path: Path, field: str, name: str) -> None:
+    refusal(tmp_path, of("cond", lambda value: NAMED[field](value, name)))
+
+
+@pytest.mark.parametrize(
+    "name", [f'weight")({CALL})#', "a.__class__.b", "a\nb", "a'b", "a\\", "a..b", f"a({CALL})"]
+)
+def test_an_attribute_that_ends_its_quotes_is_code(tmp_path: Path, name: str) -> None:
+    def parameter(value: Document) -> None:
+        specs = value["graph_module"]["signature"]["input_specs"]
+        next(each["parameter"] for each in specs if "parameter" in each)["parameter_name"] = name
+
+    assert "the name" in refusal(tmp_path, of("static", parameter)).what
+
+    def module(value: Document) -> None:
+        value["graph_module"]["module_call_graph"].append({"fqn": name, "signature": None})
+
+    assert "the name" in refusal(tmp_path, of("static", module)).what
+    weights = "data/weights/model_weights_config.json"
+    config = document(programs()["static"], weights)
+    config["config"][name] = config["config"].pop("weight")
+    data = with_document(programs()["static"], config, weights)
+    assert "the name" in refusal(tmp_path, data).what
+
+
+@pytest.mark.parametrize("text", [f"' or {CALL} or '", f'" + {CALL} + "', "\\", "a\nb", "\0"])
+def test_a_string_among_the_inputs_that_ends_its_quotes_is_code(tmp_path: Path, text: str) -> None:
+    """Torch writes it into a guard of its own."""
+
+    def given(value: Document) -> None:
+        next(each for each in _graph(value)["inputs"] if "as_string" in each)["as_string"] = text
+
+    assert "the text" in refusal(tmp_path, of("fixed", given)).what
+
+    def constant(value: Document) -> None:
+        value["graph_module"]["signature"]["input_specs"].append(
+            {"constant_input": {"name": "x", "value": {"as_string": text}}}
+        )
+
+    assert "the text" in refusal(tmp_path, of("fixed", constant)).what
+
+
+TARGETS = (
+    "torch.hub.os.system",
+    "torch.load",
+    "torch.ops.load_library",
+    "torch.ops.aten.from_file.default",
+    "torch.ops.aten.save.default",
+    "torch.ops.aten.add.__call__",
+    "torch.ops.aten.nothing.default",
+    "torch.ops.aten.warn.default",
+    "torch.ops.torchvision.write_file.default",
+    "torch.ops.higher_order.call_torchbind",
+    "torch.ops.higher_order.print",
+    "torch.ops.higher_order.aoti_call_delegate",
+    "torch.ops.higher_order.dynamo_bypassing_wrapper",
+    "torch.ops.higher_order.inline_asm_elementwise",
+    "torch.ops.inductor.add.default",
+    "torch._functorch.predispatch.importlib",
+    "_operator.call",
+    "_operator.methodcaller",
+    "_operator.attrgetter",
+    "math.factorial",
+    "#extension:run",
+    "print",
+    f"torch.ops.aten.add.Tensor\n{CALL}",
+    "",
+)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_function_that_is_not_known_to_compute_is_code(tmp_path: Path, target: str) -> None:
+    assert not harmless_target(target)
+    refusal(tmp_path, of("cond", lambda value: _node(value).update(target=target)))
+
+    def as_argument(value: Document) -> None:
+        node = next(each for each in _graph(value)["nodes"] if each["target"].endswith(".cond"))
+        node["inputs"][1]["arg"] = {"as_operator": target}
+
+    refusal(tmp_path, of("cond", as_argument))
+
+    def in_a_graph(value: Document) -> None:
+        node = next(each for each in _graph(value)["nodes"] if each["target"].endswith(".cond"))
+        node["inputs"][1]["arg"]["as_graph"]["graph"]["nodes"][0]["target"] = target
+
+    refusal(tmp_path, of("cond", in_a_graph))
+
+
+TREES = (
+    _tree("collections.defaultdict", {"default_factory_module": "os", "default_factory_name": "x"}),
+    _tree("collections.namedtuple", "builtins.dict"),
+    _tree("builtins.dict", json.dumps([{"__enum__": True, "fqn": "os:name", "name": "x"}])),
+    _tree("builtins.list", json.dumps({"__enum__": True, "fqn": "os:name", "name": "x"})),
+    _tree("builtins.dict", json.dumps([f"a'] or {CALL} or ['"])),
+    _tree("mine.Type", "null"),
+    json.dumps([2, {"type": None, "context": None, "children_spec": []}]),
+    json.dumps([1, {"type": None, "context": None, "children_spec": [], "more": 1}]),
+    "[" * 5000,
+    "",
+)
+
+
+@pytest.mark.parametrize("text", TREES, ids=range(len(TREES)))
+@pytest.mark.parametrize("field", ["in_spec", "out_spec"])
+def test_a_description_of_anything_but_containers_is_code(
+    tmp_path: Path, field: str, text: str
+) -> None:
+    assert not tree(text, calling=False)
+    data = of("static", lambda value: _call(value).update({field: text}))
+    assert "the description" in refusal(tmp_path, data).what
+
+
+METADATA = {
+    "stack_trace": f'a\n"""\n{CALL}\n"""',
+    "nn_module_stack": f'a,b,"""{CALL}"""',
+    "torch_fn": f"a;b\r{CALL}",
+    "source_fn_stack": "a,torch.__loader__.load_module",
+    "custom": json.dumps({"a": [f'"""{CALL}"""']}),
+    "from_node": json.dumps([{"name": "a", "more": 1}]),
+    "unknown": "a",
+}
+
+
+@pytest.mark.parametrize("field", sorted(METADATA))
+def test_metadata_that_ends_a_comment_or_a_string_is_code(tmp_path: Path, field: str) -> None:
+    def change(value: Document) -> None:
+        _node(value)["metadata"][field] = METADATA[field]
+
+    refusal(tmp_path, of("static", change))
+
+
+STRUCTURE: dict[str, Callable[[Document], object]] = {
+    "a newer version": lambda value: value["schema_version"].update(minor=21),
+    "another version": lambda value: value["schema_version"].update(major=0, minor=0),
+    "a field": lambda value: value.update(more=1),
+    "a field of a node": lambda value: _node(value).update(more=1),
+    "a field of an argument": lambda value: _node(value)["inputs"][0]["arg"].update(as_int=1),
+    "text for a number": lambda value: _graph(value)["inputs"].append({"as_int": CALL}),
+    "text for a dtype": lambda value: _graph(value)["inputs"].append({"as_scalar_type": CALL}),
+    "a long number": lambda value: _graph(value)["inputs"].append({"as_int": 1 << 64}),
+    "a table for text": lambda value: _node(value).update(target={"a": 1}),
+    "text for a list": lambda value: value.update(guards_code=CALL),
+    "a verifier": lambda value: value["verifiers"].append("EXIR"),
+    "a device": lambda value: _graph(value)["inputs"].append({"as_device": {"type": CALL}}),
+    "an own class": lambda value: _graph(value)["custom_obj_values"].update(
+        {"x": {"name": "x", "class_fqn": "a.B"}}
+    ),
+    "an own class among the inputs": lambda value: _graph(value)["inputs"].append(
+        {"as_custom_obj": {"name": "x", "class_fqn": "a.B"}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURE))
+def test_what_is_not_known_is_code(tmp_path: Path, name: str) -> None:
+    refusal(tmp_path, of("static", STRUCTURE[name]))
+
+
+def test_the_tables_are_those_of_torch() -> None:
+    """Another version of torch reads other fields: each of them has to be looked at."""
+    assert schema.SCHEMA_VERSION == program_schema.READER
+    known: dict[str, dict[str, Any]] = program_schema.RECORDS | program_schema.UNIONS
+    of_torch = {
+        name: each
+        for name, each in vars(schema).items()
+        if dataclasses.is_dataclass(each) and each is not _Union
+    }
+    for name in known.keys() - {"Value"}:
+        fields = {each.name for each in dataclasses.fields(of_torch[name])}
+        assert known[name].keys() == fields, name
+    assert known["Value"].keys() == known["Argument"].keys()
+    left = of_torch.keys() - known.keys()
+    assert left == {
+        # Objects of classes of their own, and what is no part of a model.
+        "CustomObjArgument",
+        "InputToCustomObjSpec",
+        "PayloadMeta",
+        "PayloadConfig",
+        "AOTInductorModelPickleData",
+        "ExternKernelNode",
+        "ExternKernelNodes",
+    }
+
+
+PARTS = (
+    "data/aotinductor/model/a.so",
+    "data/constants/custom_obj_0",
+    "data/constants/opaque_obj_0",
+    "data/other",
+    "models/model",
+    "MODELS/model.json",
+    "data/sample_inputs/../../x.pt",
+    "a.py",
+)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_that_is_not_known_is_code(tmp_path: Path, name: str) -> None:
+    refusal(tmp_path, archive(members(programs()["static"]) | {name: b"x"}))
+
+
+def test_a_payload_of_another_kind_is_code(tmp_path: Path) -> None:
+    name = "data/weights/model_weights_config.json"
+    for path in ("custom_obj_0", "opaque_obj_0", "/etc/passwd", "../constants/tensor_0", 1):
+        config = document(programs()["static"], name)
+        config["config"]["weight"]["path_name"] = path
+        refusal(tmp_path, with_document(programs()["static"], config, name))
+
+
+@pytest.mark.parametrize("key", [f"a'] or {CALL} or ['", 'a"b', "a\\b", ("a'",)])
+def test_a_key_among_the_example_inputs_is_in_code(tmp_path: Path, key: Any) -> None:
+    stream = io.BytesIO()
+    x = torch.ones(4, 6)
+    torch.save(((x, {key: x, "z": x}, [x, x]), {"k": x}), stream)
+    parts = members(programs()["nested"]) | {"data/sample_inputs/model.pt": stream.getvalue()}
+    refusal(tmp_path, archive(parts))
+
+
+def test_torch_does_not_go_on_with_an_older_format(tmp_path: Path) -> None:
+    """`zipfile` sees the last of two archives in a file, and torch has read the first."""
+    parts = members(programs()["static"])
+    value = json.loads(parts[MODEL])
+    # Torch raises a RuntimeError for it.
+    value["graph_module"]["graph"]["nodes"][0]["inputs"] = []
+    file = tmp_path / "m.pt2"
+    file.write_bytes(archive(parts | {MODEL: json.dumps(value).encode()}))
+    asked: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zipfile, "ZipFile", lambda *args, **_: asked.append(args))
+        with pytest.raises(LowerscopeError) as caught:
+            load_exported(file, trust=False)
+    assert "cannot be read" in caught.value.problem.what
+    assert not asked
+
+
+@pytest.mark.parametrize("text", ["a", "größe", "_x1", "input", "L__self___a"])
+def test_names_of_values(text: str) -> None:
+    assert identifier(text)
+
+
+def test_text_that_stands_for_itself() -> None:
+    for mark in ("'", '"', "\\", "\n", "\r", "\0", "\u2028"):
+        assert not plain(f"a{mark}b")
+    assert plain("p q [0] {x} # ü")
+    assert free_text("File \"a.py\", line 3\n\treturn 'a'")
+
+
+def test_operators_with_text_are_those_that_choose_a_variant() -> None:
+    """The others open files, or handle text: none of them stands in a program."""
+    assert harmless_target("torch.ops.aten.einsum.default")
+    assert harmless_target("torch.ops.aten.div.Tensor_mode")
+    assert harmless_target("torch.ops.prims.add.default")
+    kinds = {
+        str(argument.type)
+        for each in torch._C._jit_get_all_schemas()
+        if each.name.startswith("aten::")
+        and harmless_target(f"torch.ops.aten.{each.name[6:]}.{each.overload_name or 'default'}")
+        for argument in each.arguments
+    }
+    inner = {re.sub(r"Optional|List|[\[\]]", "", kind) for kind in kinds}
+    assert inner <= {
+        *("Tensor", "int", "float", "bool", "number", "complex", "Device", "Generator", "str")
+    }
+
+
+def test_the_watch_notices_what_runs(tmp_path: Path, watched: Watch) -> None:
+    """With trust, what is refused above runs: the canary shows it."""
+    file = tmp_path / "m.pt2"
+    file.write_bytes(of("guards", lambda value: value["guards_code"].append(CALL)))
+    with watched.watching() as seen:
+        load_exported(file, trust=True)
+    assert seen
+
+
+def test_changed_programs_run_nothing(tmp_path: Path) -> None:
+    tally = open_changed(tmp_path, range(10_000, 10_250))
+    assert not tally.executed
+    assert not tally.broken
+    assert tally.opened
+    assert tally.refused > tally.opened
