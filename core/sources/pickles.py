@@ -7,7 +7,6 @@ import pickle
 import pickletools
 import re
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,9 +59,9 @@ def _scan(stream: io.BytesIO, found: set[str]) -> None:
         top = recent[-1] if recent else None
         match opcode.name:
             case "GLOBAL" | "INST":
-                # In bytes that are no pickle, what stands here is no name.
-                if _NAME.fullmatch(str(argument)):
-                    found.add(str(argument).replace(" ", ".", 1))
+                # In bytes that are no pickle, what stands here is no name, and does not count.
+                named = _NAME.fullmatch(str(argument)) is not None
+                found.add(str(argument).replace(" ", ".", 1) if named else HIDDEN)
                 recent.append(None)
             case "STACK_GLOBAL":
                 names = [name for name in recent[-2:] if name is not None]
@@ -105,7 +104,14 @@ def load_arrays(data: bytes) -> object:
     pickle.UnpicklingError, EOFError, ValueError, …
         If the data is damaged.
     """
-    return _ArrayUnpickler(io.BytesIO(data)).load()
+    value = _ArrayUnpickler(io.BytesIO(data)).load()
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return _plain(value)
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, _Array) else value
 
 
 class ForbiddenImport(Exception):
@@ -127,20 +133,60 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-def _array_parts() -> dict[tuple[str, str], Callable[..., Any]]:
-    """Return what NumPy's own pickles import, of NumPy 1 and 2."""
-    from numpy._core import multiarray, numeric
+class _Kind:
+    """Stands for a `numpy.dtype`, whose own state could make pointers of bytes."""
 
-    parts: dict[tuple[str, str], Callable[..., Any]] = {
-        ("numpy", "ndarray"): np.ndarray,
-        ("numpy", "dtype"): np.dtype,
+    def __init__(self, name: object, *_: object) -> None:
+        if not isinstance(name, str) or _DTYPE.fullmatch(name) is None:
+            raise ForbiddenImport(f"numpy.dtype of {str(name)[:60]}")
+        self.dtype = np.dtype(name)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+    def array(self, shape: Any, data: Any, order: Any) -> np.ndarray[Any, Any]:
+        """Return an array of numbers; of anything else only the type, without values."""
+        if self.dtype.kind not in "biufc":
+            return np.empty(0, self.dtype)
+        made: np.ndarray[Any, Any] = np.ndarray(shape, self.dtype, bytes(data), order=order)
+        return made.copy()
+
+
+class _Array:
+    """Stands for a `numpy.ndarray` while it is unpickled."""
+
+    def __init__(self, *_: object) -> None:
+        self.value: object = None
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, data = state
+        self.value = kind.array(shape, data, "F" if fortran else "C")
+
+
+def _of_buffer(data: Any, kind: _Kind, shape: Any, order: Any) -> _Array:
+    array = _Array()
+    array.value = kind.array(shape, data, order)
+    return array
+
+
+def _scalar(kind: _Kind, data: Any) -> _Array:
+    return _of_buffer(data, kind, (), "C")
+
+
+def _array_parts() -> dict[tuple[str, str], object]:
+    """Return what stands for the imports of NumPy's own pickles, of NumPy 1 and 2."""
+    parts: dict[tuple[str, str], object] = {
+        # Only named, as the type of the array that is made.
+        ("numpy", "ndarray"): "numpy.ndarray",
+        ("numpy", "dtype"): _Kind,
         ("_codecs", "encode"): _encode,
     }
     for core in ("numpy.core", "numpy._core"):
-        parts[f"{core}.multiarray", "_reconstruct"] = multiarray._reconstruct
-        parts[f"{core}.multiarray", "scalar"] = multiarray.scalar
-        parts[f"{core}.numeric", "_frombuffer"] = numeric._frombuffer  # type: ignore[attr-defined]
+        parts[f"{core}.multiarray", "_reconstruct"] = _Array
+        parts[f"{core}.multiarray", "scalar"] = _scalar
+        parts[f"{core}.numeric", "_frombuffer"] = _of_buffer
     return parts
 
 
+_DTYPE = re.compile(r"[<>=|]?(?:[biufcSUVMmO]\d{0,9}|\?)", re.ASCII)
 _ARRAYS = _array_parts()
