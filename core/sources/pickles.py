@@ -133,6 +133,11 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+def _no_bytes() -> bytes:
+    """Stand for ``bytes``, by which old protocols write none."""
+    return b""
+
+
 class _Kind:
     """Stands for a `numpy.dtype`, whose own state could make pointers of bytes."""
 
@@ -180,6 +185,7 @@ def _array_parts() -> dict[tuple[str, str], object]:
         ("numpy", "ndarray"): "numpy.ndarray",
         ("numpy", "dtype"): _Kind,
         ("_codecs", "encode"): _encode,
+        ("__builtin__", "bytes"): _no_bytes,
     }
     for core in ("numpy.core", "numpy._core"):
         parts[f"{core}.multiarray", "_reconstruct"] = _Array
