@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import torch
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
 from torch._export.serde import schema
 from torch._export.serde.union import _Union
 
@@ -28,6 +30,7 @@ from lowerscope.core.sources.program_text import (
     plain,
     tree,
 )
+from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records
 from tests.exported_programs import (
     CANARY,
     MODEL,
@@ -550,3 +553,25 @@ def test_changed_programs_run_nothing(tmp_path: Path) -> None:
     assert not tally.broken
     assert tally.opened
     assert tally.refused > tally.opened
+
+
+def test_the_window_asks_before_it_opens_code(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.pt2"
+    file.write_bytes(of("dynamic", lambda value: value["guards_code"].append("bool(1)")))
+    window = open_window()
+    window.open_source(str(file))
+    assert "opening it would run code: it has the guard 'bool(1)'" in wait_for_problem(
+        qtbot, window
+    )
+    assert window.workspace.recipe is None
+    (button,) = (
+        each
+        for each in window.panes.problems.findChildren(QPushButton)
+        if each.text() == "Open anyway"
+    )
+    button.click()
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe is not None
+    assert window.workspace.recipe.source.trust
