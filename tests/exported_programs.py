@@ -77,7 +77,7 @@ class Branch(nn.Module):
 
 class Halves(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        torch._check(x.shape[0] % 2 == 0)
+        torch._check(x.shape[0] % 2 == 0)  # type: ignore[no-untyped-call]
         return x.view(x.shape[0] // 2, 2, 6), torch.arange(int(x.shape[0] * 0.5))
 
 
@@ -89,8 +89,8 @@ class Derived(nn.Module):
 class Item(nn.Module):
     def forward(self, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
         k = n.item()
-        torch._check(k >= 0)
-        torch._check(k <= 4)
+        torch._check(k >= 0)  # type: ignore[no-untyped-call]
+        torch._check(k <= 4)  # type: ignore[no-untyped-call]
         return x[:k], x.nonzero() + 1
 
 
@@ -104,10 +104,11 @@ class Image(nn.Sequential):
 class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        self.count: Tensor
         self.register_buffer("count", torch.zeros(6))
         self.layers = nn.ModuleDict({"a-b": nn.Linear(6, 6), "c d": nn.Linear(6, 6)})
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         self.count.add_(1)
         with torch.no_grad():
             y = self.layers["a-b"](x) + self.count
@@ -151,7 +152,9 @@ def _exports() -> dict[str, Callable[[], torch.export.ExportedProgram]]:
         ),
         "cond": of(lambda m, x: torch.cond(x.sum() > 0, _more, _double, (x,)), x),
         "while": of(
-            lambda m, x: while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a + 1), (x[0, 0], x)),
+            lambda m, x: while_loop(  # type: ignore[no-untyped-call]
+                lambda i, a: i < 5, lambda i, a: (i + 1, a + 1), (x[0, 0], x)
+            ),
             x,
         ),
         "scan": of(lambda m, x: scan(lambda c, a: (c + a, c * a), torch.zeros(6), x), x),
@@ -510,7 +513,7 @@ def watch() -> Watch:
 
 @dataclass
 class Tally:
-    """How many programs were opened, refused as code, and could not be read."""
+    """Counts of the programs that were opened, refused as code, or could not be read."""
 
     opened: int = 0
     refused: int = 0

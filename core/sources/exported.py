@@ -43,7 +43,7 @@ HARMLESS = frozenset(
         "torch.serialization._get_layout",
     }
 )
-"""What the pickles of an exported program import, besides storages and dtypes."""
+"""Imports of the pickles of an exported program, besides storages and dtypes."""
 
 _TORCH_TYPE = re.compile(r"torch\.(\w+Storage|b?float\d+\w*|u?int\d+|bool|complex\d+|q?u?int\d+)")
 _PARTS = re.compile(

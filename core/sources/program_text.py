@@ -112,7 +112,7 @@ Leaf = Callable[[ast.AST], int]
 
 
 def identifier(text: str) -> bool:
-    """Whether `text` is the name of a local variable, and no keyword or special name."""
+    """Return whether `text` is the name of a local variable, and no keyword or special name."""
     return (
         text.isidentifier()
         and not keyword.iskeyword(text)
@@ -122,12 +122,12 @@ def identifier(text: str) -> bool:
 
 
 def argument_name(text: str) -> bool:
-    """Whether `text` is the name of an operator's argument: ``from`` is one, and so is none."""
+    """Return whether `text` is the name of an operator's argument, or empty; ``from`` is one."""
     return not text or keyword.iskeyword(text) or identifier(text)
 
 
 def attribute(text: str) -> bool:
-    """Whether `text` is the dotted name of a parameter, a buffer or a submodule.
+    """Return whether `text` is the dotted name of a parameter, a buffer or a submodule.
 
     Torch writes a part that is no identifier into quotes: it holds neither quotes nor backslashes.
     """
@@ -138,12 +138,12 @@ def attribute(text: str) -> bool:
 
 
 def plain(text: str) -> bool:
-    """Whether `text` stands for itself between quotes of either kind."""
+    """Return whether `text` stands for itself between quotes of either kind."""
     return text.isprintable() and not any(mark in text for mark in "'\"\\")
 
 
 def free_text(text: str) -> bool:
-    """Whether `text` ends neither a comment nor a string of three quotes.
+    """Return whether `text` ends neither a comment nor a string of three quotes.
 
     Torch writes it only with `repr`, or, to show it, into either of these.
     """
@@ -152,7 +152,7 @@ def free_text(text: str) -> bool:
 
 
 def free_json(value: object) -> bool:
-    """Whether all text in a JSON document is `free_text`."""
+    """Return whether all text in a JSON document is `free_text`."""
     match value:
         case dict():
             return all(free_text(key) and free_json(entry) for key, entry in value.items())
@@ -165,7 +165,7 @@ def free_json(value: object) -> bool:
 
 
 def sources(text: str) -> bool:
-    """Whether `text` lists the functions that a node comes of, as ``name,target;…``.
+    """Return whether `text` lists the functions that a node comes of, as ``name,target;…``.
 
     Torch looks the targets up, and calls none of them.
     """
@@ -180,7 +180,7 @@ def sources(text: str) -> bool:
 
 
 def tree(text: str, *, calling: bool) -> bool:
-    """Whether `text` describes nested tuples, lists and dictionaries, as torch writes them.
+    """Return whether `text` describes nested tuples, lists and dictionaries, as torch writes them.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _harmless_key(key: object) -> bool:
 
 
 def harmless_paths(value: object) -> bool:
-    """Whether the paths to the values in example inputs, which go into code, are harmless."""
+    """Return whether the paths to the example inputs, which are written into code, are harmless."""
     match value:
         case dict():
             return all(_harmless_key(key) and harmless_paths(entry) for key, entry in value.items())
@@ -248,7 +248,7 @@ def harmless_paths(value: object) -> bool:
 
 @functools.cache
 def harmless_target(text: str) -> bool:
-    """Whether the function called `text` is an operator that computes and does nothing else."""
+    """Return whether the function called `text` is an operator that only computes."""
     if _PYTHON_FUNCTION.fullmatch(text):
         return True
     operator = _OPERATOR.fullmatch(text)
@@ -277,12 +277,12 @@ def _harmless_argument(argument: torch._C.Argument) -> bool:
 
 
 def harmless_expression(text: str) -> bool:
-    """Whether evaluating the symbolic expression `text` with SymPy only does arithmetic."""
+    """Return whether evaluating the symbolic expression `text` with SymPy only does arithmetic."""
     return text.isascii() and _is_arithmetic(text, _symbolic)
 
 
 def harmless_guard(text: str) -> bool:
-    """Whether the guard `text` only does arithmetic on the sizes of the inputs.
+    """Return whether the guard `text` only does arithmetic on the sizes of the inputs.
 
     Torch writes it into code twice: as it is, and between double quotes.
     """
@@ -445,7 +445,7 @@ def _dotted(node: ast.AST) -> str:
 
 
 def _is_input(node: ast.AST) -> bool:
-    """Whether `node` is ``L['name']``, or an element of it at any depth."""
+    """Return whether `node` is ``L['name']``, or an element of it at any depth."""
     match node:
         case ast.Subscript(value=ast.Name(id="L"), slice=ast.Constant(value=str(name))):
             return plain(name)

@@ -86,7 +86,7 @@ def test_no_bytes_become_pointers(tmp_path: Path, name: str, protocol: int) -> N
 @pytest.mark.parametrize("protocol", range(6))
 def test_arrays_of_numbers_are_read(tmp_path: Path, protocol: int) -> None:
     numbers = np.random.default_rng(0)
-    arrays = {
+    arrays: dict[str, Any] = {
         "matrix": numbers.random((3, 4)),
         "columns": np.asfortranarray(numbers.random((3, 4), dtype=np.float32)),
         "big": numbers.random(5).astype(">f8"),
