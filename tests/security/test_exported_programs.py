@@ -561,7 +561,7 @@ def test_the_window_asks_before_it_opens_code(
     assert "opening it would run code: it has the guard 'bool(1)'" in wait_for_problem(
         qtbot, window
     )
-    assert window.workspace.recipe is None
+    assert window.workspace.refused is not None
     (button,) = (
         each
         for each in window.panes.problems.findChildren(QPushButton)
