@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
         from lowerscope.core import cli
+        from lowerscope.core.command_line.console import say
         from lowerscope.core.command_line.enclosed import run_enclosed
         from lowerscope.core.engine.temporary_files import own_folder, sweep
         from lowerscope.core.errors import LowerscopeError
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             code = run_enclosed(given, cli.parse)
         except LowerscopeError as error:
-            print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+            say(error.problem.line())
             return cli.ERROR
         if code is not None:
             return code
@@ -44,15 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(given: Sequence[str]) -> int:
-    if given[0] == "run":
-        from lowerscope.core.command_line.supervised import run_supervised
-
-        return run_supervised(given)
     from lowerscope.core import cli
-    from lowerscope.core.command_line.interrupts import ended_soon
 
-    with ended_soon("stopped", cli.ERROR):
-        return cli.leave(cli.main(given, _painter))
+    if given[0] in cli.WITHOUT_CODE:
+        return cli.main(given)
+    from lowerscope.core.command_line.supervised import run_supervised
+
+    return run_supervised(given, _painter)
 
 
 def _painter() -> GraphPictures:

@@ -8,6 +8,7 @@ import sys
 
 import msgspec
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.notebook.window import OPTION, SHOWN, TAKEN
@@ -27,10 +28,10 @@ def take_model() -> Recipe | None:
         order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
         take(order)
     except LowerscopeError as error:
-        print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+        say(error.problem.line())
         return None
     except UNREADABLE as error:
-        print(f"lowerscope: {OPTION}: {error}", file=sys.stderr)
+        say(f"{OPTION}: {error}")
         return None
     _answer(TAKEN)
     return order.recipe

@@ -22,6 +22,7 @@ from lowerscope.app.session_places import Place, new_place, place_at
 from lowerscope.app.settings import Settings
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.command_line.console import say
 from lowerscope.core.documents import document_of, with_trust
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe
@@ -301,7 +302,7 @@ class Sessions(QObject):
         if self._trouble is not None:
             # The terminal may have gone before the window.
             with contextlib.suppress(OSError):
-                print(f"lowerscope: {self._trouble.line()}", file=sys.stderr)
+                say(self._trouble.line())
         self._forget_coming()
         self._finished = True
         self._thread.shutdown()

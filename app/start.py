@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
+    from lowerscope.core.command_line.console import say
+
     # What takes time to import is imported where it is needed: the window comes first.
     recipe, session = None, ""
     handed_over = list(arguments) == ["--handed-over"]
@@ -32,13 +33,13 @@ def open_window(arguments: Sequence[str]) -> int:
             session = _session_of(arguments)
             recipe = None if session else _recipe_of(arguments)
         except LowerscopeError as error:
-            print(f"lowerscope: {error.problem.line()}", file=sys.stderr)
+            say(error.problem.line())
             return 2
     from lowerscope.app.system_libraries import explain_missing_libraries
 
     missing = explain_missing_libraries()
     if missing:
-        print(f"lowerscope: {missing}", file=sys.stderr)
+        say(missing)
         return 2
     application, window = make_window(recipe, session)
     from lowerscope.app.widgets.dialog import FRAME

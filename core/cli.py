@@ -8,15 +8,18 @@ out.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import errno
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lowerscope.core import sandbox
+from lowerscope.core.command_line import console
 from lowerscope.core.command_line.cache import add_cache_options, cache
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
@@ -40,7 +43,7 @@ from lowerscope.core.command_line.sets import add_set_option
 from lowerscope.core.command_line.show import add_show_options, show
 from lowerscope.core.command_line.targets import add_targets_options, targets
 from lowerscope.core.command_line.tune import add_tune_options, tune
-from lowerscope.core.errors import LowerscopeError, last_line
+from lowerscope.core.errors import LowerscopeError, Problem, last_line
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
@@ -57,6 +60,9 @@ COMMANDS = (
 )
 
 MATCH, DIFFER, ERROR = 0, 1, 2
+
+PATIENCE = 2.0
+"""Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
 
 _OPENING = ("compare", "export", "passes", "schedule", "tune")
 """Commands that open a source, besides those whose parsers are made here."""
@@ -97,33 +103,45 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
     painter
         Makes what paints graphs.
     """
+    options = argparse.Namespace(source="")
     try:
         options = parse(arguments)
-        options.painter = painter
-        if options.command in _WITHOUT_RECIPE:
-            return _WITHOUT_RECIPE[options.command](options)
-        code, text, notes = _answer(options)
+        with console.own_streams():
+            options.painter = painter
+            if options.command in WITHOUT_CODE:
+                code, text = WITHOUT_CODE[options.command](options)
+                notes: tuple[str, ...] = ()
+            else:
+                code, text, notes = _answer(options)
     except LowerscopeError as error:
-        problem = sandbox.explained(error.problem, error, WITHOUT)
-        print(f"lowerscope: {problem.line()}", file=sys.stderr)
+        console.say(sandbox.explained(error.problem, error, WITHOUT).line())
         return ERROR
     except KeyboardInterrupt:
-        print("lowerscope: stopped", file=sys.stderr)
+        console.say("stopped")
         return ERROR
-    except (Exception, SystemExit) as error:
+    except console.Lost:
+        raise
+    except BaseException as error:
         # Whatever a model or a compiler comes up with, the exit code must not say "match".
         if isinstance(error, SystemExit) and error.code == 0 and _asks_for_help(arguments):
             raise
-        print(f"lowerscope: {type(error).__name__}: {last_line(error)}", file=sys.stderr)
+        console.say(_problem(error, options.source).line())
         return ERROR
     for note in notes:
-        print(f"lowerscope: note: {note}", file=sys.stderr)
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; Python would complain again at exit.
-        sys.stdout = None
+        console.say(f"note: {note}")
+    console.put_out(text)
     return code
+
+
+def _problem(error: BaseException, source: str) -> Problem:
+    """Return the problem of an error that nothing else has explained."""
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return Problem(
+            what="the code has closed a file of the command",
+            where=source,
+            todo="Close only what the code itself has opened",
+        )
+    return Problem(what=f"{type(error).__name__}: {last_line(error)}", where=source)
 
 
 def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
@@ -148,14 +166,30 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         return ERROR if leaves_out(pipeline, recipe) else code, text, notes
 
 
-def leave(code: int) -> int:
-    """Return an exit code; end the process with it now if a check has left code running.
+def leave(code: int) -> NoReturn:
+    """End this process, whose command is done, with an exit code.
 
-    That would abort the process at its end, with a code of its own.
+    Threads and ``atexit`` functions of a user's code may take `PATIENCE` seconds to end. What a
+    check has left running would abort the process.
     """
-    if any(each.name == CHECK_THREAD for each in threading.enumerate()):
-        os._exit(code)
-    return code
+    if not any(each.name == CHECK_THREAD for each in threading.enumerate()):
+        ending = threading.Thread(target=_finish_user_code, name="ending", daemon=True)
+        ending.start()
+        ending.join(PATIENCE)
+    os._exit(code)
+
+
+def _finish_user_code() -> None:
+    # What they print is no part of the command's answer.
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    for each in threading.enumerate():
+        if not each.daemon and each is not threading.main_thread():
+            each.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def _recipe(options: argparse.Namespace) -> Recipe:
@@ -238,32 +272,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _samples(options: argparse.Namespace) -> int:
+def _samples(options: argparse.Namespace) -> tuple[int, str]:
     listed = samples()
     width = max(len(sample.name) for sample in listed)
-    for sample in listed:
-        print(f"{sample.name:<{width}}  {sample.description}")
-    return MATCH
+    return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
 
 
-def _targets(options: argparse.Namespace) -> int:
-    print(targets(options))
-    return MATCH
+def _targets(options: argparse.Namespace) -> tuple[int, str]:
+    return MATCH, targets(options)
 
 
-def _cache(options: argparse.Namespace) -> int:
-    print(cache(options))
-    return MATCH
+def _cache(options: argparse.Namespace) -> tuple[int, str]:
+    return MATCH, cache(options)
 
 
-def _course(options: argparse.Namespace) -> int:
+def _course(options: argparse.Namespace) -> tuple[int, str]:
     from lowerscope.core.export.course import write_course
     from lowerscope.resources import HELP
 
-    for path in write_course(Path(options.output), force=options.force):
-        print(path)
-    print(f"The page that goes with them: {HELP / 'course.md'}")
-    return MATCH
+    paths = write_course(Path(options.output), force=options.force)
+    page = f"The page that goes with them: {HELP / 'course.md'}"
+    return MATCH, "\n".join((*map(str, paths), page))
 
 
 def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
@@ -294,7 +323,8 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
     return MATCH, show(pipeline, recipe, options)
 
 
-_WITHOUT_RECIPE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
+WITHOUT_CODE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
+"""Commands that are about no source, and run no code of a user's."""
 
 _ANSWERS = {
     "show": _show,

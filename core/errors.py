@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import re
 from collections.abc import Sequence
 
@@ -109,6 +110,22 @@ def error_of(problem: Problem) -> LowerscopeError:
 
 class Cancelled(Exception):
     """The user asked for the work under way to stop."""
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether Ctrl+C has raised `error`, and not a ``raise`` in a user's code.
+
+    Whatever else a user's code raises is an error of that code, of whichever class.
+    """
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return True
+    code = last.tb_frame.f_code.co_code
+    return dis.opname[code[last.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
 
 
 TVM_ERRORS = (

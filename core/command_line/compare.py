@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.recipe_from_options import recipe_from
 from lowerscope.core.command_line.recipe_options import (
     RULES,
@@ -87,7 +87,7 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     ran = [each for each in variants if each.record is not None]
     notes = {line: None for each in ran for line in note_lines(pipeline, each.recipe)}
     for note in notes:
-        print(f"lowerscope: note: {note}", file=sys.stderr)
+        say(f"note: {note}")
     best = fastest(variants)
     if options.json:
         text = to_json({"variants": variants, "fastest": [each.name for each in best]})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.recipe import Recipe
@@ -80,5 +80,5 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         ),
     )
     for reason in written.left_out:
-        print(f"lowerscope: note: not written: {reason}", file=sys.stderr)
+        say(f"note: not written: {reason}")
     return written.complete, "\n".join(str(path) for path in written.paths)

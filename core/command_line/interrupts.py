@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
+
+from lowerscope.core.command_line import console
 
 PATIENCE = 1.0
 """Seconds until an interrupt ends the process, if it has not stopped by itself."""
@@ -36,8 +37,11 @@ def ended_soon(text: str, code: int) -> Iterator[None]:
 
     def watch() -> None:
         # One byte for each signal; none where the other end is closed.
-        if os.read(source, 1) and not over.wait(PATIENCE):
-            print(f"lowerscope: {text}", file=sys.stderr, flush=True)
+        received = os.read(source, 1)
+        while received and received[0] != signal.SIGINT:
+            received = os.read(source, 1)
+        if received and not over.wait(PATIENCE):
+            console.say(text)
             os._exit(code)
 
     before = signal.set_wakeup_fd(sink)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.recipe_options import (
     RULES,
     TUNED,
@@ -116,7 +116,7 @@ def _unpacked(path: Path) -> Path:
     """Return the session's file of an archive, in a folder of the user's data."""
     session, new = open_archive(path)
     if new:
-        print(f"lowerscope: note: unpacked to {session.parent}", file=sys.stderr)
+        say(f"note: unpacked to {session.parent}")
     return session
 
 

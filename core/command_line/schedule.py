@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.recipe_options import (
     RULES,
     SOURCE_HELP,
@@ -124,7 +124,7 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         if tuned.reason:
             # That there is no history is no part of what may be asked for as JSON.
             note = f"{options.function}: {tuned.reason}"
-            print(f"lowerscope: note: {note}", file=sys.stderr)
+            say(f"note: {note}")
         recipe = _scheduled(recipe, options.function, tuned.primitives)
     elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)

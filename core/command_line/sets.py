@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.terminal_line import on_terminal_line
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
@@ -48,7 +48,7 @@ def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
     with on_terminal_line() as progress:
         record = pipeline.agreement(recipe, options.inputs_set, progress)
     for reason in record.unread:
-        print(f"lowerscope: note: left out: {reason}", file=sys.stderr)
+        say(f"note: left out: {reason}")
     done = not record.differing
     return done, to_json(record) if options.json else "\n".join(_lines(record))
 

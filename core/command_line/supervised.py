@@ -1,4 +1,4 @@
-"""The command ``run`` in a process of its own: whatever ends it, the call under way is told.
+"""Commands that run a user's code, in a process of their own: however it ends, one line says so.
 
 This module imports neither torch nor TVM: the process is forked before they are there.
 """
@@ -7,119 +7,267 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 from lowerscope.core import cli
+from lowerscope.core.command_line import console
+from lowerscope.core.command_line.interrupts import PATIENCE, ended_soon
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.running import running_call
 
-PATIENCE = 1.0
-"""Seconds that a run has to stop by itself."""
+if TYPE_CHECKING:
+    from lowerscope.core.export.pictures import Painter
 
 _DIE_WITH_PARENT = 1
 """Of Linux's ``prctl``: the signal that a process gets when its parent has ended."""
 
+_MOST = 1024
+"""Bytes of the name of a file and its line."""
 
-def run_supervised(arguments: Sequence[str]) -> int:
-    """Run ``run …`` and return the exit code.
+_OWN_CODE = Path(__file__).parents[1]
 
-    A run that has crashed is made once more with guarded memory, which names the call that spoils
-    it. Where processes cannot be forked, the run ends this one.
+
+class _Outcome(ctypes.Structure):
+    """The outcome of a command in memory that it shares with its supervisor.
+
+    Pipes and files would be lost with the descriptors that a user's code closes.
+
+    Attributes
+    ----------
+    finished
+        Whether the command is done, and its output has been written.
+    code
+        Its exit code then.
+    lost
+        Whether there is nothing to write the output to.
+    silent
+        Whether an interrupt has discarded further messages.
+    stopping
+        Whether the supervisor stops the command.
+    left_at
+        The line of a user's code that has called ``os._exit``; empty if none has.
+    """
+
+    _fields_ = (
+        ("finished", ctypes.c_bool),
+        ("code", ctypes.c_ubyte),
+        ("lost", ctypes.c_bool),
+        ("silent", ctypes.c_bool),
+        ("stopping", ctypes.c_bool),
+        ("left_at", ctypes.c_char * _MOST),
+    )
+
+    def finish(self, code: int) -> None:
+        """Record the exit code."""
+        self.code = code & 255
+        self.finished = True
+
+
+def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
+    """Run a command of `cli.COMMANDS` in a process of its own and return the exit code.
+
+    A ``run`` that has crashed is repeated with guarded memory, which names the call that spoils
+    it. Where processes cannot be forked, the command ends this one.
+
+    Parameters
+    ----------
+    painter
+        See `cli.main`.
     """
     if not hasattr(os, "fork"):
-        return cli.leave(cli.main(arguments))
+        with ended_soon("stopped", cli.ERROR):
+            return cli.leave(cli.main(arguments, painter))
+    if arguments[0] != "run":
+        return _Supervised(arguments, painter).code
     file = running_call.new_file()
-    # Whatever was buffered would be written by both.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    parent = os.getpid()
-    child = os.fork()
-    if child == 0:
-        return _run_in_child(parent, [*arguments, "--calls", str(file)])
     try:
-        number = _end_of(child, file)
-        if number <= 0:
-            return -number
+        run = _Supervised([*arguments, "--calls", file], painter, file)
         place = running_call.read(file)
-        text = f" {place.text}" if place.text else ""
-        _say(f"the run crashed with {signal.Signals(number).name}{text}")
-        if "--guarded" in arguments or not place.count:
-            return cli.ERROR
-        _say("running once more with guarded memory, to see who spoils it")
-        return _run_guarded(parent, arguments, file)
+        if not run.signal not in _CRASHES or "--guarded" in arguments or not place.count:
+            return run.code
+        console.say("running once more with guarded memory, to see who spoils it")
+        return _Supervised([*arguments, "--guarded", "--calls", file], painter, file).code
     finally:
-        os.close(file)
+        running_call.remove(file)
 
 
-def _run_in_child(parent: int, arguments: Sequence[str]) -> int:
-    # A terminal interrupts both. Only the first reads where the run is, and then asks it to stop.
-    signal.signal(signal.SIGINT, _fall_silent)
-    signal.signal(signal.SIGTERM, _stop)
+class _Supervised:
+    """One process that runs a command.
+
+    Parameters
+    ----------
+    arguments
+        Of the command.
+    painter
+        See `cli.main`.
+    file
+        Where a ``run`` writes which call is under way; empty for other commands.
+
+    Attributes
+    ----------
+    code
+        The exit code of the command.
+    signal
+        The signal that has ended the process before the command was done; 0 if none has.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], painter: Callable[[], Painter] | None, file: str = ""
+    ) -> None:
+        self._arguments, self._file = arguments, file
+        self._outcome = _Outcome.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
+        self.signal = 0
+        # Whatever was buffered would be written by both.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        self._child = os.fork()
+        if self._child == 0:
+            _run_in_child(parent, self._outcome, arguments, painter)
+        self.code = self._wait()
+
+    def _wait(self) -> int:
+        try:
+            _, status = os.waitpid(self._child, 0)
+        except KeyboardInterrupt:
+            return self._stop()
+        outcome = self._outcome
+        if outcome.finished and not (outcome.silent and outcome.code == cli.ERROR):
+            return int(outcome.code)
+        self._explain(status)
+        return cli.ERROR
+
+    def _stop(self) -> int:
+        """Let the process stop, or kill it, and say where it was."""
+        place = running_call.read(self._file).text
+        outcome = self._outcome
+        outcome.stopping = True
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child, signal.SIGINT)
+        # The process says itself that it has stopped, and what it keeps; a run cannot.
+        end = time.monotonic() + PATIENCE * (1 if self._file else 2)
+        with contextlib.suppress(KeyboardInterrupt):
+            while time.monotonic() < end and not os.waitpid(self._child, os.WNOHANG)[0]:
+                time.sleep(0.02)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+        if outcome.finished and (not self._file or outcome.code != cli.ERROR):
+            return int(outcome.code)
+        console.say(f"stopped {place}".rstrip())
+        return cli.ERROR
+
+    def _explain(self, status: int) -> None:
+        """Say in one line why the process has ended before the command was done."""
+        where = _source(self._arguments)
+        todo = "Raise an error that says what is wrong in place of it"
+        if self._outcome.lost:
+            what = "the code has closed or replaced standard output or standard error"
+            todo = "Close only what the code itself has opened"
+        elif os.WIFSIGNALED(status):
+            self.signal = os.WTERMSIG(status)
+            name = signal.Signals(self.signal).name
+            guarded = "with guarded memory it" if "--guarded" in self._arguments else "the run"
+            doing = guarded if self._file else f"the command {self._arguments[0]}"
+            ended = "crashed with" if self.signal in _CRASHES else "was ended by"
+            what = f"{doing} {ended} {name} {running_call.read(self._file).text}".rstrip()
+            todo = _ADVICE.get(name, "Look for native code, or a kernel, that is at fault")
+        elif self._outcome.silent:
+            what = "the code interrupts its own process"
+        else:
+            where = self._outcome.left_at.decode(errors="replace") or where
+            by = "by os._exit" if self._outcome.left_at else "before the command is done"
+            what = f"the code ends its process {by}, with exit code {os.WEXITSTATUS(status)}"
+        console.say(LowerscopeError(what, where=where, todo=todo).problem.line())
+
+
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
+
+_ADVICE = {
+    "SIGTERM": "Raise an error that says what is wrong, if it is the code that sends it",
+    "SIGKILL": "The memory may have run out: make the inputs smaller, or give --memory-limit",
+    "SIGXCPU": "Allow it more time",
+    "SIGXFSZ": "Allow larger files",
+}
+
+
+def _source(arguments: Sequence[str]) -> str:
+    with contextlib.suppress(LowerscopeError):
+        return str(getattr(cli.parse(arguments), "source", None) or "")
+    return ""
+
+
+def _run_in_child(
+    parent: int,
+    outcome: _Outcome,
+    arguments: Sequence[str],
+    painter: Callable[[], Painter] | None,
+) -> NoReturn:
+    """Run a command, record its exit code and end the process."""
+    _take_interrupts(outcome, is_run=arguments[0] == "run")
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:  # it has ended already
             os._exit(cli.ERROR)
-    return cli.leave(cli.main(arguments))
-
-
-def _fall_silent(signum: int, frame: object) -> None:
-    """Say no more: what an interrupt looks like to a kernel is no fault of the kernel's.
-
-    `_stopped` says what there is to say.
-    """
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    os.close(nowhere)
-
-
-def _stop(signum: int, frame: object) -> NoReturn:
-    _fall_silent(signum, frame)
-    raise KeyboardInterrupt
-
-
-def _run_guarded(parent: int, arguments: Sequence[str], file: int) -> int:
-    child = os.fork()
-    if child == 0:
-        return _run_in_child(parent, [*arguments, "--guarded", "--calls", str(file)])
-    number = _end_of(child, file)
-    if number > 0:
-        place = running_call.read(file).text
-        _say(f"with guarded memory it crashed with {signal.Signals(number).name} {place}".rstrip())
-    return cli.ERROR
-
-
-def _end_of(child: int, file: int) -> int:
-    """Wait for a process; return the signal that it died of, or its exit code as -code."""
+    console.watch_streams()
+    _watch_exits(outcome)
+    code, process = cli.ERROR, os.getpid()
     try:
-        _, status = os.waitpid(child, 0)
-    except KeyboardInterrupt:
-        return _stopped(child, file)
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else -os.WEXITSTATUS(status)
+        code = cli.main(arguments, painter)
+    except SystemExit as end:  # of --help
+        code = end.code if isinstance(end.code, int) else code
+    except console.Lost:
+        outcome.lost = True
+    if os.getpid() != process:  # a copy that the user's code has made
+        os._exit(code)
+    if not outcome.lost:
+        outcome.finish(code)
+    cli.leave(code)
 
 
-def _stopped(child: int, file: int) -> int:
-    """Let a process stop, or kill it, and say where it was."""
-    place = running_call.read(file).text
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGTERM)
-    end = time.monotonic() + PATIENCE
-    ended, status = os.waitpid(child, os.WNOHANG)
-    while not ended and time.monotonic() < end:
-        time.sleep(0.02)
-        ended, status = os.waitpid(child, os.WNOHANG)
-    if not ended:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    elif os.WIFEXITED(status) and os.WEXITSTATUS(status) != cli.ERROR:
-        return -os.WEXITSTATUS(status)  # it was over before it could be stopped
-    _say(f"stopped {place}".rstrip())
-    return -cli.ERROR
+def _take_interrupts(outcome: _Outcome, *, is_run: bool) -> None:
+    """Leave interrupts to the supervisor, which reads where a run is and then stops this process.
+
+    A terminal sends them to both processes.
+    """
+    stopped = False
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        if is_run:
+            # An interrupt in a kernel looks like a fault of the kernel.
+            outcome.silent = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+            console.watch_streams()
+        if outcome.stopping and not stopped:
+            stopped = True
+            signal.default_int_handler(signum, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
-def _say(text: str) -> None:
-    print(f"lowerscope: {text}", file=sys.stderr, flush=True)
+def _watch_exits(outcome: _Outcome) -> None:
+    """Record which line of a user's code ends this process by ``os._exit``."""
+    leave, process = os._exit, os.getpid()
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() == process and not (outcome.finished or outcome.lost):
+            caller = sys._getframe(1)
+            if Path(caller.f_code.co_filename).is_relative_to(_OWN_CODE):
+                outcome.finish(status)
+            else:
+                place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+                outcome.left_at = place.encode(errors="replace")[-_MOST:]
+        leave(status)
+
+    os._exit = _exit

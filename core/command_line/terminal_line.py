@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
+from lowerscope.core.command_line.console import escaped
 from lowerscope.core.progress import Progress, Silent
 
 _BLANK = "\r\x1b[K"
@@ -29,4 +30,4 @@ class _Line(Silent):
 
     def report(self, text: str, fraction: float | None = None) -> None:
         """Write it."""
-        print(f"{_BLANK}{text}", end="", file=sys.stderr, flush=True)
+        print(f"{_BLANK}{escaped(text)}", end="", file=sys.stderr, flush=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.interrupts import ended_soon
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.encoding import to_json
@@ -80,7 +80,7 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     except KeyboardInterrupt:
         if not pipeline.tuning.state.functions:
             raise
-        _say(_KEPT)
+        say(_KEPT)
         code, tuned = _STOPPED, Tuned(state=pipeline.tuning.state)
     if options.json:
         return code, to_json(tuned)
@@ -100,14 +100,10 @@ class _Told(Silent):
         for each in state.functions:
             if each.points and self._told.get(each.name) != each.best:
                 self._told[each.name] = each.best
-                _say(_found(each, state))
+                say(_found(each, state))
         if text != self._doing and not state.functions:
-            _say(text)
+            say(text)
         self._doing = text
-
-
-def _say(text: str) -> None:
-    print(f"lowerscope: {text}", file=sys.stderr, flush=True)
 
 
 def _found(each: TunedFunction, state: TuneState) -> str:

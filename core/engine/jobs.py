@@ -15,7 +15,7 @@ import msgspec
 
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
-from lowerscope.core.errors import Cancelled, LowerscopeError, Problem, last_line
+from lowerscope.core.errors import Cancelled, LowerscopeError, Problem, is_interrupt, last_line
 from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.running.running_call import CallWriter
 
@@ -209,9 +209,9 @@ class Jobs:
 
         try:
             return Reply(job.id, to_raw(call(job.params, Context(tell, job.stop, self._calls))))
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:  # a model file may raise SystemExit or anything else
+            if is_interrupt(error):
+                raise
             if job.stop.is_set() or isinstance(error, Cancelled):
                 return Failure(job.id, CANCELLED)
             return Failure(job.id, problem_of(error))

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from tvm import relax
 
 from lowerscope.core.calling import Calling, by_position
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, error_of, last_line
+from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, error_of, is_interrupt, last_line
 from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.nesting import leaves, path_text
 
@@ -195,7 +195,9 @@ class Reference:
         """Run once, where the caller has seen to inference mode."""
         try:
             return self._model(*self._args, **self._kwargs)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             # Whatever a user's model comes up with, it concerns this run alone.
             raise LowerscopeError(
                 f"{self.side}'s own run of the model failed: {type(error).__name__}: "

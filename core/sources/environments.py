@@ -54,6 +54,8 @@ class Environment:
         """Modules whose names these have taken for as long as they are there."""
         self._lines: dict[str, tuple[int, float | None, list[str], str]] = {}
         """Entries of `linecache`: the lines that were run."""
+        self._directory = ""
+        """The working directory that the file has changed to; empty for that of the process."""
         self._finders: tuple[int, list[str]] = 0, []
         """How many folders modules were looked for in, and those of the file's among them."""
         self._opened = OpenedFiles(self._folder)
@@ -91,7 +93,12 @@ class Environment:
             _switch(self)
             _entered.append(self)
             try:
-                with self._first_on_path(), self._registrations.recorded(), self._hidden():
+                with (
+                    self._first_on_path(),
+                    self._in_directory(),
+                    self._registrations.recorded(),
+                    self._hidden(),
+                ):
                     yield
             finally:
                 _entered.pop()
@@ -126,6 +133,7 @@ class Environment:
             try:
                 with (
                     self._first_on_path(),
+                    self._in_directory(),
                     self._registrations.recorded(),
                     self._hidden(),
                     self._opened.watched(),
@@ -216,6 +224,21 @@ class Environment:
             self._more_folders = [name for name in sys.path if name not in state[0]]
             sys.path[:], sys.dont_write_bytecode = state
 
+    @contextlib.contextmanager
+    def _in_directory(self) -> Iterator[None]:
+        """Run the body in the working directory that the file has changed to, if it has.
+
+        Relative paths of a recipe, and of a command, are those of the process.
+        """
+        before = _working_directory()
+        _change_directory(self._directory)
+        try:
+            yield
+        finally:
+            now = _working_directory()
+            self._directory = now if now != before else ""
+            _change_directory(before)
+
     def _look_anew(self) -> None:
         """Let imports from the folder and below see files that were put there a moment ago."""
         finders = sys.path_importer_cache
@@ -271,3 +294,18 @@ def _switch(environment: Environment) -> None:
         _present._go()
     _present = environment
     environment._come()
+
+
+def _working_directory() -> str:
+    """Return the working directory; empty where it has been removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
+
+
+def _change_directory(path: str) -> None:
+    """Change to a working directory, unless it has been removed meanwhile."""
+    if path:
+        with contextlib.suppress(OSError):
+            os.chdir(path)

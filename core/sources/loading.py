@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import torch
 
 from lowerscope.core.dimensions import Sizes
@@ -66,7 +67,10 @@ def open_model(source: Source, seed: int) -> OpenedModel:
     path = source_path(source.spec)
     kind = source_kind(path)
     if source.params:
-        check_readable(user_path(source.params), "parameters")
+        # The file may change the working directory.
+        params = user_path(source.params).absolute()
+        check_readable(params, "parameters")
+        source = msgspec.structs.replace(source, params=str(params))
     if kind == "exported":
         result = _open_exported(source, path, seed)
     else:
@@ -97,6 +101,13 @@ def with_inputs(
         If the inputs cannot be had; the error says why.
     """
     offered, home = opened.offered, opened.home
+    # The file may change the working directory.
+    specs = tuple(
+        msgspec.structs.replace(
+            each, file=str(user_path(each.file).absolute()) if each.file else ""
+        )
+        for each in specs
+    )
     with contextlib.nullcontext() if home is None else home.loading():
         # As if the model had just been built: the same examples come of it each time.
         offered.random.restore()

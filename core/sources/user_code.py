@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import importlib.machinery
 import importlib.util
 import itertools
@@ -13,9 +12,9 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 
-from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.errors import Cancelled, LowerscopeError, is_interrupt
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.user_files import is_users
 
@@ -68,10 +67,8 @@ def user_code(path: Path, doing: str) -> Iterator[None]:
         raise
     except SyntaxError as error:
         raise _syntax_problem(error, path, doing) from None
-    except (Exception, SystemExit) as error:
-        raise _problem(error, path, doing) from None
-    except KeyboardInterrupt as error:
-        if not _raised_by_hand(error):
+    except BaseException as error:
+        if is_interrupt(error):
             raise
         raise _problem(error, path, doing) from None
     finally:
@@ -151,14 +148,3 @@ def _advice(error: BaseException) -> str:
         missing = error.name.partition(".")[0]
         return f"Put {missing} beside the file, or install it where Lowerscope runs"
     return ""
-
-
-def _raised_by_hand(error: BaseException) -> bool:
-    """Whether the innermost frame holds a ``raise``: Ctrl-C stops Python anywhere else."""
-    last: TracebackType | None = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return False
-    code = last.tb_frame.f_code.co_code
-    return dis.opname[code[last.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")

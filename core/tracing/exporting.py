@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from lowerscope.core.calling import Calling
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.nesting import plain
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.failures import cannot_export, where_of
@@ -58,7 +58,9 @@ def export(
             values = tuple(value.clone() for value in inputs)
             shapes = None if named is None else _dynamic_shapes(model, values, named)
             return torch.export.export(model, values, dynamic_shapes=shapes)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         demand = None if named is None else _demand(model, inputs, calling, named)
         raise demand or cannot_export(error, model) from error
 

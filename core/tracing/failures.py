@@ -25,7 +25,8 @@ def first_line(error: BaseException) -> str:
     for line in str(error).splitlines():
         if line.strip():
             text = line.strip()
-            return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+            text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+            return text if isinstance(error, Exception) else f"{type(error).__name__}: {text}"
     return type(error).__name__
 
 
@@ -39,7 +40,7 @@ def inputs_do_not_fit(
 ) -> LowerscopeError:
     """Return the error for a model that fails when it is run on the example inputs."""
     line = line_of_traceback(error.__traceback__) or line
-    if isinstance(error, SystemExit):
+    if not isinstance(error, Exception):
         return _ends_python(error, line)
     at = f" {position}" if position else ""
     if "negative strides" in str(error):
@@ -68,7 +69,7 @@ def returns_foreign(kind: type, path: str, line: SourceLine | None) -> Lowerscop
 
 def cannot_trace(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``symbolic_trace`` cannot follow."""
-    if isinstance(error, SystemExit):
+    if not isinstance(error, Exception):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     return LowerscopeError(
         f"torch.fx cannot trace the model: {first_line(error)}",
@@ -93,7 +94,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     # What torch.export has imported by now: SymPy and more, which a start need not wait for.
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-    if isinstance(error, SystemExit):
+    if not isinstance(error, Exception):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     for path, part in model.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
@@ -147,9 +148,10 @@ def made_functional(whole: Problem) -> Note:
     )
 
 
-def _ends_python(error: SystemExit, line: SourceLine | None) -> LowerscopeError:
+def _ends_python(error: BaseException, line: SourceLine | None) -> LowerscopeError:
+    raised = "sys.exit()" if isinstance(error, SystemExit) else type(error).__name__
     return LowerscopeError(
         f"the model fails when it is run: {first_line(error)}",
         where=where_of(line),
-        todo="raise an error that says what is wrong, in place of sys.exit()",
+        todo=f"raise an error that says what is wrong, in place of {raised}",
     )

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import fx
 
 from lowerscope.core.calling import Calling
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.nesting import leaves, path_text
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import inputs_do_not_fit, returns_foreign, where_of
@@ -70,7 +70,9 @@ class _Recorder(fx.Interpreter):
             value = super().run_node(n)
         except LowerscopeError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             raise inputs_do_not_fit(error, self._lines.get(n.name), f"at node {n.name}") from error
         if n.op.startswith("call"):
             changed = [
@@ -149,7 +151,9 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             args, kwargs = calling.arguments([value.clone() for value in inputs])
             outputs = model(*args, **kwargs)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         raise inputs_do_not_fit(error, None, "") from error
     for path, leaf in leaves(outputs):
         if not isinstance(leaf, _RETURNED):

@@ -13,7 +13,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeGuard  # type: ignore[att
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.calling import Calling
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import first_line, where_of
 from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
@@ -64,7 +64,9 @@ class _Recorder(fx.Interpreter):
         line = self._lines.get(n.name)
         try:
             value = super().run_node(n)
-        except Exception as error:  # whatever an operator comes up with
+        except BaseException as error:  # whatever an operator comes up with
+            if is_interrupt(error):
+                raise
             raise LowerscopeError(
                 f"torch cannot follow named dimensions through node {n.name}: {first_line(error)}",
                 where=where_of(line),
@@ -94,7 +96,9 @@ def find_demand(
     try:
         with _without_values(symbols), _AfterEachCall(look):
             model(*args, **kwargs)
-    except (Exception, SystemExit):
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         # It has been said already that the model fails; what was demanded until then may say why.
         look(None)
     look(None)

@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from lowerscope.core.calling import Calling
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.nesting import plain
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.eager_calls import EagerCalls
@@ -59,10 +59,11 @@ def trace_symbolically(
     try:
         with torch.random.fork_rng(devices=[]), calls:
             graph = tracer.trace(model)
-    except SystemExit as error:
-        raise cannot_trace(error) from error
-    except Exception as error:
-        run_eagerly(model, inputs, calling)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        if isinstance(error, Exception):
+            run_eagerly(model, inputs, calling)
         raise cannot_trace(error) from error
     _refuse_changes(model, state, calls)
     _refuse_new_state(model, buffers, tracer.lines)

@@ -1,0 +1,154 @@
+"""The command line's text on standard output and standard error.
+
+All text of a command goes through this module: what files put into it cannot control the terminal,
+and a terminal that lacks a character is given another one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from typing import TextIO
+
+LONGEST_LINE = 4000
+"""Characters of a note or a problem that are written."""
+
+_PLAIN = {
+    "×": "x",
+    "·": "*",
+    "…": "...",
+    "✓": "ok",
+    "✗": "x",
+    "µ": "u",
+    "μ": "u",
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "→": "->",
+    "←": "<-",
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+    "▸": ">",
+    "█": "#",
+    "±": "+-",
+    "‘": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "\N{NO-BREAK SPACE}": " ",
+    "\N{NARROW NO-BREAK SPACE}": " ",
+}
+"""ASCII for the characters of Lowerscope's own text, for terminals that have nothing else."""
+
+_ERRORS = "lowerscope.plain"
+
+_UNSAFE = re.compile(r"[^ -~\n\t]+")
+"""Text that may hold a character that is no text."""
+
+
+class Lost(Exception):
+    """The streams of the command are no longer its own: they were closed or replaced."""
+
+
+def escaped(text: str) -> str:
+    """Return text as a terminal can show it: control and format characters as escapes.
+
+    They would move the cursor, change colors or the title, or reverse the order of what is read.
+    """
+    return _UNSAFE.sub(lambda found: "".join(map(_escaped, found[0])), text)
+
+
+def _escaped(character: str) -> str:
+    safe = character.isprintable() or unicodedata.category(character) == "Zs"
+    return character if safe else character.encode("unicode_escape").decode()
+
+
+def say(text: str) -> None:
+    """Write one line about a command to standard error."""
+    line = " ".join(text.splitlines())
+    if len(line) > LONGEST_LINE:
+        line = f"{line[:LONGEST_LINE]}… ({len(line) - LONGEST_LINE:,} more characters)"
+    print(f"lowerscope: {escaped(line)}", file=_stream("stderr"), flush=True)
+
+
+def put_out(text: str) -> None:
+    """Write the answer of a command to standard output; on a terminal, `escaped`."""
+    stream = _stream("stdout")
+    if stream is None:
+        return
+    try:
+        print(escaped(text) if stream.isatty() else text, file=stream, flush=True)
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python would complain again at exit.
+        sys.stdout = None
+
+
+def _stream(name: str) -> TextIO | None:
+    """Return `sys.stdout` or `sys.stderr`, ready for any text.
+
+    Raises
+    ------
+    Lost
+        If its descriptor is not the one that the process was started with, or this process is a
+        copy that a user's code has made.
+    """
+    descriptor = {"stdout": 1, "stderr": 2}[name]
+    if descriptor in _own and (
+        _identity(descriptor) != _own[descriptor] or os.getpid() != _own_process
+    ):
+        raise Lost
+    stream: TextIO | None = getattr(sys, name)
+    if stream is not None and stream.closed:
+        stream = os.fdopen(descriptor, "w", encoding="utf-8", errors=_ERRORS, closefd=False)
+        setattr(sys, name, stream)
+    if isinstance(stream, io.TextIOWrapper) and stream.errors != _ERRORS:
+        stream.reconfigure(errors=_ERRORS)
+    return stream
+
+
+_own: dict[int, tuple[int, int] | None] = {}
+_own_process = 0
+
+
+def watch_streams() -> None:
+    """Let `say` and `put_out` raise `Lost` where code has closed or replaced a descriptor."""
+    global _own_process
+    _own_process = os.getpid()
+    _own.update({descriptor: _identity(descriptor) for descriptor in (1, 2)})
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextlib.contextmanager
+def own_streams() -> Iterator[None]:
+    """Put `sys.stdout` and `sys.stderr` back after the body, whatever code has made of them."""
+    before = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(
+        _PLAIN.get(each) or each.encode("ascii", "backslashreplace").decode() for each in lacking
+    ), error.end
+
+
+codecs.register_error(_ERRORS, _plain)
