@@ -67,6 +67,15 @@ def returns_foreign(kind: type, path: str, line: SourceLine | None) -> Lowerscop
     )
 
 
+def returns_nothing(line: SourceLine | None) -> LowerscopeError:
+    """Return the error for a model without a tensor or a number among its outputs."""
+    return LowerscopeError(
+        "the model returns nothing: there is no tensor among its outputs",
+        where=where_of(line),
+        todo="return the tensors that forward computes",
+    )
+
+
 def cannot_trace(error: BaseException) -> LowerscopeError:
     """Return the error for a model that ``symbolic_trace`` cannot follow."""
     if not isinstance(error, Exception):

@@ -15,10 +15,13 @@ from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.nesting import plain
 from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.tracing.attribute_names import quote_attribute_names
 from lowerscope.core.tracing.eager_calls import EagerCalls
 from lowerscope.core.tracing.failures import cannot_trace, where_of
 from lowerscope.core.tracing.running_once import run_eagerly
 from lowerscope.core.tracing.source_lines import line_of_code, line_of_frame
+
+quote_attribute_names()
 
 
 def trace_symbolically(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.nesting import is_plain
+from lowerscope.core.nesting import is_plain, leaves
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
@@ -17,12 +17,14 @@ from lowerscope.core.tracing.failures import (
     is_scripted,
     made_functional,
     neither_traces,
+    returns_nothing,
     took_export,
 )
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.node_info import NodeInfo
 from lowerscope.core.tracing.running_once import run_eagerly, run_once
+from lowerscope.core.tracing.source_lines import forward_line
 
 if TYPE_CHECKING:
     import torch
@@ -102,7 +104,7 @@ def trace(
     Raises
     ------
     LowerscopeError
-        If the model fails on these inputs, does not take all sizes (code ``fixed-dimension``), or
+        If the model fails on these inputs, returns nothing, does not take all sizes (code ``fixed-dimension``), or
         the tracer cannot trace it (codes ``try-export`` and ``try-fx`` where the other tracer may).
     """
     import torch
@@ -115,10 +117,15 @@ def trace(
         # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
         warnings.simplefilter("ignore")
         if tracer == "fx":
-            return _trace_fx(model, inputs, calling, named, own)
-        if tracer == "auto" and exported is None:
-            return _trace_by_either(model, inputs, calling, named, own)
-        return _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
+            traced = _trace_fx(model, inputs, calling, named, own)
+        elif tracer == "auto" and exported is None:
+            traced = _trace_by_either(model, inputs, calling, named, own)
+        else:
+            traced = _trace_export(model, inputs, calling, exported, named, decomposed=decomposed)
+    output = next(node for node in traced.graph_module.graph.nodes if node.op == "output")
+    if all(leaf is None for _, leaf in leaves(output.args[0])):
+        raise returns_nothing(forward_line(model))
+    return traced
 
 
 def _trace_by_either(

@@ -1,0 +1,24 @@
+"""Attributes of any name in the Python code that torch.fx writes for graphs.
+
+A model's attributes may be keywords, or hold quotes and line breaks, which torch.fx does not escape.
+"""
+
+from __future__ import annotations
+
+import keyword
+
+import torch.fx.graph
+
+
+def attribute_code(base: str, target: str) -> str:
+    """Return the Python code of a dotted path: ``getattr(self.layers, 'lambda').weight``."""
+    code = base
+    for name in target.split("."):
+        plain = name.isidentifier() and not keyword.iskeyword(name)
+        code = f"{code}.{name}" if plain else f"getattr({code}, {name!r})"
+    return code
+
+
+def quote_attribute_names() -> None:
+    """Let graphs have attributes of any name from now on."""
+    torch.fx.graph._format_target = attribute_code
