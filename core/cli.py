@@ -104,6 +104,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         Makes what paints graphs.
     """
     options = argparse.Namespace(source="")
+    console.take_any_text()
     try:
         options = parse(arguments)
         with console.own_streams():

@@ -57,18 +57,41 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     def line(self) -> str:
         """Return the problem as one line: where, what, what to do."""
-        parts = [f"{self.where}: {self.what}" if self.where else self.what]
+        where = self.where if len(self.where) <= _LONGEST else f"{self.where[:_LONGEST]}…"
+        parts = [f"{where}: {self.what}" if where else self.what]
         if self.todo:
             parts.append(self.todo)
+        parts = [" ".join(part.splitlines()) for part in parts]
         return " ".join(part if part.endswith((".", "?", "!")) else part + "." for part in parts)
 
 
 _LONG_WORD = re.compile(r"(\S{120})\S{80,}")
 """What a file has put into a message, and nobody reads to its end."""
 
+_LONGEST = 2000
+"""Characters of a part of a problem."""
+
+_MOST_LINES = 400
+"""Lines of details that are kept."""
+
 
 def _readable(text: str) -> str:
-    return _LONG_WORD.sub(r"\1…", text)
+    text = _LONG_WORD.sub(r"\1…", text)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+
+
+def _shortened(details: str) -> str:
+    """Return the first and the last lines of a long text, each shortened."""
+    lines = details.splitlines()
+    if len(lines) > _MOST_LINES:
+        half = _MOST_LINES // 2
+        left_out = f"… {len(lines) - 2 * half:,} more lines: run the code in Python to see them …"
+        lines = [*lines[:half], left_out, *lines[-half:]]
+    elif len(details) <= _LONGEST:
+        return details
+    return "\n".join(map(_readable, lines))
 
 
 class LowerscopeError(Exception):
@@ -91,7 +114,7 @@ class LowerscopeError(Exception):
             todo=_readable(todo[:1].upper() + todo[1:]),
             code=code,
             choices=choices,
-            details=details,
+            details=_shortened(details),
             calls=calls,
         )
         super().__init__(self.problem.line())

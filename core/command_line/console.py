@@ -90,6 +90,12 @@ def put_out(text: str) -> None:
         sys.stdout = None
 
 
+def take_any_text() -> None:
+    """Let the streams take characters that their encoding lacks, whoever writes them."""
+    for name in ("stdout", "stderr"):
+        _stream(name)
+
+
 def _stream(name: str) -> TextIO | None:
     """Return `sys.stdout` or `sys.stderr`, ready for any text.
 

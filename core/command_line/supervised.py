@@ -91,10 +91,11 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
     try:
         run = _Supervised([*arguments, "--calls", file], painter, file)
         place = running_call.read(file)
-        if not run.signal not in _CRASHES or "--guarded" in arguments or not place.count:
+        if run.signal not in _SPOILED or "--guarded" in arguments or not place.count:
             return run.code
         console.say("running once more with guarded memory, to see who spoils it")
-        return _Supervised([*arguments, "--guarded", "--calls", file], painter, file).code
+        _Supervised([*arguments, "--guarded", "--calls", file], painter, file)
+        return cli.ERROR
     finally:
         running_call.remove(file)
 
@@ -177,7 +178,7 @@ class _Supervised:
             name = signal.Signals(self.signal).name
             guarded = "with guarded memory it" if "--guarded" in self._arguments else "the run"
             doing = guarded if self._file else f"the command {self._arguments[0]}"
-            ended = "crashed with" if self.signal in _CRASHES else "was ended by"
+            ended = "crashed with" if self.signal in (*_SPOILED, signal.SIGFPE) else "was ended by"
             what = f"{doing} {ended} {name} {running_call.read(self._file).text}".rstrip()
             todo = _ADVICE.get(name, "Look for native code, or a kernel, that is at fault")
         elif self._outcome.silent:
@@ -189,9 +190,11 @@ class _Supervised:
         console.say(LowerscopeError(what, where=where, todo=todo).problem.line())
 
 
-_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
+_SPOILED = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT)
+"""What a call may come to that writes beside its memory."""
 
 _ADVICE = {
+    "SIGFPE": "Check the divisors: an integer is divided by zero",
     "SIGTERM": "Raise an error that says what is wrong, if it is the code that sends it",
     "SIGKILL": "The memory may have run out: make the inputs smaller, or give --memory-limit",
     "SIGXCPU": "Allow it more time",

@@ -23,6 +23,9 @@ _DONE, _STOPPED = 0, 2
 
 _KEPT = "stopped; what was found is kept"
 
+MOST_TRIALS = 1_000_000
+"""More than a function has candidates that differ."""
+
 _HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
 
 
@@ -64,8 +67,12 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
         If there is no such function, or none that can be tuned.
     """
     for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
-        if number < 0:
-            raise LowerscopeError(f"{number} is no count", where=name, todo="Write 0 or more")
+        if not 0 <= number <= MOST_TRIALS:
+            raise LowerscopeError(
+                f"{number} is no count",
+                where=name,
+                todo=f"Write a number from 0 to {MOST_TRIALS}",
+            )
     wanted = TuneOptions(
         functions=tuple(options.functions),
         slowest=options.slowest,

@@ -13,6 +13,7 @@ from typing import Any
 
 import tvm
 import tvm_ffi
+from tvm import tirx
 
 Build = Callable[..., Any]
 
@@ -54,9 +55,32 @@ class _BuiltOnce:
         for known, under, built in alike:
             if under.same_as(context) and tvm_ffi.structural_equal(known, function):
                 return built
+        if _may_divide_by_zero(function):
+            # It would be called at once, and end the process. Whoever folds leaves the call as it
+            # is, and the run says which call divides by zero.
+            raise RuntimeError("an integer is divided by what may be zero")
         built = _TVM(function, target, *others)
         alike.append((function, context, built))
         return built
+
+
+_DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
+
+
+def _may_divide_by_zero(function: Any) -> bool:
+    """Return whether a function divides integers by a value that it loads."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, _DIVISIONS) and not str(node.dtype).startswith(("float", "bfloat")):
+            tirx.stmt_functor.post_order_visit(node.b, look)
+
+    def look(node: Any) -> None:
+        if isinstance(node, tirx.BufferLoad):
+            found.append(node)
+
+    tirx.stmt_functor.post_order_visit(function.body, visit)
+    return bool(found)
 
 
 def _as_set(*given: Any) -> Any:

@@ -19,6 +19,8 @@ from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.user_files import is_users
 
 _POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)
+_MOST_LINES = 100
+"""Lines of a message; of a longer one it is said how to see the rest."""
 _numbers = itertools.count(1)
 
 
@@ -136,7 +138,12 @@ def _message(error: BaseException) -> str:
         return f"it ends Python itself (exit code {error.code})"
     lines = str(error).strip().splitlines()
     name = type(error).__name__
-    return f"{name}: {lines[0].removeprefix('error:').strip()}" if lines else name
+    if not lines:
+        return name
+    more = ""
+    if len(lines) > _MOST_LINES:
+        more = f" (the first of {len(lines):,} lines; run the file with Python to see all)"
+    return f"{name}: {lines[0].removeprefix('error:').strip()}{more}"
 
 
 def _advice(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """Attributes of any name in the Python code that torch.fx writes for graphs.
 
-A model's attributes may be keywords, or hold quotes and line breaks, which torch.fx does not escape.
+Attributes may be keywords, or hold quotes and line breaks, which torch.fx does not escape.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 200
 
+_MOST_LINES = 100
+"""Lines of a message of torch's own; a longer one is a user's, who may look for its end."""
+
 _CONSTRAINT = re.compile(r"^Constraints violated.*?^  - (.*?[.!]?)$", re.MULTILINE | re.DOTALL)
 """What torch says of a dimension that cannot have any size, below a line that says nothing."""
 
@@ -22,12 +25,13 @@ def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, shortened; its type if it has none."""
     if isinstance(error, SystemExit):
         return f"it ends Python itself (exit code {error.code})"
-    for line in str(error).splitlines():
-        if line.strip():
-            text = line.strip()
-            text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-            return text if isinstance(error, Exception) else f"{type(error).__name__}: {text}"
-    return type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    text = lines[0] if len(lines[0]) <= _LONGEST else lines[0][: _LONGEST - 1] + "…"
+    if len(lines) > _MOST_LINES:
+        text += f" (the first of {len(lines):,} lines; call the model in Python to see all)"
+    return text if isinstance(error, Exception) else f"{type(error).__name__}: {text}"
 
 
 def where_of(line: SourceLine | None) -> str:

@@ -104,8 +104,9 @@ def trace(
     Raises
     ------
     LowerscopeError
-        If the model fails on these inputs, returns nothing, does not take all sizes (code ``fixed-dimension``), or
-        the tracer cannot trace it (codes ``try-export`` and ``try-fx`` where the other tracer may).
+        If the model fails on these inputs, returns nothing, does not take all sizes (code
+        ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and ``try-fx``
+        where the other tracer may).
     """
     import torch
 

@@ -1,0 +1,219 @@
+"""Code that ends its process, raises what is no `Exception`, or never ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from tvm import relax
+
+from lowerscope.core.cli import main
+from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.running import Reference
+from lowerscope.core.passes.compiled_once import compiled_once
+from lowerscope.core.tracing.tracing import trace
+
+MODEL = """
+import atexit, ctypes, os, sys, threading, time
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        {forward}
+        return x + 1
+
+
+def example_inputs():
+    return (torch.ones(2, 3),)
+
+
+def forever():
+    while True:
+        time.sleep(60)
+
+{end}
+"""
+
+
+def model(folder: Path, forward: str = "pass", end: str = "") -> Path:
+    path = folder / "model.py"
+    path.write_text(MODEL.format(forward=forward, end=end), encoding="utf-8")
+    return path
+
+
+def lowerscope(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        (sys.executable, "-m", "lowerscope.app", *arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize(
+    ("forward", "end", "said"),
+    [
+        ("os._exit(0)", "", "model.py:9: the code ends its process by os._exit"),
+        ("", "os._exit(0)", "the code ends its process by os._exit"),
+        ("os.closerange(0, 65536)", "", "the code has closed or replaced standard output"),
+        ("os.closerange(3, 65536)", "", "the code has closed a file"),
+        ("os.execv('/bin/true', ['true'])", "", "ends its process before the command is done"),
+        ("os.kill(os.getpid(), 9)", "", "crashed with SIGKILL|was ended by SIGKILL"),
+        ("os.kill(os.getpid(), 15)", "", "was ended by SIGTERM"),
+    ],
+)
+@pytest.mark.parametrize("command", [("run",), ("show", "--stage", "fx")])
+def test_an_end_of_the_process_is_one_line(
+    tmp_path: Path, command: tuple[str, ...], forward: str, end: str, said: str
+) -> None:
+    path = model(tmp_path, forward or "pass", end)
+    done = lowerscope(command[0], str(path), *command[1:])
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("lowerscope: ")
+    assert any(each in line for each in said.split("|"))
+    assert path.name in line
+
+
+@pytest.mark.parametrize(
+    "end", ["threading.Thread(target=forever).start()", "atexit.register(forever)"]
+)
+def test_the_process_ends_after_the_answer(tmp_path: Path, end: str) -> None:
+    done = lowerscope("show", str(model(tmp_path, end=end)), "--stage", "fx", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith(("}", "]"))
+
+
+def test_what_is_printed_at_the_end_is_no_part_of_the_answer(tmp_path: Path) -> None:
+    path = model(tmp_path, end="atexit.register(print, 'bye')")
+    done = lowerscope("show", str(path), "--stage", "fx")
+    assert done.returncode == 0, done.stderr
+    assert "bye" in done.stderr
+    assert "bye" not in done.stdout
+
+
+@pytest.mark.parametrize("raised", ["BaseException('mine')", "GeneratorExit", "KeyboardInterrupt"])
+@pytest.mark.parametrize("tracer", ["fx", "export", "auto"])
+def test_forward_may_raise_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], raised: str, tracer: str
+) -> None:
+    path = model(tmp_path, f"raise {raised}")
+    assert main(["show", str(path), "--stage", "fx", "--tracer", tracer]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"lowerscope: {path}:9: the model fails when it is run: ")
+    assert raised.partition("(")[0] in line
+
+
+def test_the_run_that_is_compared_may_raise_anything() -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise GeneratorExit
+
+    with pytest.raises(LowerscopeError, match="GeneratorExit"):
+        Reference(Net(), [torch.ones(1)]).outputs()
+
+
+def test_a_file_may_change_the_working_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    elsewhere = str(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "one.txt").write_text("1")
+    path = model(tmp_path, "x = x * float(open('one.txt').read())", f"os.chdir({elsewhere!r})")
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", path.name, "--input", "x=x.npy"]) == 0, capsys.readouterr().err
+    assert os.getcwd() == str(tmp_path)
+
+
+@pytest.mark.parametrize("returned", ["None", "(None, [None])", "{}"])
+@pytest.mark.parametrize("tracer", ["fx", "export", "auto"])
+def test_a_model_that_returns_nothing_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], returned: str, tracer: str
+) -> None:
+    path = model(tmp_path, f"return {returned}")
+    assert main(["show", str(path), "--stage", "relax", "--tracer", tracer]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the model returns nothing" in line
+    assert str(path) in line
+
+
+@pytest.mark.parametrize("place", ["forward", "import"])
+def test_a_message_of_many_lines_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    fails = "raise ValueError('\\n'.join(f'line {i}' for i in range(100000)))"
+    path = model(tmp_path, fails) if place == "forward" else model(tmp_path, end=fails)
+    assert main(["show", str(path), "--stage", "fx"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "line 0 (the first of 100,000 lines" in line
+
+
+def test_details_of_many_lines_are_shortened() -> None:
+    problem = LowerscopeError("it fails", details="\n".join(map(str, range(100_000)))).problem
+    lines = problem.details.splitlines()
+    assert len(lines) < 1000
+    assert (lines[0], lines[-1]) == ("0", "99999")
+
+
+class _Names(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        setattr(self, "lambda", torch.nn.Linear(4, 4))
+        self.register_buffer("a'b", torch.rand(4))
+        self.register_buffer('c"d\n{e}\\', torch.rand(4))
+        self.register_parameter('"), exit(), ("', torch.nn.Parameter(torch.rand(4)))
+        self.layers = torch.nn.ModuleDict(
+            {"x'y": torch.nn.Linear(4, 4), "class": torch.nn.ReLU(), "ü {0} \n": torch.nn.Tanh()}
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = getattr(self, "lambda")(x) * getattr(self, "a'b") + getattr(self, 'c"d\n{e}\\')
+        for layer in self.layers.values():
+            x = layer(x)
+        return x - getattr(self, '"), exit(), ("')
+
+
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_attributes_may_have_any_name(tracer: str) -> None:
+    net, x = _Names().eval(), torch.rand(2, 4)
+    traced = trace(net, (x,), tracer)  # type: ignore[arg-type]
+    torch.testing.assert_close(traced.graph_module(x), net(x))
+
+
+def test_a_fold_that_divides_by_zero_does_not_end_the_process() -> None:
+    builder = relax.BlockBuilder()
+    constants = [relax.const(np.array(each, np.int32)) for each in ([1, 2], [0, 1])]
+    with builder.function("main", []):
+        with builder.dataflow():
+            output = builder.emit_output(relax.op.floor_divide(*constants))
+        builder.emit_func_output(output)
+    module = relax.transform.LegalizeOps()(builder.get())
+    with compiled_once(lambda: None):
+        folded = relax.transform.FoldConstant()(module)
+    assert tvm.ir.structural_equal(folded["main"], module["main"])
+
+
+def test_a_fold_of_floats_divides_by_zero_as_torch_does() -> None:
+    first, second = np.array([1, 0, -1], np.float32), np.zeros(3, np.float32)
+    builder = relax.BlockBuilder()
+    with builder.function("main", []):
+        with builder.dataflow():
+            output = builder.emit_output(relax.op.divide(relax.const(first), relax.const(second)))
+        builder.emit_func_output(output)
+    with compiled_once(lambda: None):
+        folded = relax.transform.FoldConstant()(relax.transform.LegalizeOps()(builder.get()))
+    made = relax.VirtualMachine(relax.build(folded, "llvm"), tvm.cpu())["main"]()
+    expected = torch.from_numpy(first) / torch.from_numpy(second)
+    torch.testing.assert_close(torch.from_numpy(made.numpy()), expected, equal_nan=True)
