@@ -95,7 +95,12 @@ def clear_cache() -> Cleared:
 def write_kept(file: Path, data: bytes) -> None:
     """Write a file of the cache, and remove what is over the limit then."""
     with _alone():
-        write_whole(file, data)
+        try:
+            write_whole(file, data)
+        except OSError as error:
+            # Of a full disk the system does not say which file it was.
+            error.filename = error.filename or str(file)
+            raise
         _reduce(cache_limit())
 
 

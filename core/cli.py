@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import errno
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from lowerscope.core import sandbox
 from lowerscope.core.command_line import console
@@ -43,7 +44,7 @@ from lowerscope.core.command_line.sets import add_set_option
 from lowerscope.core.command_line.show import add_show_options, show
 from lowerscope.core.command_line.targets import add_targets_options, targets
 from lowerscope.core.command_line.tune import add_tune_options, tune
-from lowerscope.core.errors import LowerscopeError, Problem, last_line
+from lowerscope.core.errors import LowerscopeError, Problem, last_line, problem_of_system
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
@@ -136,12 +137,9 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
 
 def _problem(error: BaseException, source: str) -> Problem:
     """Return the problem of an error that nothing else has explained."""
-    if isinstance(error, OSError) and error.errno == errno.EBADF:
-        return Problem(
-            what="the code has closed a file of the command",
-            where=source,
-            todo="Close only what the code itself has opened",
-        )
+    problem = problem_of_system(error)
+    if problem is not None:
+        return problem if problem.where else msgspec.structs.replace(problem, where=source)
     return Problem(what=f"{type(error).__name__}: {last_line(error)}", where=source)
 
 

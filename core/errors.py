@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import errno
 import re
 from collections.abc import Sequence
 
@@ -149,6 +150,34 @@ def is_interrupt(error: BaseException) -> bool:
         return True
     code = last.tb_frame.f_code.co_code
     return dis.opname[code[last.tb_lasti]] not in ("RAISE_VARARGS", "RERAISE")
+
+
+_OF_THE_SYSTEM = {
+    errno.ENOSPC: "Make room on the disk",
+    errno.EDQUOT: "Make room on the disk",
+    errno.EFBIG: "Allow larger files",
+    errno.EROFS: "Choose a place that can be written to",
+    errno.EACCES: "Check its permissions",
+    errno.EPERM: "Check its permissions",
+    errno.EISDIR: "Move the folder out of the way: a file belongs there",
+    errno.ENOTDIR: "Move the file out of the way: a folder belongs there",
+    errno.EEXIST: "Move what is there out of the way",
+    errno.ENOTEMPTY: "Move the folder out of the way: a file belongs there",
+    errno.EMFILE: "Close files that the code has opened",
+    errno.EBADF: "Close only what the code itself has opened",
+}
+
+
+def problem_of_system(error: BaseException) -> Problem | None:
+    """Return the problem of a file that the system does not let be read or written."""
+    if not isinstance(error, OSError) or error.errno not in _OF_THE_SYSTEM:
+        return None
+    reason = "a file of Lowerscope was closed" if error.errno == errno.EBADF else error.strerror
+    return Problem(
+        what=f"a file cannot be read or written: {reason}",
+        where=str(error.filename2 or error.filename or ""),
+        todo=_OF_THE_SYSTEM[error.errno],
+    )
 
 
 TVM_ERRORS = (

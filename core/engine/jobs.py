@@ -15,7 +15,14 @@ import msgspec
 
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
-from lowerscope.core.errors import Cancelled, LowerscopeError, Problem, is_interrupt, last_line
+from lowerscope.core.errors import (
+    Cancelled,
+    LowerscopeError,
+    Problem,
+    is_interrupt,
+    last_line,
+    problem_of_system,
+)
 from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.running.running_call import CallWriter
 
@@ -246,6 +253,9 @@ def problem_of(error: BaseException) -> Problem:
         return sandbox.explained(error.problem, error)
     if is_shortage(error):
         return shortage(last_line(error))
+    problem = problem_of_system(error)
+    if problem is not None:
+        return sandbox.explained(problem, error)
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]

@@ -144,7 +144,7 @@ class Database:
         _without_other_lines(workloads, records)
         try:
             return _opened(workloads, records)
-        except RuntimeError:
+        except _DAMAGED:  # TVM quotes bytes that are no text
             _without_what_cannot_be_replayed(workloads, records)
             return _opened(workloads, records)
 

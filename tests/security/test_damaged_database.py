@@ -1,0 +1,71 @@
+"""A tuning database that holds something else, or a folder, and a disk that is full."""
+
+from __future__ import annotations
+
+import errno
+import random
+from pathlib import Path
+
+import pytest
+import tvm
+from tvm import te
+
+from lowerscope.core import cache_limit
+from lowerscope.core.cache_limit import TRACES
+from lowerscope.core.errors import problem_of_system
+from lowerscope.core.execution.targets import make_target
+from lowerscope.core.tuning.database import Database, Kept
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return Database(make_target("llvm", 1), 1)
+
+
+def function() -> tvm.tirx.PrimFunc:
+    x = te.placeholder((4,), "float32")
+    return te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1)])
+
+
+@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes_are_no_traces(database: Database, name: str, seed: int) -> None:
+    database.folder.mkdir(parents=True)
+    noise = random.Random(seed).randbytes(3000) + b"\n"
+    (database.folder / name).write_bytes(noise)
+    assert len(database.traces) == 0
+    database.close()
+
+
+def test_random_bytes_are_no_history(database: Database) -> None:
+    database.keep(function(), Kept(function="add"))
+    assert database.kept(function()) is not None
+    (file,) = database.folder.glob("f-*.json")
+    file.write_bytes(random.Random(0).randbytes(3000))
+    assert database.kept(function()) is None
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_folder_in_the_place_of_traces_is_named(database: Database, name: str) -> None:
+    (database.folder / name).mkdir(parents=True)
+    with pytest.raises(OSError) as caught:  # noqa: PT011
+        len(database.traces)
+    problem = problem_of_system(caught.value)
+    assert problem is not None
+    assert problem.where == str(database.folder / name)
+    assert problem.todo
+    database.close()
+
+
+def test_a_full_disk_is_named(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(file: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache_limit, "write_whole", write)
+    with pytest.raises(OSError) as caught:  # noqa: PT011
+        database.keep(function(), Kept(function="add"))
+    problem = problem_of_system(caught.value)
+    assert problem is not None
+    assert "No space left" in problem.what
+    assert problem.where.startswith(str(database.folder))
