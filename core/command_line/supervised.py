@@ -89,15 +89,15 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
         return _Supervised(arguments, painter).code
     file = running_call.new_file()
     try:
-        run = _Supervised([*arguments, "--calls", file], painter, file)
+        run = _Supervised([*arguments, "--calls", str(file)], painter, file)
         place = running_call.read(file)
         if run.signal not in _SPOILED or "--guarded" in arguments or not place.count:
             return run.code
         console.say("running once more with guarded memory, to see who spoils it")
-        _Supervised([*arguments, "--guarded", "--calls", file], painter, file)
+        _Supervised([*arguments, "--guarded", "--calls", str(file)], painter, file)
         return cli.ERROR
     finally:
-        running_call.remove(file)
+        os.close(file)
 
 
 class _Supervised:
@@ -110,7 +110,8 @@ class _Supervised:
     painter
         See `cli.main`.
     file
-        Where a ``run`` writes which call is under way; empty for other commands.
+        Descriptor of the file in which a ``run`` writes which call is under way; ``None`` for other
+        commands.
 
     Attributes
     ----------
@@ -121,7 +122,10 @@ class _Supervised:
     """
 
     def __init__(
-        self, arguments: Sequence[str], painter: Callable[[], Painter] | None, file: str = ""
+        self,
+        arguments: Sequence[str],
+        painter: Callable[[], Painter] | None,
+        file: int | None = None,
     ) -> None:
         self._arguments, self._file = arguments, file
         self._outcome = _Outcome.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
@@ -148,23 +152,27 @@ class _Supervised:
 
     def _stop(self) -> int:
         """Let the process stop, or kill it, and say where it was."""
-        place = running_call.read(self._file).text
+        place = self._place()
         outcome = self._outcome
         outcome.stopping = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGINT)
         # The process says itself that it has stopped, and what it keeps; a run cannot.
-        end = time.monotonic() + PATIENCE * (1 if self._file else 2)
+        end = time.monotonic() + PATIENCE * (2 if self._file is None else 1)
         with contextlib.suppress(KeyboardInterrupt):
             while time.monotonic() < end and not os.waitpid(self._child, os.WNOHANG)[0]:
                 time.sleep(0.02)
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
-        if outcome.finished and (not self._file or outcome.code != cli.ERROR):
+        if outcome.finished and (self._file is None or outcome.code != cli.ERROR):
             return int(outcome.code)
         console.say(f"stopped {place}".rstrip())
         return cli.ERROR
+
+    def _place(self) -> str:
+        """Return the call that a ``run`` is in, in words; empty if it is in none."""
+        return "" if self._file is None else running_call.read(self._file).text
 
     def _explain(self, status: int) -> None:
         """Say in one line why the process has ended before the command was done."""
@@ -177,9 +185,9 @@ class _Supervised:
             self.signal = os.WTERMSIG(status)
             name = signal.Signals(self.signal).name
             guarded = "with guarded memory it" if "--guarded" in self._arguments else "the run"
-            doing = guarded if self._file else f"the command {self._arguments[0]}"
+            doing = guarded if self._file is not None else f"the command {self._arguments[0]}"
             ended = "crashed with" if self.signal in (*_SPOILED, signal.SIGFPE) else "was ended by"
-            what = f"{doing} {ended} {name} {running_call.read(self._file).text}".rstrip()
+            what = f"{doing} {ended} {name} {self._place()}".rstrip()
             todo = _ADVICE.get(name, "Look for native code, or a kernel, that is at fault")
         elif self._outcome.silent:
             what = "the code interrupts its own process"
