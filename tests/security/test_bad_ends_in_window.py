@@ -1,0 +1,59 @@
+"""Code that ends its process, or raises oddly, in the window: one problem, and nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_until
+from tests.security.test_bad_ends import model
+
+
+@pytest.fixture
+def children() -> None:
+    """The window has children of its own, which the code may ruin."""
+
+
+@pytest.mark.parametrize(
+    ("forward", "end", "said"),
+    [
+        ("os._exit(3)", "", "exit code 3"),
+        ("os.kill(os.getpid(), 9)", "", "was killed"),
+        ("os.closerange(0, 1000)", "", ""),
+        ("raise BaseException('odd')", "", "odd"),
+        ("raise GeneratorExit", "", "GeneratorExit"),
+        ("return None", "", "returns nothing"),
+        ("raise ValueError('line\\n' * 100_000)", "", "call the model in Python to see all"),
+        ("pass", "raise SystemExit(7)", "it ends Python itself"),
+        ("pass", "os.closerange(3, 1000)", ""),
+    ],
+)
+def test_a_bad_end_is_one_problem_and_what_was_open_stays(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, forward: str, end: str, said: str
+) -> None:
+    window = open_window("sample:matmul_relu")
+    workspace = window.workspace
+    shown = window.panes.relax.script.code.text()
+    window.open_source(str(model(tmp_path, forward, end)))
+    line = wait_for_problem(qtbot, window)
+    assert said in line
+    assert "\n" not in line
+    assert len(line) < 2000
+    assert wait_until(lambda: workspace.engine.state == "ready" and not workspace.activity.text)
+    assert workspace.recipe is not None
+    assert workspace.recipe.source.spec == "sample:matmul_relu"
+    assert window.panes.relax.script.code.text() == shown
+    # What is asked for next is answered.
+    window.commands.action("te").trigger()
+    assert wait_until(lambda: workspace.recipe is not None and workspace.recipe.lowering == "te")
+
+
+def test_a_thread_that_never_ends_holds_up_nothing(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    end = "threading.Thread(target=forever).start(); atexit.register(forever)"
+    window = open_window(str(model(tmp_path, end=end)))
+    window.commands.action("run").trigger()
+    assert wait_until(lambda: window.workspace.run_record is not None)
