@@ -59,7 +59,9 @@ class EngineClient(QObject):
     state_changed(str)
         The new `state`.
     log(str)
-        Text that the child printed.
+        Text that the child printed, as much of it as a window can show.
+    printed(object)
+        All that the child printed, as bytes.
     killed()
         The child was killed because it did not stop for a cancel; the next one is starting, and
         has nothing of what this one kept.
@@ -95,6 +97,7 @@ class EngineClient(QObject):
 
     state_changed = Signal(str)
     log = Signal(str)
+    printed = Signal(object)
     killed = Signal()
     crashed = Signal(object)
 
@@ -190,6 +193,7 @@ class EngineClient(QObject):
             sandbox=self.sandbox,
         )
         child.log.connect(self.log)
+        child.printed.connect(self.printed)
         child.received.connect(self._receive, QUEUED)
         child.ended.connect(self._account_for_end, QUEUED)
         self._child = child
@@ -328,10 +332,12 @@ class EngineClient(QObject):
                 self._outstanding.fail_soon(each, stopped)
             each.sent = False  # what was not cancelled is sent again, to the next child
         doing = request.at or self._methods[request.method].doing
-        self.log.emit(
+        text = (
             f"Cancelled: {doing}. The {self.role} did not stop by itself and was killed. It is"
             " started anew, and what is open is derived once more.\n"
         )
+        self.printed.emit(text.encode())
+        self.log.emit(text)
         self._start_child()
         self.killed.emit()
 

@@ -18,6 +18,7 @@ from lowerscope.app.children.at_work import AtWork
 from lowerscope.app.children.hanging import Hanging
 from lowerscope.app.children.recovering import Recovering
 from lowerscope.app.children.requests import REPLACED_MS
+from lowerscope.app.children.whole_log import WholeLog
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.fetching import Fetches
@@ -64,7 +65,7 @@ class Workspace(QObject):
     children_changed
         The state of the engine or of the worker is new.
     logged
-        Text that torch, TVM or the user's file printed.
+        Text that torch, TVM or the user's file printed; all of it is in `whole_log`.
     stop_wanted
         What is under way is to be stopped, be it the workspace's own or not.
     announced
@@ -86,6 +87,7 @@ class Workspace(QObject):
         super().__init__(parent)
         self.engine = EngineClient("engine", parent=self)
         self.worker = EngineClient("worker", parent=self)
+        self.whole_log = WholeLog()
         self.metrics: TextMetrics = DEFAULT
         self._snapshot: Snapshot | None = None
         self._activities = Activities()
@@ -114,7 +116,12 @@ class Workspace(QObject):
         self.at_work = AtWork(self)
         for client in (self.engine, self.worker):
             client.state_changed.connect(self._note_state)
-            client.log.connect(self.logged)
+            self.hear(client)
+
+    def hear(self, client: EngineClient) -> None:
+        """Log what a client's children print."""
+        client.log.connect(self.logged)
+        client.printed.connect(self.whole_log.add)
 
     # What there is to show
 

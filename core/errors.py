@@ -40,6 +40,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         Of a run that did not end well: what it has called, in order, up to the call that it was in.
     details
         Further text, such as a traceback that has been cut down to the user's own frames.
+    whole
+        Names the whole problem where this one was shortened for a window, which alone sets it; see
+        `app.children.messages`.
     """
 
     what: str
@@ -49,6 +52,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     details: str = ""
     calls: tuple[str, ...] = ()
+    whole: str = ""
 
     @property
     def headline(self) -> str:
@@ -129,7 +133,9 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 def error_of(problem: Problem) -> LowerscopeError:
     """Return an error that carries `problem`, to raise what was kept."""
-    return LowerscopeError(**msgspec.structs.asdict(problem))
+    fields = msgspec.structs.asdict(problem)
+    del fields["whole"]
+    return LowerscopeError(**fields)
 
 
 class Cancelled(Exception):

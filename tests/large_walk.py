@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.children import child_process
 from lowerscope.app.window import MainWindow
+from lowerscope.core.engine.protocol import FrameReader
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.steps import Moment
@@ -72,22 +73,22 @@ class Walk:
         over = threading.Event()
         sampling = threading.Thread(target=self._sample, args=(over,))
         sampling.start()
-        encode, feed = child_process.encode_frame, child_process.FrameReader.feed
+        encode, feed = child_process.encode_frame, FrameReader.feed
 
         def encoded(message: child_process.ToChild) -> bytes:
             frame = encode(message)
             self._phase.sent += len(frame)
             return frame
 
-        def fed(reader: child_process.FrameReader, data: bytes) -> object:
+        def fed(reader: FrameReader, data: bytes) -> object:
             self._phase.received += len(data)
             return feed(reader, data)
 
-        child_process.encode_frame, child_process.FrameReader.feed = encoded, fed
+        child_process.encode_frame, FrameReader.feed = encoded, fed
         try:
             yield self
         finally:
-            child_process.encode_frame, child_process.FrameReader.feed = encode, feed
+            child_process.encode_frame, FrameReader.feed = encode, feed
             over.set()
             sampling.join()
             beat.stop()

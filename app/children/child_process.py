@@ -15,14 +15,15 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Qt, QTimer, Signal
 
+from lowerscope.app.children.messages import Incoming
+from lowerscope.app.children.shown_text import REASON_CHARACTERS, printable, shortened
 from lowerscope.core import sandbox
 from lowerscope.core.engine import temporary_files
 from lowerscope.core.engine.protocol import (
-    TO_WINDOW,
     VERSION,
-    FrameReader,
     Hello,
     ProtocolError,
+    Ready,
     ToChild,
     ToWindow,
     encode_frame,
@@ -146,7 +147,9 @@ class ChildProcess(QObject):
     received(int, object)
         The child's number and a message; `Hello` comes first.
     log(str)
-        Text that the child wrote to stderr.
+        Text that the child wrote to stderr, at most `LOG_LIMIT` characters in an interval.
+    printed(object)
+        All that the child wrote to stderr, as bytes.
     ended(int, object)
         The child's number and its `Ending`. Not sent after `close` or `abandon`.
 
@@ -167,6 +170,7 @@ class ChildProcess(QObject):
 
     received = Signal(int, object)
     log = Signal(str)
+    printed = Signal(object)
     ended = Signal(int, object)
 
     def __init__(
@@ -184,8 +188,8 @@ class ChildProcess(QObject):
         self._role = role
         self._calls = calls_file
         self._number = number
-        self._reader = FrameReader(TO_WINDOW)
-        self._greeted = False
+        self._incoming = Incoming()
+        self._greeted = self._is_ready = False
         self._given_up = False
         self._violation = ""
         self._group: int | None = None
@@ -196,6 +200,8 @@ class ChildProcess(QObject):
         self._log_waiting = ""
         self._log_left_out = 0
         self._log_tail = ""
+        self._read_on = QTimer(self, singleShot=True, interval=0)
+        self._read_on.timeout.connect(self._read_messages)
         self._log_timer = QTimer(self, singleShot=True, interval=LOG_INTERVAL_MS)
         self._log_timer.timeout.connect(self._pass_log_on)
 
@@ -257,8 +263,7 @@ class ChildProcess(QObject):
 
     def close(self) -> None:
         """End the process and what it started: ask for it, wait a moment, then kill it."""
-        self._pass_log_on()
-        self._given_up = True
+        self._hear_no_more()
         self._process.closeWriteChannel()
         self._process.waitForFinished(CLOSE_MS)
         self._kill()
@@ -267,12 +272,21 @@ class ChildProcess(QObject):
 
     def abandon(self) -> None:
         """Kill the process and what it started, at once, and hear no more of it."""
-        self._pass_log_on()
-        self._given_up = True
+        self._hear_no_more()
         running = self._process.state() != QProcess.ProcessState.NotRunning
         self._kill()
         if not running:
             self._forget()
+
+    def _hear_no_more(self) -> None:
+        self._pass_log_on()
+        self._given_up = True
+        for channel in (
+            QProcess.ProcessChannel.StandardOutput,
+            QProcess.ProcessChannel.StandardError,
+        ):
+            # Otherwise all that comes until it has ended would be kept.
+            self._process.closeReadChannel(channel)
 
     def _kill(self) -> None:
         if sys.platform != "win32" and self._group is not None:
@@ -299,25 +313,34 @@ class ChildProcess(QObject):
         if self._given_up or self._violation:
             return
         try:
-            for message in self._reader.feed(data):
-                self._check_greeting(message)
+            for message in self._incoming.read(data):
+                self._check_order(message)
                 self.received.emit(self._number, message)
         except ProtocolError as error:
-            self._violation = str(error)
+            self._violation = shortened(str(error), REASON_CHARACTERS)
             self._kill()
+        if self._incoming.has_more:
+            self._read_on.start()
 
-    def _check_greeting(self, message: ToWindow) -> None:
-        """Raise `ProtocolError` unless the child has said that it speaks this protocol."""
+    def _check_order(self, message: ToWindow) -> None:
+        """Raise `ProtocolError` unless the child greets first, and once, and is ready once."""
         if isinstance(message, Hello) and message.version != VERSION:
             raise ProtocolError(f"it speaks version {message.version}, and not {VERSION}")
         if isinstance(message, Hello) and message.role != self._role:
             raise ProtocolError(f"it says that it is {message.role!r}")
         if isinstance(message, Hello) == self._greeted:
             raise ProtocolError(f"unexpected message {type(message).__name__}")
+        if isinstance(message, Ready) and self._is_ready:
+            raise ProtocolError("it is ready for a second time")
         self._greeted = True
+        self._is_ready = self._is_ready or isinstance(message, Ready)
 
     def _read_log(self) -> None:
-        self._take_log(self._decode(bytes(self._process.readAllStandardError().data())))
+        data = bytes(self._process.readAllStandardError().data())
+        if self._given_up or not data:
+            return
+        self.printed.emit(data)
+        self._take_log(self._decode(data))
 
     def _take_log(self, text: str) -> None:
         room = LOG_LIMIT - len(self._log_waiting)
@@ -330,7 +353,7 @@ class ChildProcess(QObject):
     def _pass_log_on(self) -> None:
         text = self._log_waiting
         if self._log_left_out:
-            text += f"\n… {self._log_left_out} characters left out\n"
+            text += f"\n… {self._log_left_out} characters left out here, not in the whole log\n"
         self._log_waiting = ""
         self._log_left_out = 0
         if text and not self._given_up:
@@ -359,7 +382,7 @@ class ChildProcess(QObject):
         self.ended.emit(self._number, self._ending(code, status))
 
     def _ending(self, code: int, status: QProcess.ExitStatus) -> Ending:
-        call, tail = self.call, self._log_tail.strip()
+        call, tail = self.call, printable(self._log_tail).strip()
         if self._violation:
             return Ending(self._role, "garbage", reason=self._violation, log_tail=tail)
         if call.too_much:

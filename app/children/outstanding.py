@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from lowerscope.app.children.shown_text import REASON_CHARACTERS, shortened
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.methods import MethodType
 from lowerscope.core.engine.protocol import Progress, Reply, Role
@@ -122,7 +123,8 @@ class Unanswered(QObject):
         try:
             result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
         except UNREADABLE as error:
-            what = f"The {self._role}'s answer to {request.method} cannot be read: {error}"
+            reason = shortened(str(error), REASON_CHARACTERS)
+            what = f"The {self._role}'s answer to {request.method} cannot be read: {reason}"
             self.fail(request, Problem(what=what, code="internal"))
             return
         self.forget(request)

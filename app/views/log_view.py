@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QTextCursor
+import re
+
+from PySide6.QtGui import QContextMenuEvent, QTextCursor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.children.shown_text import printable
+from lowerscope.app.views.save_whole import WholeText
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.plain_text import PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
 from lowerscope.app.workspace import Workspace
 
 MOST_LINES = 5000
+LINE_CHARACTERS = 1000
+"""Of a line; the rest of a longer one is not shown."""
+
+MOST_CHARACTERS = 2**20
+
+MOST_NEW_LINES = 1000
+"""Of a text that is added; of more, the last are shown."""
+
+_CUT = " …"
+
+_LONG_LINE = re.compile(rf"([^\n]{{{LINE_CHARACTERS}}})[^\n]+")
 
 
 class LogView(PlainTextEdit):
-    """A read-only text that grows at its end; it scrolls along unless the user scrolled up."""
+    """The end of a text that grows there; it scrolls along unless the user scrolled up.
+
+    Attributes
+    ----------
+    saving
+        Writes the whole text to a file, of which this shows a part.
+    """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
         self.setAccessibleName(self.tr("Log"))
+        self._workspace = workspace
+        self.saving = WholeText(workspace, self)
         self._use_theme()
         theme.notifier().changed.connect(self._use_theme)
         self.setLineWrapMode(PlainTextEdit.LineWrapMode.NoWrap)
@@ -38,12 +62,55 @@ class LogView(PlainTextEdit):
         self.setFont(code_font())
 
     def append_text(self, text: str) -> None:
-        """Add text as it came, whole lines or not."""
+        """Add text as it came, whole lines or not, as much of it as is shown."""
         self.empty.hide()
         bar = self.verticalScrollBar()
         follows = bar.value() == bar.maximum()
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(text)
+        cursor.insertText(self._shown(printable(text), cursor.positionInBlock()))
+        self._drop_first()
         if follows:
             bar.setValue(bar.maximum())
+
+    def _shown(self, text: str, column: int) -> str:
+        """Return what is shown of a text that is added to a line with `column` characters."""
+        first, newline, rest = text.partition("\n")
+        room = LINE_CHARACTERS - column
+        if len(first) > room:
+            # A line that is cut has the mark as well, and takes no more.
+            first = "" if room < 0 else first[:room] + _CUT
+        lines = rest.count("\n")
+        if lines > MOST_NEW_LINES:
+            rest = rest.split("\n", lines - MOST_NEW_LINES)[-1]
+            left_out = self.tr("… {0} lines left out here, not in the whole log")
+            rest = f"{left_out.format(lines - MOST_NEW_LINES)}\n{rest}"
+        return first + newline + _LONG_LINE.sub(rf"\1{_CUT}", rest)
+
+    def _drop_first(self) -> None:
+        """Remove the first lines, where all have too many characters together."""
+        document = self.document()
+        excess = document.characterCount() - MOST_CHARACTERS
+        if excess <= 0:
+            return
+        cursor = QTextCursor(document)
+        cursor.setPosition(excess, QTextCursor.MoveMode.KeepAnchor)
+        cursor.movePosition(QTextCursor.MoveOperation.EndOfBlock, QTextCursor.MoveMode.KeepAnchor)
+        cursor.movePosition(
+            QTextCursor.MoveOperation.NextCharacter, QTextCursor.MoveMode.KeepAnchor
+        )
+        cursor.removeSelectedText()
+
+    def save_whole(self) -> None:
+        """Ask for a file, and write all that was printed to it, as it was printed."""
+        text = self._workspace.whole_log.text
+        self.saving.choose_file(self.tr("Save whole log"), "lowerscope.log", text)
+
+    # Qt
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = self.createStandardContextMenu()
+        menu.addSeparator()
+        save = menu.addAction(self.tr("Save whole log…"), self.save_whole)
+        save.setEnabled(self._workspace.whole_log.held > 0)
+        menu.exec(event.globalPos())

@@ -16,6 +16,8 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import theme
+from lowerscope.app.children.messages import whole_of
+from lowerscope.app.views.save_whole import WholeText
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.plain_text import Label, PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
@@ -59,6 +61,7 @@ class ProblemsView(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._content: QWidget | None = None
+        self.saving = WholeText(workspace, self)
         workspace.problems_changed.connect(self._show_problems)
         workspace.snapshot_changed.connect(self._show_problems)
         workspace.variants.left_over.changed.connect(self._show_problems)
@@ -165,6 +168,10 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Go back to what worked"), faults.go_back))
         if self._workspace.refused is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
+        if (whole := whole_of(problem)) is not None:
+            # What is shown says that, and where, it was shortened.
+            save = partial(self.saving.choose_file, self.tr("Save whole text"), "problem.txt")
+            remedies.append((self.tr("Save whole text…"), partial(save, whole)))
         return remedies
 
 

@@ -9,7 +9,7 @@ TVM, so that the window can use it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -29,6 +29,12 @@ VERSION = 1
 MAGIC = b"\x89LSF"
 FRAME_LIMIT = 256 * 2**20
 """The longest payload that either side accepts, in bytes."""
+
+_START = 32
+"""Bytes of a payload by which a reader can tell how long it may be."""
+
+_COPIED = 2**16
+"""Bytes of the longest payload that is copied out of the buffer; a longer one takes it over."""
 
 _HEADER = struct.Struct(">4sI")
 
@@ -147,11 +153,24 @@ class FrameReader(Generic[_Message]):
     ----------
     decoder
         `TO_CHILD` or `TO_WINDOW`.
+    limit_of
+        Returns the longest payload that is accepted in bytes, from the first bytes of one; by
+        default all are, up to `FRAME_LIMIT`.
     """
 
-    def __init__(self, decoder: msgspec.msgpack.Decoder[_Message]) -> None:
+    def __init__(
+        self,
+        decoder: msgspec.msgpack.Decoder[_Message],
+        limit_of: Callable[[bytes], int] | None = None,
+    ) -> None:
         self._decoder = decoder
+        self._limit_of = limit_of
         self._buffer = bytearray()
+
+    @property
+    def held(self) -> int:
+        """Bytes that have come and belong to no message that was fetched."""
+        return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[_Message]:
         """Take `data`, and return an iterator over the messages that are now complete.
@@ -168,29 +187,41 @@ class FrameReader(Generic[_Message]):
 
     def _messages(self) -> Iterator[_Message]:
         while (length := self._payload_length()) is not None:
-            end = _HEADER.size + length
-            if len(self._buffer) < end:
+            if len(self._buffer) < _HEADER.size + length:
                 return
-            with memoryview(self._buffer) as view:
-                payload = bytes(view[_HEADER.size : end])
+            payload = self._take(_HEADER.size + length)
             try:
                 message = self._decoder.decode(payload)
             except UNREADABLE as error:
                 raise ProtocolError(f"a frame holds no message: {error}") from error
-            del self._buffer[:end]
             yield message
+
+    def _take(self, end: int) -> bytes | memoryview:
+        """Return the payload of the first frame, which ends at `end`, and remove the frame."""
+        if end <= _COPIED:
+            payload = bytes(self._buffer[_HEADER.size : end])
+            del self._buffer[:end]
+            return payload
+        # Copying hundreds of megabytes would hold up a window.
+        frame, self._buffer = self._buffer, self._buffer[end:]
+        return memoryview(frame)[_HEADER.size : end]
 
     def _payload_length(self) -> int | None:
         """Return the length of the frame at the start of the buffer, ``None`` if not yet known."""
-        start = bytes(self._buffer[: _HEADER.size])
+        start = bytes(self._buffer[: _HEADER.size + _START])
         if start[: len(MAGIC)] != MAGIC[: len(start)]:
-            excerpt = bytes(self._buffer[:24])
-            raise ProtocolError(f"expected a frame, found {excerpt!r}")
+            raise ProtocolError(f"expected a frame, found {start[:24]!r}")
         if len(start) < _HEADER.size:
             return None
-        length: int = _HEADER.unpack(start)[1]
+        length: int = _HEADER.unpack(start[: _HEADER.size])[1]
         if length > FRAME_LIMIT:
             raise ProtocolError(f"a frame says that it is {length} bytes long")
+        if self._limit_of is None:
+            return length
+        if len(start) < _HEADER.size + min(length, _START):
+            return None
+        if length > (limit := self._limit_of(start[_HEADER.size :])):
+            raise ProtocolError(f"a message of {length} bytes is longer than its {limit}")
         return length
 
 

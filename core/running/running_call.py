@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -39,6 +40,13 @@ NO_CALL = -1
 
 _SIZE = 1 << 24
 """Bytes of a file; those that are not written take no memory."""
+
+_MOST_READ = 1 << 21
+"""Bytes of the names that are read, whatever the process has written."""
+
+_NAMES = msgspec.msgpack.Decoder(Annotated[list[str], msgspec.Meta(max_length=50_000)])
+_SHOWN = 300
+"""Characters of the name of a call in a sentence."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +86,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         if self.index == self.count:
             return f"after the last of {self.count} calls"
         where = "in" if self.inside else "before"
-        return f"{where} call {self.index + 1} of {self.count}, {self.names[-1]}"
+        return f"{where} call {self.index + 1} of {self.count}, {self.names[-1][:_SHOWN]}"
 
 
 def call_name(callee: str, nodes: Sequence[str]) -> str:
@@ -142,7 +150,7 @@ def read(descriptor: int) -> RunningCall:
     if len(head) < HEAD.size:
         return RunningCall()
     length = HEAD.unpack(head)[2]
-    names = os.pread(descriptor, min(max(length, 0), _SIZE - HEAD.size), HEAD.size)
+    names = os.pread(descriptor, min(max(length, 0), _MOST_READ), HEAD.size)
     return _parsed(head, names)
 
 
@@ -150,7 +158,7 @@ def _parsed(head: bytes, encoded: bytes) -> RunningCall:
     index, inside, _, too_much, *parts = HEAD.unpack(head)
     names: list[str] = []
     with contextlib.suppress(*UNREADABLE):
-        names = msgspec.msgpack.decode(encoded, type=list[str])
+        names = _NAMES.decode(encoded)
     place = place_of(index if names else NO_CALL, bool(inside), names)
     texts = (each.rstrip(b"\0").decode(errors="replace") for each in parts)
     return msgspec.structs.replace(place, too_much=too_much, part=next(filter(None, texts), ""))

@@ -13,6 +13,7 @@ from tests.benchmarks import (
     code,
     comparing,
     difference,
+    flooding,
     graph,
     lowering,
     opening,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[[], Sequence[Shown]]] = {
     "schedule": scheduling.measure,
     "run": running.measure,
     "speed": speed.measure,
+    "flooding": flooding.measure,
 }
 
 

@@ -131,6 +131,7 @@ class LastingClient(EngineClient):
         child = left.child
         child.setParent(self)
         child.log.connect(self.log)
+        child.printed.connect(self.printed)
         child.received.connect(self._receive, QUEUED)
         child.ended.connect(self._account_for_end, QUEUED)
         self._children, self._child, self._begun = left.number, child, left.start
@@ -148,6 +149,7 @@ class LastingClient(EngineClient):
             for each in self._outstanding.all():
                 self.drop(each.id)
             child.log.disconnect(self.log)
+            child.printed.disconnect(self.printed)
             child.received.disconnect(self._receive)
             child.ended.disconnect(self._account_for_end)
             self._lasting.leave(self.role, Left(self._children, child, self._begun), owed)

@@ -1,0 +1,84 @@
+"""All that the children have printed, in temporary files: the window shows a part of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+
+PART_LIMIT = 2**25
+"""Bytes of each of the two files; when the second is full, the first is dropped."""
+
+_COPIED = 2**20
+
+
+class _Part:
+    """A file without a name, which is gone when this object is."""
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryFile() as file:
+            self.descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self.descriptor)
+        self.size = 0
+
+    def add(self, data: bytes) -> None:
+        """Add bytes: all of them, or none with an `OSError`."""
+        written = os.pwrite(self.descriptor, data, self.size)
+        if written < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.size += written
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return some of its bytes, in any thread."""
+        return os.pread(self.descriptor, size, start)
+
+
+class WholeLog:
+    """The last bytes that were printed, between `PART_LIMIT` and twice as many where there were so
+    many.
+
+    The files have no name, so that nothing is left of them however the window ends.
+
+    Attributes
+    ----------
+    dropped
+        Bytes that were printed before those that are held, or that could not be written.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[_Part] = []
+        self.dropped = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held."""
+        return sum(part.size for part in self._parts)
+
+    def add(self, data: bytes) -> None:
+        """Add what was printed."""
+        try:
+            if not self._parts or self._parts[-1].size + len(data) > PART_LIMIT:
+                self._begin_part()
+            self._parts[-1].add(data)
+        except OSError:
+            # The disk is full. The window goes on, and a later part may find room.
+            self.dropped += len(data)
+
+    def text(self) -> Iterator[bytes]:
+        """Return what yields all that is held by now, in any thread; what comes later is not."""
+        return _text([(part, part.size) for part in self._parts], self.dropped)
+
+    def _begin_part(self) -> None:
+        if len(self._parts) == 2:
+            self.dropped += self._parts.pop(0).size
+        self._parts.append(_Part())
+
+
+def _text(parts: Sequence[tuple[_Part, int]], dropped: int) -> Iterator[bytes]:
+    if dropped:
+        yield f"[{dropped:,} bytes are not in this file]\n".encode()
+    for part, size in parts:
+        for start in range(0, size, _COPIED):
+            yield part.read(start, min(_COPIED, size - start))

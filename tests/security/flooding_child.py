@@ -1,0 +1,157 @@
+"""A child that says far too much: ``flooding_child.py ROLE FLOOD`` floods upon each request.
+
+It speaks the protocol, and does nothing else: no torch, no guard, no limit of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from lowerscope.core.engine.protocol import (
+    FRAME_LIMIT,
+    MAGIC,
+    TO_CHILD,
+    VERSION,
+    Failure,
+    FrameReader,
+    Hello,
+    Progress,
+    Ready,
+    Reply,
+    Request,
+    ToWindow,
+    encode_frame,
+    to_raw,
+)
+from lowerscope.core.errors import Problem
+
+LINE = "the reason is long; "
+CHUNK = 2**16
+
+
+def details(size: int) -> str:
+    """Return a text of `size` bytes."""
+    return "".join(f"{number:09d}\n" for number in range(100_000)) * (size // 1_000_000)
+
+
+def write(data: bytes, descriptor: int = 1) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def send(message: ToWindow) -> None:
+    write(encode_frame(message))
+
+
+def problem(name: str) -> Problem:
+    """Return the problem of a flood: its text is what the test expects in a file."""
+    match name:
+        case "error":
+            return Problem(what=LINE * 25_000, todo=LINE * 2_000)
+        case "huge-error":
+            return Problem(what="x" * 10_000_000, details=details(40_000_000))
+        case "choices":
+            names = tuple(map(str, range(1_000_000)))
+            return Problem(what="which one?", code="choose-entry", choices=names, calls=names)
+        case "long-choices":
+            return Problem(what="which?", code="give-args", choices=("{" * 500_000, "a"))
+    return Problem(what="turned \u202e round\x1b[2J\x00", details="\u2066a\x07\n\tb\r\nc")
+
+
+def fail(id: int, name: str) -> None:
+    send(Failure(id, problem(name)))
+
+
+def too_long_error(id: int, _: str) -> None:
+    send(Failure(id, Problem(what="x" * 70_000_000)))
+
+
+def progress(id: int, name: str) -> None:
+    """Report 20 or 100 MB of progress: short, long, and of requests that are none."""
+    size = 20_000_000 if name == "progress" else 100_000_000
+    short = encode_frame(Progress(id, "step", 0.5)) * 20_000
+    others = b"".join(encode_frame(Progress(other, "step", None)) for other in range(10_000))
+    long = encode_frame(Progress(id, "\u202ex\x00" * 300_000, None))
+    for _ in range(size // len(short + others + long)):
+        write(short + others + long)
+    send(Reply(id, to_raw("done")))
+
+
+def answers(id: int, _: str) -> None:
+    """Answer requests that nobody has sent, and then the one that somebody has."""
+    write(encode_frame(Failure(-1, Problem(what="x" * 3000))) * 2_000)
+    write(encode_frame(Reply(-1, to_raw("x"))) * 100_000)
+    send(Reply(id, to_raw("done")))
+
+
+def trickle(id: int, _: str) -> None:
+    """Say that a frame is 250 MB long, and send that, a megabyte at a time."""
+    payload = encode_frame(Reply(id, to_raw(bytes(250_000_000))))
+    for start in range(0, len(payload), 2**20):
+        write(payload[start : start + 2**20])
+
+
+def wrong_kind(id: int, _: str) -> None:
+    """Say that a report of progress is 250 MB long."""
+    start = encode_frame(Progress(id, "x" * 100, None))[8:]
+    write(MAGIC + (FRAME_LIMIT - 1).to_bytes(4, "big") + start)
+
+
+def line(id: int, _: str) -> None:
+    """Print a line without an end, 64 MB, with what a terminal would obey."""
+    for _ in range(1000):
+        write(("\u202e\x1b[31mü\x00ab" * 6_000).encode()[:CHUNK], 2)
+    send(Reply(id, to_raw("done")))
+
+
+def lines(id: int, _: str) -> None:
+    """Print three million lines."""
+    for start in range(0, 3_000_000, 3000):
+        write(b"".join(b"%d\n" % number for number in range(start, start + 3000)), 2)
+    send(Reply(id, to_raw("done")))
+
+
+def empty_lines(id: int, _: str) -> None:
+    """Print nothing but ends of lines."""
+    for _ in range(200):
+        write(b"\n" * CHUNK, 2)
+    send(Reply(id, to_raw("done")))
+
+
+def ready(id: int, _: str) -> None:
+    """Be ready again and again."""
+    write(encode_frame(Ready(1.0)) * 100_000)
+
+
+FLOODS: Mapping[str, Callable[[int, str], None]] = {
+    **dict.fromkeys(("error", "huge-error", "choices", "long-choices", "controls"), fail),
+    "too-long-error": too_long_error,
+    "progress": progress,
+    "long-progress": progress,
+    "answers": answers,
+    "ready": ready,
+    "trickle": trickle,
+    "wrong-kind": wrong_kind,
+    "line": line,
+    "lines": lines,
+    "empty-lines": empty_lines,
+}
+
+
+def main() -> None:
+    """Serve until the window closes the pipe."""
+    role, name = sys.argv[1:]
+    send(Hello(VERSION, os.getpid(), role))
+    send(Ready(1.0))
+    reader = FrameReader(TO_CHILD)
+    while data := os.read(0, CHUNK):
+        for message in reader.feed(data):
+            if isinstance(message, Request):
+                FLOODS[name](message.id, name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""A child that says far too much neither stalls the window nor fills it.
+
+The bounds that are tested are those of what is kept and of what is handled before the window gets
+to its other events; how long it takes is measured by ``python -m tests.benchmarks flooding``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QPlainTextEdit, QPushButton
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.children import messages
+from lowerscope.app.children.child_process import LOG_LIMIT
+from lowerscope.app.children.messages import Incoming, whole_of
+from lowerscope.app.children.whole_log import PART_LIMIT, WholeLog
+from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.views import log_view
+from lowerscope.app.views.log_view import LogView
+from lowerscope.app.window import MainWindow
+from lowerscope.app.workspace import Workspace
+from lowerscope.core.engine.protocol import (
+    Failure,
+    Progress,
+    ProtocolError,
+    Reply,
+    encode_frame,
+    to_raw,
+)
+from lowerscope.core.errors import Problem
+from tests.app.engine_client.practice_window import Window, practice
+from tests.end_to_end.driving import PATIENCE, OpenWindow
+from tests.security import flooding_child
+
+CHILD = str(Path(flooding_child.__file__))
+
+TURN = 2**20
+"""Bytes that a pipe can hold at most, and a window reads before it handles its other events."""
+
+
+@pytest.fixture
+def children() -> None:
+    """Let no window have the children of the window before."""
+
+
+@pytest.fixture
+def flooded(qtbot: QtBot) -> Iterator[Callable[[str], Window]]:
+    """Return a function that returns a client whose child floods it in a named way."""
+    windows: list[Window] = []
+
+    def begin(flood: str) -> Window:
+        windows.append(Window(qtbot, sys.executable, CHILD, "engine", flood))
+        windows[-1].client.start()
+        return windows[-1]
+
+    yield begin
+    for window in windows:
+        window.client.stop()
+
+
+@pytest.fixture
+def flooded_window(
+    open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], MainWindow]:
+    """Return a function that opens a source in a window whose engine floods it."""
+
+    def begin(flood: str) -> MainWindow:
+        def client(role: str, parent: Workspace) -> EngineClient:
+            command = (sys.executable, CHILD, role, flood)
+            return EngineClient(role, command=command, parent=parent)  # type: ignore[arg-type]
+
+        monkeypatch.setattr("lowerscope.app.workspace.EngineClient", client)
+        return open_window("sample:matmul_relu", wait=False)
+
+    return begin
+
+
+def size_of(problem: Problem) -> int:
+    """Return the characters of a problem."""
+    lines = (problem.what, problem.where, problem.todo, problem.code, problem.details)
+    return sum(map(len, (*lines, *problem.choices, *problem.calls)))
+
+
+def whole_text(problem: Problem) -> str:
+    text = whole_of(problem)
+    assert text is not None
+    return b"".join(text()).decode()
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flood", ["error", "huge-error", "choices", "long-choices"])
+def test_a_long_problem_is_shortened_and_held_whole(
+    flooded: Callable[[str], Window], flood: str
+) -> None:
+    window, sent = flooded(flood), flooding_child.problem(flood)
+    problem = window.problem(window.ask("echo", practice.Text("a")))
+    assert size_of(problem) < 100_000
+    assert problem.code == sent.code
+    assert problem.what[:10] == sent.what[:10]
+    whole = whole_text(problem)
+    assert sent.line() in whole
+    assert sent.details in whole
+    assert whole.count("\n") >= len(sent.choices) + len(sent.calls)
+    head, *_, tail = problem.details.splitlines() or ["", ""]
+    assert sent.details.startswith(head)
+    assert sent.details.endswith(f"{tail}\n" if tail else "")
+    assert ("bytes left out" in problem.details) == (len(sent.details) > 64_000)
+    assert not window.endings
+
+
+def test_characters_that_steer_are_not_shown(flooded: Callable[[str], Window]) -> None:
+    window = flooded("controls")
+    problem = window.problem(window.ask("echo", practice.Text("a")))
+    assert problem.what == "turned \ufffd round\ufffd"
+    assert problem.details == "\ufffda\ufffd\n\tb\nc"
+    assert whole_of(problem) is None
+
+
+def test_a_problem_that_is_longer_than_can_be_held_ends_the_child(
+    flooded: Callable[[str], Window],
+) -> None:
+    window = flooded("too-long-error")
+    problem = window.problem(window.ask("echo", practice.Text("a")))
+    assert problem.code == "crashed"
+    assert window.endings[0].how == "garbage"
+    assert f"longer than its {messages.PROBLEM_LIMIT}" in window.endings[0].reason
+
+
+def test_problems_that_are_held_whole_make_room_for_others() -> None:
+    text = "x" * (messages.WHOLE_LIMIT // 3)
+    problems = []
+    for number in range(5):
+        sent = encode_frame(Failure(1, Problem(what=f"{number}", details=text)))
+        (failure,) = Incoming().read(sent)
+        assert isinstance(failure, Failure)
+        problems.append(failure.problem)
+    held = [whole_of(each) is not None for each in problems]
+    assert held == [False, False, False, True, True]
+    for _ in range(2 * messages.MOST_WHOLE):
+        list(Incoming().read(encode_frame(Failure(1, Problem(what="x" * 3000)))))
+    assert whole_of(problems[-1]) is None
+
+
+@pytest.mark.parametrize("name", ["what", "where", "todo", "details", "choices", "calls"])
+def test_each_part_of_a_problem_is_bounded(name: str) -> None:
+    long: object = "\x00é" * 3_000_000
+    if name in ("choices", "calls"):
+        long = ("a",) * 1_000_000
+    problem = Problem(**{"what": "a", name: long})  # type: ignore[arg-type]
+    (failure,) = Incoming().read(encode_frame(Failure(1, problem)))
+    assert isinstance(failure, Failure)
+    assert size_of(failure.problem) < 100_000
+    assert failure.problem.whole
+
+
+def test_a_child_does_not_say_where_its_whole_problem_is() -> None:
+    (first,) = Incoming().read(encode_frame(Failure(1, Problem(what="x" * 3000))))
+    assert isinstance(first, Failure)
+    name = first.problem.whole
+    (second,) = Incoming().read(encode_frame(Failure(1, Problem(what="short", whole=name))))
+    assert second == Failure(1, Problem(what="short"))
+
+
+def test_a_problem_that_is_none_is_no_message() -> None:
+    for spoilt in (b"\x81\xa4what\xc0", b"\x81\xa4what\x91\xa1a", b"\x81\xa4what\xa1\xff", b"\x90"):
+        sent = encode_frame(Failure(1, Problem(what="a")))
+        payload = sent[8 : sent.index(b"\xa7problem") + 8] + spoilt
+        frame = sent[:4] + len(payload).to_bytes(4, "big") + payload
+        with pytest.raises(ProtocolError, match="a frame holds no"):
+            list(Incoming().read(frame))
+
+
+# --- progress, and messages at large --------------------------------------------------------------
+
+
+def test_a_flood_of_progress_is_told_now_and_then(flooded: Callable[[str], Window]) -> None:
+    window = flooded("long-progress")
+    request = window.ask("echo", practice.Text("a"))
+    assert window.result(request) == "done"
+    told = window.told[request]
+    assert max(map(len, told)) <= messages.PROGRESS_CHARACTERS
+    assert all(text.isprintable() for text in told)
+    # Of two million reports, those that a turn of the event loop begins and ends with.
+    assert len(told) < 20_000
+    assert not window.endings
+
+
+def test_of_many_reports_the_first_and_the_last_are_returned() -> None:
+    reports = b"".join(encode_frame(Progress(1, f"{number}", None)) for number in range(400))
+    between = encode_frame(Reply(2, to_raw(1)))
+    found = list(Incoming().read(reports + between + reports))
+    texts = [each.text if isinstance(each, Progress) else "reply" for each in found]
+    assert texts == ["0", "399", "reply", "0", "399"]
+
+
+def test_so_many_messages_are_handled_at_once() -> None:
+    incoming = Incoming()
+    sent = encode_frame(Reply(1, to_raw(None))) * 3_500
+    counts = [len(list(incoming.read(sent)))]
+    while incoming.has_more:
+        counts.append(len(list(incoming.read())))
+    assert counts == [1000, 1000, 1000, 500]
+
+
+def test_more_messages_than_can_wait_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "HELD_LIMIT", 100_000)
+    incoming = Incoming()
+    sent = encode_frame(Reply(1, to_raw(None))) * 2_500
+    assert len(list(incoming.read(sent))) == messages.MOST_MESSAGES
+    with pytest.raises(ProtocolError, match="more messages"):
+        incoming.read(sent)
+
+
+def test_answers_to_nothing_are_dropped(flooded: Callable[[str], Window]) -> None:
+    window = flooded("answers")
+    assert window.result(window.ask("echo", practice.Text("a"))) == "done"
+    assert not window.endings
+
+
+def test_a_long_frame_that_trickles_is_taken_when_it_is_whole(
+    flooded: Callable[[str], Window],
+) -> None:
+    window = flooded("trickle")
+    assert len(window.result(window.ask("big", practice.Count(1)))) == 250_000_000
+
+
+def test_only_an_answer_may_be_so_long(flooded: Callable[[str], Window]) -> None:
+    window = flooded("wrong-kind")
+    window.ask("echo", practice.Text("a"))
+    window.until(lambda: bool(window.endings))
+    assert f"longer than its {messages.SMALL_LIMIT}" in window.endings[0].reason
+
+
+def test_a_child_is_ready_once(flooded: Callable[[str], Window]) -> None:
+    window = flooded("ready")
+    window.ask("echo", practice.Text("a"))
+    window.until(lambda: bool(window.endings))
+    assert "ready for a second time" in window.endings[0].reason
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(qtbot: QtBot) -> LogView:
+    view = LogView(Workspace())
+    qtbot.addWidget(view)
+    return view
+
+
+@pytest.mark.parametrize("flood", ["line", "lines", "empty-lines"])
+def test_what_is_printed_is_bounded_and_held_whole(
+    flooded: Callable[[str], Window], log: LogView, flood: str, tmp_path: Path, qtbot: QtBot
+) -> None:
+    window, workspace = flooded(flood), log._workspace
+    shown: list[str] = []
+    printed: list[int] = []
+    window.client.log.connect(shown.append)
+    window.client.log.connect(log.append_text)
+    window.client.printed.connect(lambda data: printed.append(len(data)))
+    window.client.printed.connect(workspace.whole_log.add)
+    assert window.result(window.ask("echo", practice.Text("a"))) == "done"
+    total = {"line": 1000, "empty-lines": 200}.get(flood, 0) * flooding_child.CHUNK
+    original = b"".join(b"%d\n" % number for number in range(3_000_000))
+    total = total or len(original)
+    window.until(lambda: sum(printed) == total)
+    assert max(printed) <= TURN
+    assert max(map(len, shown)) < LOG_LIMIT + 100
+    document = log.document()
+    assert document.characterCount() <= log_view.MOST_CHARACTERS
+    assert document.blockCount() <= log_view.MOST_LINES
+    text = log.toPlainText()
+    assert max(map(len, text.splitlines()), default=0) < log_view.LINE_CHARACTERS + 10
+    assert all(each.isprintable() for line in text.splitlines() for each in line)
+    held = workspace.whole_log
+    assert held.held <= 2 * PART_LIMIT
+    assert held.held + held.dropped == total
+    file = tmp_path / "log"
+    with qtbot.waitSignal(log.saving.done, timeout=PATIENCE):
+        log.saving.save(file, held.text)
+    if flood == "lines":
+        assert file.read_bytes() == original
+    else:
+        assert file.stat().st_size >= min(total, PART_LIMIT)
+
+
+def test_the_end_of_what_was_printed_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowerscope.app.children.whole_log.PART_LIMIT", 1000)
+    log = WholeLog()
+    sent = [f"{number:09d}\n".encode() for number in range(1000)]
+    for data in sent:
+        log.add(data)
+    text = log.text()
+    log.add(b"later\n")
+    first, _, held = b"".join(text).partition(b"\n")
+    assert held == b"".join(sent)[-len(held) :]
+    assert 1000 <= len(held) <= 2000
+    assert first == f"[{10_000 - len(held):,} bytes are not in this file]".encode()
+
+
+def test_lines_are_cut_wherever_they_are_split(log: LogView) -> None:
+    for _ in range(300):
+        log.append_text("x" * 700)
+    log.append_text("\nnext\n" + "y" * 5000 + "\nlast")
+    first, second, third, last = log.toPlainText().split("\n")
+    assert len(first) == len(third) < log_view.LINE_CHARACTERS + 10
+    assert (second, last) == ("next", "last")
+
+
+# --- the window -----------------------------------------------------------------------------------
+
+
+def test_the_window_shows_a_long_error_and_saves_it(
+    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], tmp_path: Path
+) -> None:
+    window = flooded_window("huge-error")
+    qtbot.waitUntil(lambda: bool(window.workspace.problems), timeout=PATIENCE)
+    problem, view = window.workspace.problems[0], window.panes.problems
+    buttons = {each.text(): each for each in view.findChildren(QPushButton)}
+    assert "Save whole text…" in buttons
+    details = view.findChild(QPlainTextEdit)
+    assert details is not None
+    assert details.document().characterCount() < 70_000
+    whole = whole_of(problem)
+    assert whole is not None
+    file = tmp_path / "problem.txt"
+    with qtbot.waitSignal(view.saving.done, timeout=PATIENCE):
+        view.saving.save(file, whole)
+    sent = flooding_child.problem("huge-error")
+    assert file.read_text() == f"{sent.line()}\n{sent.details}\n"
+
+
+def test_a_file_that_cannot_be_written_is_a_problem(
+    qtbot: QtBot, log: LogView, tmp_path: Path
+) -> None:
+    with qtbot.waitSignal(log.saving.done, timeout=PATIENCE):
+        log.saving.save(tmp_path / "none" / "log", log._workspace.whole_log.text)
+    assert "cannot be written" in log._workspace.problems[0].what
+
+
+@pytest.mark.parametrize("flood", ["choices", "line", "empty-lines", "progress"])
+def test_the_window_goes_on_in_a_flood(
+    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
+) -> None:
+    window = flooded_window(flood)
+    workspace = window.workspace
+    # What the child answers is no model, or a problem: either is told.
+    qtbot.waitUntil(lambda: bool(workspace.problems), timeout=PATIENCE)
+    assert size_of(workspace.problems[0]) < 100_000
+    assert len(workspace.activity.text) <= messages.PROGRESS_CHARACTERS
+    assert window.panes.log.document().characterCount() <= log_view.MOST_CHARACTERS
+    window.close()
