@@ -53,16 +53,17 @@ def _figure(flood: str) -> Figure:
     def client(role: str, parent: workspaces.Workspace) -> EngineClient:
         return EngineClient(role, command=(*command, role, flood), parent=parent)  # type: ignore[arg-type]
 
+    # The window makes its clients when it begins.
     workspaces.EngineClient, real = client, workspaces.EngineClient  # type: ignore[misc,assignment]
     try:
         window = MainWindow()
+        # No sandbox bounds what is said, and none lets in a child that is a test's.
+        window.settings.set_sandbox(False)
+        window.show()
+        window.begin(None)
     finally:
         workspaces.EngineClient = real  # type: ignore[misc]
-    # A sandbox bounds nothing of what is said, and lets no child in that is a test's.
-    window.settings.set_sandbox(False)
-    window.show()
-    window.begin(None)
-    ready = wait_until(lambda: window.workspace.worker.state == "ready")
+    assert wait_until(lambda: window.workspace.engine.state == "ready")
     window.show_panes()
     window.panes.outcome.set_current("log")
     QApplication.processEvents()
@@ -71,7 +72,6 @@ def _figure(flood: str) -> Figure:
     told = wait_until(lambda: bool(window.workspace.problems), 120_000)
     QApplication.processEvents()
     pulse.end()
-    assert ready
     assert told
     window.close()
     return Figure(f"gap in {flood}", [pulse.processor], [LIMIT], "what it may take", 1.0)
