@@ -41,7 +41,7 @@ SMALL_LIMIT = 2**24
 PROBLEM_LIMIT = 2**26
 """Bytes of a problem."""
 
-PROGRESS_CHARACTERS = 300
+PROGRESS_CHARACTERS = 120
 LINE_CHARACTERS = 2_000
 """Of each line of a problem: what, where, and what to do."""
 
