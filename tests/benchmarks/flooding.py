@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 from tests.benchmarks.figures import Figure
 
@@ -41,9 +42,9 @@ def measure() -> list[Figure]:
 def _figure(flood: str) -> Figure:
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.app import workspace as workspaces
     from lowerscope.app.engine_client import EngineClient
     from lowerscope.app.window import MainWindow
+    from lowerscope.app.workspace import Workspace
     from lowerscope.core.recipe import Recipe, Source
     from tests.end_to_end.driving import wait_until
     from tests.pulse import Pulse
@@ -51,19 +52,16 @@ def _figure(flood: str) -> Figure:
 
     command = (sys.executable, str(Path(flooding_child.__file__)))
 
-    def client(role: str, parent: workspaces.Workspace) -> EngineClient:
+    def client(role: str, parent: Workspace) -> EngineClient:
         return EngineClient(role, command=(*command, role, flood), parent=parent)  # type: ignore[arg-type]
 
     # The window makes its clients when it begins.
-    workspaces.EngineClient, real = client, workspaces.EngineClient  # type: ignore[misc,assignment]
-    try:
+    with mock.patch("lowerscope.app.workspace.EngineClient", client):
         window = MainWindow()
         # No sandbox bounds what is said, and none lets in a child that is a test's.
         window.settings.set_sandbox(False)
         window.show()
         window.begin(None)
-    finally:
-        workspaces.EngineClient = real  # type: ignore[misc]
     assert wait_until(lambda: window.workspace.engine.state == "ready")
     window.show_panes()
     window.panes.outcome.set_current("log")
