@@ -313,6 +313,14 @@ def test_lines_are_cut_wherever_they_are_split(log: LogView) -> None:
     assert (second, last) == ("next", "last")
 
 
+def test_long_lines_are_fewer(log: LogView) -> None:
+    for number in range(30):
+        log.append_text(f"{number:>900}\n" * 100)
+    assert log.document().characterCount() <= log_view.MOST_CHARACTERS
+    assert log.document().characterCount() > log_view.MOST_CHARACTERS - 2000
+    assert log.toPlainText().endswith(f"{29:>900}\n")
+
+
 # --- the window -----------------------------------------------------------------------------------
 
 
