@@ -123,12 +123,11 @@ def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
         binding = owners.binding_of(value)
         if binding is None:
             raise NotCompared("it is computed while translating, or given", "no reference")
-        source = owners.source_of(binding)
+        source = owners.source_of(binding, member or 0)
         if isinstance(source, str):
             raise NotCompared(source)
-        index, item = source
         kind = value.ty if member is None else value.ty.fields[member]
-        yield Part(node.node, path, kind, (index, item + (member or 0)))
+        yield Part(node.node, path, kind, source)
     if is_empty:
         raise NotCompared("its value is no tensor", "no reference")
 

@@ -51,7 +51,7 @@ def build(
     start = time.perf_counter()
     try:
         with tvm.transform.PassContext(instruments=list(instruments)):
-            executable = tvm.compile(module, target)
+            executable = tvm.compile(without_kills(module), target)
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"TVM could not compile the module: {last_line(error)}",
@@ -60,3 +60,33 @@ def build(
             details=str(error),
         ) from error
     return BuiltModel(executable, (time.perf_counter() - start) * 1000)
+
+
+def without_kills(module: tvm.IRModule) -> tvm.IRModule:
+    """Return `module` without the calls that free values; TVM's build places them anew.
+
+    Where passes have placed them already, the build would move the shape checks of a tuple's
+    members behind them.
+    """
+
+    def frees(binding: relax.Binding) -> bool:
+        op = getattr(getattr(binding, "value", None), "op", None)
+        return isinstance(op, tvm.ir.Op) and ".kill_" in op.name
+
+    changed = {}
+    for variable, function in module.functions_items():
+        if not isinstance(function, relax.Function):
+            continue
+        blocks = function.body.blocks
+        if any(frees(each) for block in blocks for each in block.bindings):
+            kept = [
+                type(block)([each for each in block.bindings if not frees(each)])
+                for block in blocks
+            ]
+            body = relax.SeqExpr(kept, function.body.body)
+            changed[variable] = relax.Function(
+                function.params, body, function.ret_ty, function.is_pure, function.attrs
+            )
+    if not changed:
+        return module
+    return tvm.IRModule({**dict(module.functions_items()), **changed}, attrs=module.attrs)

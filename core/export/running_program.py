@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import msgspec
 
 from lowerscope.core.comparing.tolerances import Tolerance
+from lowerscope.core.execution.building import without_kills
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.python_text import quoted
@@ -19,6 +21,7 @@ NAMES = (
     "to_tvm",
     "leaves",
     "virtual_machine",
+    "without_kills",
     "check",
     "expected_of",
     "main",
@@ -89,6 +92,7 @@ def running_program(
     more
         Files that register some.
     """
+    frees = without_kills(stages.completed) is not stages.completed
     lines = ["def main():", '    """Do all of it."""']
     if recipe.threads:
         lines += [
@@ -103,7 +107,7 @@ def running_program(
         "    lowered = lower(model)",
         "    parameters = parameters_of(model, inputs)",
         "    module = transform(lowered, {n: to_tvm(each) for n, each in parameters.items()})",
-        "    executable = tvm.compile(module, TARGET)",
+        f"    executable = tvm.compile({'without_kills(module)' if frees else 'module'}, TARGET)",
     ]
     lines += [f'    load_file(Path({str(path)!r}), "{digest_of(path)}")' for path in more]
     if library:
@@ -153,7 +157,8 @@ def running_program(
     ]
     constants = [f"TOLERANCES = {_tolerances(recipe)}", f"RANDOM = {drawn}" * bool(drawn)]
     text = "\n".join(filter(None, constants)) + "\n"
-    return "\n\n".join([text, _RUNTIME, _expected(stages), "\n".join(lines)])
+    freeing = [inspect.getsource(without_kills)] if frees else []
+    return "\n\n".join([text, _RUNTIME, *freeing, _expected(stages), "\n".join(lines)])
 
 
 def side_of(stages: Stages) -> str:

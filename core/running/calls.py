@@ -24,6 +24,7 @@ _RESHAPE = f"{BUILTIN}reshape"
 _WITH_SIZES = f"{BUILTIN}call_tir_dyn"
 """What calls a TensorIR function that is given sizes besides tensors: these come last."""
 
+_ALLOCATES = tuple(f"relax.{each}.alloc_tensor" for each in ("builtin", "memory", "vm"))
 _WRITES = ("relax.call_tir", "relax.call_dps_packed")
 
 Gives = Literal["written", "returned", ""]
@@ -107,6 +108,7 @@ class CallsOf:
         self._bounds = () if function is None else bound_in(name, function)
         self._returned = None if function is None else function.body.body
         self._matches: Matches = match_bindings(build.module, run.before)
+        self._written: set[int] = set()
 
     @cached_property
     def calls(self) -> tuple[BoundCall, ...]:
@@ -128,6 +130,11 @@ class CallsOf:
                 continue
             assert isinstance(value, relax.Call)
             gives, values = _value_of(value, bound.binding.var.ty)
+            if gives == "written" and not values:
+                values = self._count_written(value)
+            if symbol.startswith(BUILTIN) and gives == "written":
+                # It checks a shape, or stores sizes.
+                gives, values = "", 0
             has_sizes = _operator(value) == "relax.call_tir" and len(value.args) > 2
             yield BoundCall(
                 binding=next(iter(earlier.get(bound.id, ())), bound.id),
@@ -138,15 +145,36 @@ class CallsOf:
                 values=values,
             )
 
-    def source_of(self, binding: str) -> tuple[int, int] | None:
+    def _count_written(self, value: Any) -> int:
+        """Return how many of its last arguments a call writes that a pass has made."""
+        arguments = _arguments_made(value)
+        count = 0
+        for each in reversed(arguments):
+            made = self._values.get(hash(each)) if isinstance(each, tvm.ir.Var) else None
+            if _operator(made) not in _ALLOCATES or hash(each) in self._written:
+                break
+            count += 1
+        count = max(count, 1)
+        self._written.update(map(hash, arguments[len(arguments) - count :]))
+        return count
+
+    def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | None:
         """Return which call gives the value of a binding of the built module.
 
-        It is the call's index, and which of its tensors it is; ``None`` where no call gives it.
+        Parameters
+        ----------
+        item
+            Which of its tensors, where it is a tuple.
+
+        Returns
+        -------
+        source
+            The call's index, and which of its tensors it is; ``None`` where no call gives it.
         """
         # What a pass made besides comes before the binding itself.
         found = self._matches.get(binding, ())[-1:]
         bound = next((each for each in self._bounds if each.id in found), None)
-        return None if bound is None else self._source(bound.binding.var, 0)
+        return None if bound is None else self._source(bound.binding.var, item)
 
     def argument_of(self, variable: Any) -> Any:
         """Return the constant, or the argument of the function, that a variable is a name of."""
@@ -162,7 +190,7 @@ class CallsOf:
             return (value.args[0],)
         if isinstance(value.op, tvm.ir.GlobalVar) and call.gives == "written":
             # A pass has made the call already: what it writes into comes last.
-            return tuple(value.args[:-1])
+            return tuple(value.args[: len(value.args) - call.values])
         plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
@@ -209,9 +237,9 @@ class CallsOf:
         return self._source(variable, 0)
 
     def _source(self, variable: Any, item: int) -> tuple[int, int] | None:
-        index = self._giving.get(hash(variable))
-        if index is not None:
-            return index, item
+        given = self._giving.get(hash(variable))
+        if given is not None:
+            return given[0], given[1] + item
         value = self._values.get(hash(variable))
         if isinstance(value, relax.TupleGetItem) and item == 0:
             # A pass may have taken apart what made a tuple.
@@ -219,6 +247,8 @@ class CallsOf:
             if isinstance(made, relax.Tuple):
                 return self._source(made.fields[value.index], 0)
             return self._source(value.tuple_value, value.index)
+        if isinstance(value, relax.Tuple):
+            return self.source_of_variable(value.fields[item])
         if isinstance(value, tvm.ir.Var):
             return self._source(value, item)
         return None
@@ -228,15 +258,17 @@ class CallsOf:
         return {hash(each.binding.var): each.binding.value for each in self._bounds}
 
     @cached_property
-    def _giving(self) -> dict[int, int]:
-        """By variable, the call that gives its value; where it is written, the last that does."""
-        giving: dict[int, int] = {}
+    def _giving(self) -> dict[int, tuple[int, int]]:
+        """By variable, the call and its tensor that give its value; of several calls, the last."""
+        giving: dict[int, tuple[int, int]] = {}
         for index, call in enumerate(self.calls):
             if call.gives:
-                giving[hash(call.variable)] = index
+                giving[hash(call.variable)] = index, 0
             value = self._values[hash(call.variable)]
             if call.gives == "written" and _operator(value) not in _WRITES:
-                giving[hash(value.args[-1])] = index
+                arguments = _arguments_made(value)
+                for place, each in enumerate(arguments[len(arguments) - call.values :]):
+                    giving[hash(each)] = index, place
         return giving
 
 
@@ -244,8 +276,16 @@ def _operator(value: Any) -> str:
     return str(getattr(getattr(value, "op", None), "name", ""))
 
 
+def _arguments_made(value: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call that a pass has made: the tensors that it writes come last."""
+    if isinstance(value.op, tvm.ir.Op):
+        given = value.args[1]
+        return tuple(given.fields) if isinstance(given, relax.Tuple) else (given,)
+    return tuple(value.args)
+
+
 def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
-    """Say where the value of a call is, and how many tensors it has."""
+    """Say where the value of a call is, and how many tensors it has: 0 where it is made already."""
     is_tuple = isinstance(kind, relax.TupleType)
     parts = tuple(kind.fields) if is_tuple else (kind,)
     if not all(isinstance(each, relax.TensorType) for each in parts):
@@ -253,8 +293,8 @@ def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
     if _operator(value) in _WRITES:
         return "written", len(parts)
     if not parts:
-        # Calls were made of it before: it returns nothing, and writes into its last argument.
-        return "written", 1
+        # Calls were made of it before: it returns nothing, and writes into its last arguments.
+        return "written", 0
     if _operator(value) == "relax.call_tir_inplace":
         return "", 0
     return "returned", len(parts)

@@ -57,8 +57,14 @@ class Owners:
         """Return the indices of the calls that compute a node or a binding."""
         return self._calls_for.get(entity, ())
 
-    def source_of(self, binding: str) -> tuple[int, int] | str:
-        """Return call and tensor that are the value of a binding before the passes, or why not."""
+    def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | str:
+        """Return call and tensor that are the value of a binding before the passes, or why not.
+
+        Parameters
+        ----------
+        item
+            Which of its tensors, where it is a tuple.
+        """
         binding = self._named(binding)
         fate = self.fates.get(binding)
         if binding in self._made_anew:
@@ -73,7 +79,7 @@ class Owners:
             if given != [binding]:
                 why = fate.text if fate is not None else "a call computes several bindings"
                 return f"it has no value of its own: {why}"
-        source = self._source_of(found[-1])
+        source = self._source_of(found[-1], item)
         return source if source is not None else "no call gives its value by itself"
 
     def binding_of(self, value: Any) -> str | None:

@@ -79,7 +79,8 @@ class _Names:
             args = value.args[1:2]
         elif isinstance(value.op, (ir.GlobalVar, relax.ExternFunc)):
             # A pass has made the call already: what it writes into comes last.
-            args = value.args[:-1] if call.gives == "written" else value.args
+            count = call.values if call.gives == "written" else 0
+            args = value.args[: len(value.args) - count]
         else:
             args = value.args[1:]
         for argument in args:

@@ -109,6 +109,23 @@ class Slices(nn.Module):
         )
 
 
+class Outputs(nn.Module):
+    """Returns a nest with an input, one value twice, and parts of one operator's value."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, object]:
+        left, right = x.chunk(2, 1)
+        first, second = torch.split(x, [1, 3], 1)
+        total = x + 1
+        return {
+            "sums": (total, x * 2),
+            "parts": [left, right, first + 1],
+            "twice": (total, total, second * 2),
+            "cut": (x[1:], torch.cat([x, x[:1]]), torch.cat([x, x])),
+            "largest": x.max(1),
+            "input": x,
+        }
+
+
 class Fixed(nn.Module):
     """Adds a tensor of one size."""
 

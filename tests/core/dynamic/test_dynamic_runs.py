@@ -16,6 +16,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.export.folder import export
+from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, Recipe, Source, Strategy
@@ -46,6 +47,7 @@ CASES = {
     ),
     "Recurrent": (("x=batch,4,6:float32",), ("batch=1..16",), ("batch=1,6,16",)),
     "Slices": (("x=n,4:float32",), ("n=4..32",), ("n=4,7,32",)),
+    "Outputs": (("x=n,4:float32",), ("n=2..32",), ("n=5,2,32",)),
 }
 MIXED = {"Mlp": "relu", "Cnn": "conv*", "Encoder": "linear*", "Two": "cat*", "Slices": "stack"}
 
@@ -68,6 +70,15 @@ def test_one_build_matches_torch_at_every_size(
     if strategy == "te" and entry in MIXED:
         overrides = {MIXED[entry]: "library"}
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
+
+
+@pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
+@pytest.mark.parametrize("entry", ["Cnn", "Two", "Slices", "Outputs"])
+def test_one_build_matches_torch_after_the_pipelines(
+    recipe_of: RecipeOf, run: Run, entry: str, preset: str
+) -> None:
+    recipe = with_pipeline(recipe_of(entry, *CASES[entry]), find_pipeline(preset).steps)
+    check(run(recipe, "high-level"))
 
 
 @pytest.mark.parametrize("entry", CASES)
