@@ -22,7 +22,7 @@ def run_once(
     graph_module: fx.GraphModule,
     inputs: tuple[torch.Tensor, ...],
     lines: Mapping[str, SourceLine],
-) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]]]:
+) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
     """Run `graph_module` on copies of `inputs`.
 
     Returns
@@ -31,6 +31,8 @@ def run_once(
         What each node's value is, by node name.
     mutations
         See `TracedModel.mutations`.
+    outputs
+        What it returns.
 
     Raises
     ------
@@ -40,8 +42,28 @@ def run_once(
     recorder = _Recorder(graph_module, lines)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         # The graph takes the tensors one by one, whatever nest the model takes them in.
-        recorder.run(*(value.clone() for value in inputs), enable_io_processing=False)
-    return recorder.values, recorder.mutations
+        copies = [value.clone() for value in inputs]
+        outputs = recorder.run(*copies, enable_io_processing=False)
+    return recorder.values, recorder.mutations, outputs
+
+
+def outputs_of(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -> Any:
+    """Return what a graph computes, run on copies of `inputs`.
+
+    Raises
+    ------
+    LowerscopeError
+        If it fails.
+    """
+    interpreter = fx.Interpreter(graph_module)
+    interpreter.extra_traceback = False
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            return interpreter.run(*(each.clone() for each in inputs), enable_io_processing=False)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise inputs_do_not_fit(error, None, "") from error
 
 
 class _Recorder(fx.Interpreter):
@@ -147,10 +169,15 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
     LowerscopeError
         If the model fails on these inputs, or returns what is neither a tensor nor a number.
     """
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        return call_eagerly(model, inputs, calling)
+
+
+def call_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
+    """Do the same in the present modes, and leave torch's generator where the model does."""
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            args, kwargs = calling.arguments([value.clone() for value in inputs])
-            outputs = model(*args, **kwargs)
+        args, kwargs = calling.arguments([value.clone() for value in inputs])
+        outputs = model(*args, **kwargs)
     except BaseException as error:
         if is_interrupt(error):
             raise

@@ -19,7 +19,7 @@ from lowerscope.core.tracing.attribute_names import quote_attribute_names
 from lowerscope.core.tracing.eager_calls import EagerCalls
 from lowerscope.core.tracing.failures import cannot_trace, where_of
 from lowerscope.core.tracing.running_once import run_eagerly
-from lowerscope.core.tracing.source_lines import line_of_code, line_of_frame
+from lowerscope.core.tracing.source_lines import is_users_file, line_of_code, line_of_frame
 
 quote_attribute_names()
 
@@ -55,12 +55,13 @@ def trace_symbolically(
     LowerscopeError
         If the model fails on the inputs, or cannot be traced.
     """
-    tracer = _Tracer(calling)
+    tracer = _Tracer(calling, inputs)
     buffers = [name for name, _ in model.named_buffers()]
     state = [(tensor, tensor._version) for tensor in own]
     calls = EagerCalls(trace_symbolically.__code__)
     try:
-        with torch.random.fork_rng(devices=[]), calls:
+        # As a run does, which a model may query.
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), calls:
             graph = tracer.trace(model)
     except BaseException as error:
         if is_interrupt(error):
@@ -141,14 +142,35 @@ class _Tracer(fx.Tracer):
     frames included, and takes longer than the tracing itself.
     """
 
-    def __init__(self, calling: Calling) -> None:
+    def __init__(self, calling: Calling, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         self.lines: dict[fx.Node, SourceLine] = {}
         self._calling = calling
+        self._inputs = inputs
+        self._interpreter: fx.Interpreter | None = None
         self._casts = torch.is_autocast_enabled("cpu")
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
+
+    def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
+        # A node of a whole module would leave its hooks out.
+        return not _has_hooks(m) and super().is_leaf_module(m, module_qualified_name)
+
+    def type_of(self, node: fx.Node) -> type:
+        """Return the type of a node's value on the example inputs."""
+        with torch.random.fork_rng(devices=[]), torch._C.DisableTorchFunction():
+            if self._interpreter is None:
+                self._interpreter = fx.Interpreter(self.root, graph=self.graph)
+                self._interpreter.args_iter = iter([each.clone() for each in self._inputs])
+            interpreter = self._interpreter
+            for each in self.graph.nodes:
+                if each not in interpreter.env:
+                    interpreter.env[each] = interpreter.run_node(each)
+                if each is node:
+                    break
+        kind = type(interpreter.env[node])
+        return torch.Tensor if kind is torch.nn.Parameter else kind
 
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         if torch.is_autocast_enabled("cpu") and not self._casts:
@@ -176,18 +198,43 @@ class _Tracer(fx.Tracer):
             proxies.append(proxy)
         args, kwargs = self._calling.arguments(proxies)
 
+        # The tracer takes the place of Module.__call__, which calls hooks.
+        called = torch.nn.Module._call_impl if _has_hooks(self.root) else root_fn
+
         def forward(root: torch.nn.Module, *_: fx.Proxy) -> Any:
-            return plain(root_fn(root, *args, **kwargs))
+            return plain(called(root, *args, **kwargs))
 
         return forward, [self.root, *proxies]
 
 
-class _Proxy(fx.Proxy):
-    """A proxy whose ``+=`` is an in-place node.
+def _has_hooks(module: torch.nn.Module) -> bool:
+    kept = torch.nn.modules.module
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or kept._global_forward_hooks
+        or kept._global_forward_pre_hooks
+    )
 
-    Without these methods Python falls back to ``+``, and the graph computes something else than
-    the model wherever the changed tensor has a second name.
+
+class _Proxy(fx.Proxy):
+    """A proxy whose ``+=`` is an in-place node, and which answers ``isinstance`` as its value does.
+
+    Without the methods for ``+=``, Python falls back to ``+``, and the graph computes something
+    else than the model wherever the changed tensor has a second name.
     """
+
+    @property
+    def __class__(self) -> type:
+        code = sys._getframe(1).f_code
+        if is_users_file(code.co_filename) or code is torch.is_tensor.__code__:
+            assert isinstance(self.tracer, _Tracer)
+            return self.tracer.type_of(self.node)
+        return _Proxy
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        raise TypeError("the class of a traced value cannot be assigned")
 
     def __iadd__(self, other: Any) -> fx.Proxy:
         return self._in_place(operator.iadd, other)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import is_plain, leaves
 from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.sources.random_state import RandomState
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
 from lowerscope.core.tracing.failures import (
@@ -20,10 +22,16 @@ from lowerscope.core.tracing.failures import (
     returns_nothing,
     took_export,
 )
+from lowerscope.core.tracing.fidelity import (
+    Behaviour,
+    as_in_a_run,
+    differs_from_model,
+    observe,
+)
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.node_info import NodeInfo
-from lowerscope.core.tracing.running_once import run_eagerly, run_once
+from lowerscope.core.tracing.running_once import outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.source_lines import forward_line
 
 if TYPE_CHECKING:
@@ -118,7 +126,11 @@ def trace(
         # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
         warnings.simplefilter("ignore")
         if tracer == "fx":
-            traced = _trace_fx(model, inputs, calling, named, own)
+            with unchanged(model):
+                traced, outputs = _trace_fx(model, inputs, calling, named, own)
+            behaviour = observe(model, inputs, calling)
+            wrong = differs_from_model(outputs, behaviour, "fx", model)
+            traced = replace(traced, notes=(*traced.notes, *behaviour.notes, *wrong))
         elif tracer == "auto" and exported is None:
             traced = _trace_by_either(model, inputs, calling, named, own)
         else:
@@ -137,12 +149,15 @@ def _trace_by_either(
     own: Sequence[torch.Tensor],
 ) -> TracedModel:
     try:
-        return _trace_fx(model, inputs, calling, named, own)
+        with unchanged(model):
+            traced, outputs = _trace_fx(model, inputs, calling, named, own)
     except LowerscopeError as error:
         by_fx = error.problem
         # What fixes a size may be torch's own Python, which export looks into.
         if by_fx.code not in ("try-export", CONSTRAINT) and _fails(model, inputs, calling):
             raise
+    else:
+        return _check_trace(traced, outputs, model, inputs, calling, named)
     try:
         traced = _trace_export(model, inputs, calling, None, named)
     except LowerscopeError as error:
@@ -150,6 +165,32 @@ def _trace_by_either(
             raise
         raise neither_traces(by_fx, error.problem) from error
     return replace(traced, notes=(took_export(by_fx), *traced.notes))
+
+
+def _check_trace(
+    traced: TracedModel,
+    outputs: Any,
+    model: torch.nn.Module,
+    inputs: tuple[torch.Tensor, ...],
+    calling: Calling,
+    named: NamedInputs | None,
+) -> TracedModel:
+    """Return a graph of the fx tracer, or torch.export's where it leaves something out."""
+    behaviour = observe(model, inputs, calling)
+    wrong = differs_from_model(outputs, behaviour, "fx", model)
+    doubts = (*traced.notes, *wrong, *behaviour.notes)
+    if not doubts:
+        return traced
+    try:
+        other = _trace_export(model, inputs, calling, None, named, behaviour=behaviour)
+    except LowerscopeError:
+        return replace(traced, notes=doubts)
+    by_export = [each for each in other.notes if each not in behaviour.notes]
+    if not wrong and any("torch.export traced does not" in each.text for each in by_export):
+        return replace(traced, notes=doubts)
+    first, rest = doubts[0], [each for each in behaviour.notes if each is not doubts[0]]
+    took = Note(text=f"{first.text}; torch.export traced it", where=first.where)
+    return replace(other, notes=(took, *rest, *by_export))
 
 
 def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> bool:
@@ -168,16 +209,23 @@ def _trace_fx(
     calling: Calling,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
-) -> TracedModel:
-    graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling, own)
-    values, mutations = run_once(graph_module, inputs, lines)
+) -> tuple[TracedModel, Any]:
+    """Return the graph, and what it computes."""
+    random_state = RandomState.present()
+    try:
+        with as_in_a_run(model):
+            graph_module, lines, notes = symbolic.trace_symbolically(model, inputs, calling, own)
+    finally:
+        random_state.restore()
+    values, mutations, outputs = run_once(graph_module, inputs, lines)
     if named is not None:
         # It takes seconds to import, which few models need.
         from lowerscope.core.tracing.running_symbolically import run_symbolically
 
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)
-    return TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
+    traced = TracedModel(graph_module, values, lines, modules, mutations, "fx", notes)
+    return traced, outputs
 
 
 def _trace_export(
@@ -188,15 +236,46 @@ def _trace_export(
     named: NamedInputs | None,
     *,
     decomposed: bool = False,
+    behaviour: Behaviour | None = None,
 ) -> TracedModel:
     # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
-    with unchanged(model):
-        outputs = run_eagerly(model, inputs, calling)
-    program = exported
-    if program is None:
-        program = exporting.export(
-            model, inputs, calling, plain_output=is_plain(outputs), named=named
-        )
+    behaviour = behaviour or observe(model, inputs, calling)
+    if exported is not None:
+        return _described_program(exported, inputs, named, decomposed=decomposed)
+
+    def traced(context: AbstractContextManager[None]) -> tuple[TracedModel, tuple[Note, ...]]:
+        plain_output = is_plain(behaviour.outputs)
+        random_state = RandomState.present()
+        try:
+            with unchanged(model), context:
+                program = exporting.export(
+                    model, inputs, calling, plain_output=plain_output, named=named
+                )
+        finally:
+            random_state.restore()
+        found = _described_program(program, inputs, named, decomposed=decomposed)
+        if behaviour.in_place:
+            return found, ()
+        outputs = outputs_of(found.graph_module, inputs)
+        return found, differs_from_model(outputs, behaviour, "export", model)
+
+    found, wrong = traced(nullcontext())
+    if wrong:
+        # Torch's own control flow cannot be exported with other answers than torch's.
+        with suppress(LowerscopeError):
+            other, still_wrong = traced(as_in_a_run(model))
+            found, wrong = (found, wrong) if still_wrong else (other, ())
+    return replace(found, notes=(*found.notes, *behaviour.notes, *wrong))
+
+
+def _described_program(
+    program: torch.export.ExportedProgram,
+    inputs: tuple[torch.Tensor, ...],
+    named: NamedInputs | None,
+    *,
+    decomposed: bool,
+) -> TracedModel:
+    """Return the graph of a program, as whole as it can be shown."""
     if named is not None:
         placeholders = exporting.whole_graph(program)
         exporting.check_ranges(program, exporting.names_of_symbols(placeholders, named), named)
@@ -232,7 +311,7 @@ def _described(
         values = exporting.described_values(graph_module)
         mutations: dict[str, tuple[str, ...]] = {}
     else:
-        values, mutations = run_once(graph_module, inputs, lines)
+        values, mutations, _ = run_once(graph_module, inputs, lines)
         if named is not None:
             values |= exporting.described_values(graph_module, names)
     modules = exporting.module_paths(graph_module)

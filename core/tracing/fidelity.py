@@ -1,0 +1,294 @@
+"""Checks that a traced graph does what the model does, beyond the one call that was traced."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
+
+from lowerscope.core.calling import Calling
+from lowerscope.core.nesting import leaves, path_text, plain
+from lowerscope.core.records.snapshot import Note
+from lowerscope.core.sources.random_state import RandomState
+from lowerscope.core.tracing.failures import where_of
+from lowerscope.core.tracing.module_state import unchanged
+from lowerscope.core.tracing.running_once import call_eagerly
+from lowerscope.core.tracing.source_lines import forward_line, is_users_file
+
+_SECOND_CALL = 1.0
+"""Seconds that a call may take for a second one to be made without another reason."""
+
+_DEPTH = 4
+"""Containers inside of each other that are compared."""
+
+_OF_TORCH = frozenset(vars(torch.nn.Module()))
+"""Attributes that every module has."""
+
+_CONTAINERS = (dict, list, tuple, set)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """A call of the model on the example inputs.
+
+    Attributes
+    ----------
+    outputs
+        What it returns.
+    draws
+        Whether it draws random numbers of torch's.
+    in_place
+        Whether it changes its tensors.
+    repeats
+        Whether it computes the same again from the same state.
+    notes
+        What a graph of one call cannot repeat.
+    """
+
+    outputs: Any
+    draws: bool
+    in_place: bool
+    repeats: bool
+    notes: tuple[Note, ...]
+
+
+def observe(
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+) -> Behaviour:
+    """Call `model`, and again if that shows more; its state and all generators are put back.
+
+    Raises
+    ------
+    LowerscopeError
+        If the model fails on these inputs.
+    """
+    start = RandomState.present()
+    try:
+        with unchanged(model) as tensors, torch.inference_mode():
+            versions = [_version(each) for each in tensors]
+            before = _attributes(model)
+            begin = time.perf_counter()
+            outputs = call_eagerly(model, inputs, calling)
+            is_quick = time.perf_counter() - begin < _SECOND_CALL
+            draws = not torch.equal(torch.get_rng_state(), start.torch)
+            python = _generators_drawn(start)
+            after = _attributes(model)
+            # Their changes are said, or refused, by the tracers.
+            in_place = versions != [_version(each) for each in tensors]
+            changed: list[str] = []
+            differs = ""
+            if is_quick or _changed(before, after):
+                torch.set_rng_state(start.torch)
+                again = call_eagerly(model, inputs, calling)
+                changed = _changed(after, _attributes(model))
+                if not in_place:
+                    differs = difference(again, outputs, compare_values=not draws)
+    finally:
+        start.restore()
+    where = where_of(forward_line(model))
+    texts = []
+    if changed:
+        names = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
+        texts.append(f"forward changes {names} at each call, and the graph has its value of one")
+    if python:
+        texts.append(f"forward draws random numbers of {python}, and the graph has those of one")
+    repeats = not differs or bool(texts)
+    if not repeats:
+        texts.append("forward computes something else at each call, and the graph what it did once")
+    notes = tuple(Note(text=each, where=where) for each in texts)
+    return Behaviour(outputs, draws, in_place, repeats, notes)
+
+
+def differs_from_model(
+    outputs: Any, behaviour: Behaviour, tracer: str, model: torch.nn.Module
+) -> tuple[Note, ...]:
+    """Return a note if a graph's outputs are not the model's on the same inputs."""
+    if not behaviour.repeats:
+        return ()
+    reason = difference(outputs, plain(behaviour.outputs), compare_values=not behaviour.draws)
+    if not reason:
+        return ()
+    text = (
+        f"the graph that torch.{tracer} traced does not compute what the model does ({reason}): "
+        "Python takes another branch, or has another value, while it is traced"
+    )
+    return (Note(text=text, where=where_of(forward_line(model))),)
+
+
+def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
+    """Return where two nests of outputs differ; empty where they do not."""
+    ours, theirs = list(leaves(actual)), list(leaves(expected))
+    if len(ours) != len(theirs):
+        return f"{len(ours)} outputs, not {len(theirs)}"
+    for (_, one), (path, other) in zip(ours, theirs, strict=True):
+        name = path_text(path, "output")
+        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+            if one.shape != other.shape or one.dtype != other.dtype:
+                return f"{name} has another shape or dtype"
+            if compare_values and not _close(one, other):
+                return f"{name} has other values"
+        elif type(one) is not type(other):
+            return f"{name} is another type"
+        elif compare_values and not (one == other or (one != one and other != other)):
+            return f"{name} has another value"
+    return ""
+
+
+def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.layout is not torch.strided or one.is_quantized or "float8" in str(one.dtype):
+        return True
+    if not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, other)
+    sizes = torch.nan_to_num(other.abs(), posinf=0.0)
+    largest = float(sizes.max()) if sizes.numel() else 0.0
+    # The same operators, perhaps in another order: a branch or a constant differs by more.
+    near = float(torch.finfo(one.dtype).eps ** 0.5)
+    return torch.allclose(one, other, rtol=near, atol=near * largest / 10, equal_nan=True)
+
+
+def _generators_drawn(start: RandomState) -> str:
+    """Return whose generators have drawn since `start`."""
+    now = RandomState.present()
+    found = []
+    if now.python != start.python:
+        found.append("Python's")
+    if not _same(now.numpy, start.numpy, _DEPTH):
+        found.append("NumPy's")
+    return " and ".join(found)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _attributes(model: torch.nn.Module) -> dict[str, Any]:
+    """Return the model's own attributes and buffers by dotted name, containers copied."""
+    found: dict[str, Any] = {}
+    for path, module in model.named_modules():
+        prefix = f"{path}." if path else ""
+        for name, value in (*vars(module).items(), *module._buffers.items()):
+            if name not in _OF_TORCH:
+                found[prefix + name] = _copied(value, _DEPTH)
+    return found
+
+
+def _copied(value: Any, depth: int) -> Any:
+    if isinstance(value, dict) and depth:
+        return {key: _copied(each, depth - 1) for key, each in value.items()}
+    if isinstance(value, _CONTAINERS) and depth:
+        return [_copied(each, depth - 1) for each in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the names of the attributes that have another value, or are new."""
+    missing = object()
+    return [
+        name for name, value in after.items() if not _same(before.get(name, missing), value, _DEPTH)
+    ]
+
+
+def _same(one: Any, other: Any, depth: int) -> bool:
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return one.shape == other.shape and one.dtype == other.dtype and _close(one, other)
+    if isinstance(one, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            _same(each, other[key], depth - 1) for key, each in one.items()
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(
+            _same(*pair, depth - 1) for pair in zip(one, other, strict=True)
+        )
+    if isinstance(one, (bool, int, float, complex, str, bytes, np.generic)):
+        return bool(one == other) or (one != one and other != other)
+    # What an object of another class holds is seen by what the model computes with it.
+    return True
+
+
+_ANSWERS: tuple[tuple[Any, str, bool], ...] = (
+    (torch, "is_inference_mode_enabled", True),
+    (torch.compiler, "is_compiling", False),
+    (torch.compiler, "is_dynamo_compiling", False),
+    (torch.compiler, "is_exporting", False),
+)
+"""What a model may query, with what it is told in a run."""
+
+
+@contextmanager
+def as_in_a_run(model: torch.nn.Module) -> Iterator[None]:
+    """Answer `model`, and not torch itself, in the body as in a run.
+
+    In the files of its modules, ``type`` is replaced: a traced value has the type of its tensor.
+    """
+    real = [(owner, name, getattr(owner, name)) for owner, name, _ in _ANSWERS]
+    files = [each for each in _namespaces(model) if "type" not in each]
+    try:
+        for (owner, name, own), (_, _, answer) in zip(real, _ANSWERS, strict=True):
+            setattr(owner, name, _answering(own, answer))
+        for names in files:
+            names["type"] = _Type
+        yield
+    finally:
+        for names in files:
+            names.pop("type", None)
+        for owner, name, own in real:
+            setattr(owner, name, own)
+
+
+def _answering(own: Callable[[], bool], answer: bool) -> Callable[[], bool]:
+    def query() -> bool:
+        return answer if is_users_file(sys._getframe(1).f_code.co_filename) else own()
+
+    return query
+
+
+def _namespaces(model: torch.nn.Module) -> list[dict[str, Any]]:
+    """Return the global names of the user's files that define what `model` calls."""
+    found: dict[int, dict[str, Any]] = {}
+    bases = {base for each in model.modules() for base in type(each).__mro__}
+    for base in bases:
+        function = inspect.unwrap(vars(base).get("forward", base))
+        names = getattr(function, "__globals__", None)
+        if names is not None and is_users_file(function.__code__.co_filename):
+            found[id(names)] = names
+    return list(found.values())
+
+
+class _AsType(type):
+    """The class of `_Type`, which is called and queried as ``type``."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if len(args) != 1:
+            return type(*args, **options)
+        (value,) = args
+        kind = type(value)
+        if issubclass(kind, fx.Proxy) and hasattr(value.tracer, "type_of"):
+            return value.tracer.type_of(value.node)
+        if issubclass(kind, FakeTensor):
+            return torch.nn.Parameter if isinstance(value, torch.nn.Parameter) else torch.Tensor
+        return kind
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, type)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, type)
+
+
+class _Type(type, metaclass=_AsType):
+    """Stands for ``type``."""

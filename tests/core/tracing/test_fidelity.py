@@ -1,0 +1,208 @@
+"""What a trace of one call cannot follow is traced right, left to torch.export, or noted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lowerscope.core.tracing.running_once import outputs_of
+from lowerscope.core.tracing.tracing import TracedModel, trace
+
+X = torch.arange(20.0).reshape(5, 4) / 7 - 1
+
+
+class Calls(nn.Module):
+    """Calls a function."""
+
+    def __init__(self, function: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.function(x)
+
+
+class AsksForTypes(nn.Module):
+    """Takes another branch where a value is no tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2 if isinstance(x, torch.Tensor) else x - 2
+        y = y + 1 if type(y) is torch.Tensor else y - 1
+        y = y * 3 if torch.is_tensor(y) else y
+        return y + isinstance(x.shape[0], int)
+
+
+class AsksForModes(nn.Module):
+    """Takes another branch where no gradients are noted."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2 if torch.is_grad_enabled() else x - 2
+        return y + 1 if torch.is_inference_mode_enabled() else y - 1
+
+
+def hooked(model: nn.Module) -> nn.Module:
+    """Return a model whose hooks change what it is given, and what it returns."""
+    model.register_forward_pre_hook(lambda _, args: (args[0] * 2,))
+    model.register_forward_hook(lambda _, args, output: output + args[0].mean())
+    model.register_forward_hook(
+        lambda _, args, options, output: output * (2 - len(options)), with_kwargs=True
+    )
+    return model
+
+
+def run(model: nn.Module) -> Any:
+    with torch.inference_mode():
+        return model(X.clone())
+
+
+def computed(traced: TracedModel) -> torch.Tensor:
+    outputs = outputs_of(traced.graph_module, (X,))
+    return outputs[0] if isinstance(outputs, tuple) else outputs
+
+
+RIGHT: dict[str, Callable[[], nn.Module]] = {
+    "types": AsksForTypes,
+    "modes": AsksForModes,
+    "hooks of a leaf": lambda: nn.Sequential(hooked(nn.Linear(4, 4)), hooked(nn.ReLU())),
+    "hooks of the root": lambda: hooked(Calls(torch.relu)),
+    "hooks of a root that is a leaf": lambda: hooked(nn.Linear(4, 4)),
+    "hooks of a container": lambda: nn.Sequential(hooked(nn.Sequential(nn.Linear(4, 4)))),
+}
+
+
+@pytest.mark.parametrize("tracer", ["auto", "fx", "export"])
+@pytest.mark.parametrize("name", RIGHT)
+def test_it_is_traced_right(name: str, tracer: Any) -> None:
+    torch.manual_seed(0)
+    model = RIGHT[name]().eval()
+    traced = trace(model, (X,), tracer)
+    torch.testing.assert_close(computed(traced), run(model))
+    assert traced.notes == ()
+
+
+def test_hooks_of_all_modules_are_traced() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    hook = nn.modules.module.register_module_forward_hook(lambda _, args, output: output + 1)
+    try:
+        traced = trace(model, (X,), "auto")
+        torch.testing.assert_close(computed(traced), run(model))
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 1 if hasattr(x, "no_such_attribute") else x - 1,
+        lambda x: x + 1 if x.dtype is torch.float32 else x - 1,
+        lambda x: x + 1 if str(x.device) == "cpu" else x - 1,
+    ],
+    ids=["hasattr", "dtype", "device"],
+)
+def test_export_takes_over_where_the_graph_of_fx_is_another(
+    function: Callable[[torch.Tensor], Any],
+) -> None:
+    model = Calls(function)
+    traced = trace(model, (X,), "auto")
+    assert traced.tracer == "export"
+    assert "does not compute what the model does" in traced.notes[0].text
+    assert "torch.export traced it" in traced.notes[0].text
+    torch.testing.assert_close(computed(traced), run(model))
+    (note,) = trace(model, (X,), "fx").notes
+    assert "torch.fx traced does not compute what the model does (output" in note.text
+
+
+def test_export_takes_the_branch_of_a_run() -> None:
+    model = Calls(lambda x: x + 1 if torch.compiler.is_compiling() else x - 1)
+    for tracer in ("auto", "fx", "export"):
+        traced = trace(model, (X,), tracer)
+        assert traced.notes == ()
+        torch.testing.assert_close(computed(traced), run(model))
+
+
+class Counts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x * self.calls
+
+
+class Averages(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.m: Any = 0.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.m = 0.9 * self.m + x.mean(0)
+        return x + self.m
+
+
+class Appends(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, list[int]] = {"sizes": []}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen["sizes"].append(1)
+        return x * len(self.seen["sizes"])
+
+
+STATE = [1.0]
+
+
+def changing_global(x: torch.Tensor) -> torch.Tensor:
+    STATE[0] += 1
+    return x * STATE[0]
+
+
+GENERATOR = np.random.default_rng(0)
+
+FROZEN: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "a counter": (Counts, "forward changes calls at each call"),
+    "a mean": (Averages, "forward changes m at each call"),
+    "a list": (Appends, "forward changes seen at each call"),
+    "a part's counter": (lambda: nn.Sequential(Counts()), "forward changes 0.calls"),
+    "Python's numbers": (lambda: Calls(lambda x: x + random.random()), "numbers of Python's"),
+    "NumPy's numbers": (lambda: Calls(lambda x: x + np.random.rand()), "numbers of NumPy's"),
+    "a generator's": (lambda: Calls(lambda x: x + GENERATOR.random()), "else at each call"),
+    "a global": (lambda: Calls(changing_global), "else at each call"),
+}
+
+
+@pytest.mark.parametrize("tracer", ["auto", "fx", "export"])
+@pytest.mark.parametrize("name", FROZEN)
+def test_what_a_graph_freezes_is_noted(name: str, tracer: Any) -> None:
+    make, text = FROZEN[name]
+    model = make()
+    before = random.getstate(), np.random.get_state(legacy=False)["state"]["pos"]
+    traced = trace(model, (X,), tracer)
+    assert (random.getstate(), np.random.get_state(legacy=False)["state"]["pos"]) == before
+    assert [text in note.text for note in traced.notes] == [True]
+    assert traced.tracer == ("fx" if tracer == "fx" else "export")
+    if isinstance(model, Counts):
+        assert model.calls == 0
+
+
+def test_a_cache_is_no_state() -> None:
+    class Caches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale: torch.Tensor | None = None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.scale is None:
+                self.scale = torch.full((4,), 2.0)
+            return x * self.scale
+
+    traced = trace(Caches(), (X,), "auto")
+    assert traced.tracer == "fx"
+    assert traced.notes == ()
