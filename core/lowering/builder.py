@@ -12,7 +12,14 @@ from tvm.relax import op
 
 from lowerscope.core.lowering.constants import Constants
 from lowerscope.core.lowering.dimensions import Dimensions
-from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of
+from lowerscope.core.lowering.relax_values import (
+    HALF,
+    Value,
+    dtype_of,
+    is_float,
+    is_scalar_constant,
+    rank_of,
+)
 from lowerscope.core.lowering.te_calls import Listening, TeCall
 
 _FINAL = frozenset(
@@ -27,6 +34,13 @@ _FINAL = frozenset(
     )
 )
 """Operators that are no operators of a model: nothing to legalise."""
+
+
+_FOLDED = frozenset(
+    f"relax.{name}"
+    for name in ("add", "subtract", "multiply", "divide", "floor_divide", "floor_mod", "mod")
+)
+"""Operators that TVM folds by rules of the real numbers where an argument is 0."""
 
 
 class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
@@ -122,12 +136,30 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
 
     def emit(self, expr: Value, name_hint: str = "") -> Value:
         """Bind `expr`, legalised if `te` is set, and return the variable."""
-        expr = self._normalize_python_tuple(expr)
+        expr = self._kept_from_folding(self._normalize_python_tuple(expr))
         if self.te:
             expr = self._legalise(expr)
         if isinstance(expr, ir.Var | ir.GenericConst):
             return expr
         return super().emit(expr, name_hint)
+
+    def _kept_from_folding(self, expr: Value) -> Value:
+        """Return an operation of floats that TVM does not compute by rules of the real numbers.
+
+        It inlines a constant of rank 0 into TensorIR, where ``x * 0`` becomes 0 whatever x is, and
+        ``x / 0`` an error; an element of a constant of rank 1 it does not know.
+        """
+        if not (isinstance(expr, ir.Call) and isinstance(expr.op, ir.Op)):
+            return expr
+        if expr.op.name not in _FOLDED or not any(map(_is_zero, expr.args)):
+            return expr
+        args = [
+            relax.const(each.value.numpy().reshape(1), dtype_of(each)) if _is_zero(each) else each
+            for each in expr.args
+        ]
+        changed = relax.Call(expr.op, args, expr.attrs, expr.ty_args)
+        is_number = all(not rank_of(each) for each in expr.args)
+        return op.reshape(changed, ()) if is_number else changed
 
     def call_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Value:
         """Make a PrimFunc of a TE function and return the ``call_tir`` of it."""
@@ -248,6 +280,13 @@ def functions_of(bindings: list[Any]) -> tuple[str, ...]:
         if isinstance(called, ir.GlobalVar):
             names.append(called.name_hint)
     return tuple(dict.fromkeys(names))
+
+
+def _is_zero(value: Value) -> bool:
+    """Return whether `value` is a float constant of rank 0 that is zero of either sign."""
+    if not is_scalar_constant(value) or not is_float(dtype_of(value)):
+        return False
+    return not value.value.numpy().item()
 
 
 def _is_operator_call(expr: Value) -> bool:

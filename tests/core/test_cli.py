@@ -283,7 +283,8 @@ def test_what_fx_cannot_trace_export_can(
 
 def with_forward(path: Path, body: str, setup: str = "") -> str:
     path.write_text(
-        "import sys, warnings\nimport torch\nfrom torch import nn\n\n"
+        "import sys, warnings\nfrom traceback import extract_stack\n"
+        "import torch\nfrom torch import nn\n\n"
         "class Net(nn.Module):\n"
         "    def __init__(self):\n"
         "        super().__init__()\n"
@@ -310,7 +311,10 @@ def test_an_exit_in_the_model_is_not_a_match(
 def test_an_exit_in_the_comparison_is_not_a_match(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    body = "if not isinstance(x, torch.fx.Proxy) and torch.is_inference_mode_enabled(): sys.exit(0)"
+    body = (
+        "if torch.is_inference_mode_enabled() and not isinstance(x, torch.fx.Proxy) "
+        "and 'trace' not in [each.name for each in extract_stack()]: sys.exit(0)"
+    )
     path = with_forward(tmp_path / "net.py", body)
     assert main(["run", path, "--input", "x=1,4"]) == 2
     assert "torch's own run" in capsys.readouterr().err

@@ -39,6 +39,15 @@ def relu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
 def leaky_relu(
     b: NodeBuilder, input: Value, negative_slope: float = 0.01, inplace: bool = False
 ) -> Value:
+    if not negative_slope:
+        # TVM multiplies by the slope, and takes what is multiplied by 0 for 0.
+        return b.emit(
+            op.where(
+                b.emit(op.greater(input, scalar(0, dtype_of(input)))),
+                input,
+                mul(b, input, negative_slope),
+            )
+        )
     return b.emit(op.nn.leakyrelu(input, negative_slope))
 
 

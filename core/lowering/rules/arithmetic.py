@@ -188,6 +188,11 @@ def pow(b: NodeBuilder, input: Value, exponent: Value) -> Value:
         for _ in range(int(exponent) - 1):
             result = b.emit(op.multiply(result, base))
         return result
+    wide = is_float(dtype) and dtype not in HALF
+    if wide and not is_tensor(exponent) and exponent in (0.5, -0.5):
+        # Torch takes these roots too, but not in half precision; they differ at -inf.
+        root = op.sqrt if exponent > 0 else op.rsqrt
+        return b.emit(root(cast(b, input, dtype)))
     if not is_float(dtype):
         return _integer_power(b, cast(b, input, dtype), exponent)
     return b.emit(op.power(cast(b, input, dtype), cast(b, exponent, dtype)))
