@@ -263,7 +263,9 @@ class Exporting(QObject):
     def _add(self, paths: tuple[str, ...], left_out: tuple[str, ...] = ()) -> None:
         found = self._found
         self._found = ExportRecord(
-            paths=(*found.paths, *paths), left_out=(*found.left_out, *left_out)
+            paths=(*found.paths, *paths),
+            left_out=(*found.left_out, *left_out),
+            notes=found.notes,
         )
 
     def _end_with(self, problem: Problem) -> None:

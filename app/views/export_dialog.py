@@ -156,6 +156,7 @@ class ExportDialog(Dialog):
         if record.left_out:
             reasons = "\n".join(f"✕ {each}" for each in record.left_out)
             text = self.tr("{0}. Not written:\n{1}").format(text, reasons)
+        text = "\n".join((text, *record.notes))
         self.status.setText(text)
         self.status.setAccessibleName(text)
         self.show_folder.setVisible(count > 0)

@@ -81,4 +81,6 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     )
     for reason in written.left_out:
         say(f"note: not written: {reason}")
+    for note in written.notes:
+        say(f"note: {note}")
     return written.complete, "\n".join(str(path) for path in written.paths)

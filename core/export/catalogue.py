@@ -230,10 +230,14 @@ def announced(
 
 
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an export has written: ``paths``, and what it could not write, with the reason."""
+    """What an export has written: ``paths``, and what it could not write, with the reason.
+
+    ``notes`` say what is to be known of the files.
+    """
 
     paths: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:

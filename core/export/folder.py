@@ -18,7 +18,7 @@ from lowerscope.core.export.catalogue import (
     Wanted,
     parse_wanted,
 )
-from lowerscope.core.export.compiled import compiled_files
+from lowerscope.core.export.compiled import FOLDER, compiled_files
 from lowerscope.core.export.files import (
     File,
     arrays_file,
@@ -64,11 +64,14 @@ class Exported:
         What could not be written, and why.
     complete
         Whether nothing that was asked for by name is among these.
+    notes
+        What is to be known of the files.
     """
 
     paths: tuple[Path, ...]
     left_out: tuple[str, ...]
     complete: bool = True
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +160,27 @@ def export(
     if not force:
         check_absent(folder, [*files, *painted], replacing)
     told.report("Writing")
-    return Exported(write_files(folder, tuple(files.values())), tuple(left_out), complete)
+    written = write_files(folder, tuple(files.values()))
+    return Exported(written, tuple(left_out), complete, tuple(_not_compared(given, wanted, files)))
+
+
+_NOT_COMPARED = (
+    "{0}: what it computes was not compared, since no run was made: `lowerscope run` compares, and "
+    "so does --what report"
+)
+
+
+def _not_compared(
+    given: _Exporting, wanted: Sequence[Wanted], files: Mapping[str, File]
+) -> Iterator[str]:
+    """Yield a note if something was written that can be run, and no run has compared it."""
+    if given.record is not None or "report.html" in files:
+        return
+    runs = {"module": "module.py", "library": f"{FOLDER}/model.so"}
+    names = [runs[name] for name in dict.fromkeys(each.name for each in wanted) if name in runs]
+    names = [name for name in names if name in files]
+    if names:
+        yield _NOT_COMPARED.format(" and ".join(names))
 
 
 def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) -> ExportRecord:
@@ -175,7 +198,9 @@ def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) 
         record=params.record,
         layout=params.layout,
     )
-    return ExportRecord(paths=tuple(map(str, written.paths)), left_out=written.left_out)
+    return ExportRecord(
+        paths=tuple(map(str, written.paths)), left_out=written.left_out, notes=written.notes
+    )
 
 
 def _is_absent(name: str, given: _Exporting) -> bool:

@@ -304,3 +304,18 @@ def test_all_of_it_from_the_command_line(
     assert "--force" in capsys.readouterr().err
     assert cli.main(["export", MLP, "--what", "parameters", "--output", str(tmp_path)]) == 2
     assert "not written: parameters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["library", "module"])
+def test_what_no_run_has_compared_is_said(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["export", MLP, "--output", str(tmp_path), "--force", "--what"]
+    assert cli.main([*arguments, name]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert name in line
+    assert "not compared" in line
+    assert cli.main([*arguments, f"{name},report"]) == 0
+    assert capsys.readouterr().err == ""
+    assert cli.main([*arguments, "builder"]) == 0
+    assert capsys.readouterr().err == ""
