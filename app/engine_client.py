@@ -41,6 +41,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.running.running_call import RunningCall
+from lowerscope.core.sandbox import NoSandbox
 
 if TYPE_CHECKING:
     from lowerscope.app.children.sandboxing import Sandboxing
@@ -75,8 +76,9 @@ class EngineClient(QObject):
         ``"engine"`` or ``"worker"``.
     state
         ``"starting"``: not yet ready for requests; ``"ready"``: idle; ``"busy"``: at work;
-        ``"stopped"``: not started, or stopped; ``"failed"``: died so often that it was given up,
-        `failure` says why and `restart` tries again.
+        ``"stopped"``: not started, or stopped, or held until the user has decided what happens
+        without a sandbox; ``"failed"``: died so often that it was given up, or kept stopped by the
+        user, `failure` says why and `restart` tries again.
     failure
         Why the state is ``"failed"``; ``None`` otherwise.
     memory_limit
@@ -123,6 +125,9 @@ class EngineClient(QObject):
         self._fatal: Problem | None = None
         self._outstanding = Unanswered(role, methods, self)
         self._outstanding.answered.connect(self._update_state)
+        # Whether it is not started because there is no sandbox, and the user has not decided yet.
+        self._held = False
+        self._decisions = 0
         self._restarting = Restarting()
         self._restart_timer = QTimer(self, singleShot=True)
         self._restart_timer.timeout.connect(self._start_child)
@@ -145,8 +150,8 @@ class EngineClient(QObject):
     # --- the child ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the child, unless it runs."""
-        if self.state in ("stopped", "failed"):
+        """Start the child, unless it runs, or the user is to decide about its sandbox."""
+        if self.state in ("stopped", "failed") and not self._held:
             self._restarting.forget()
             self._start_child()
 
@@ -158,6 +163,7 @@ class EngineClient(QObject):
             self._child.close()
             self._child = None
         self._ready = False
+        self._let_go()
         self._set_state("stopped")
 
     def dismiss(self) -> None:
@@ -168,6 +174,7 @@ class EngineClient(QObject):
             # It outlives this object until it has ended.
             self._child.setParent(self.parent())
         self._abandon_child()
+        self._let_go()
         self._set_state("stopped")
 
     def restart(self) -> None:
@@ -184,14 +191,22 @@ class EngineClient(QObject):
         self._children += 1
         self._fatal = None
         self.failure = None
-        child = new_child(
-            self.role,
-            self._children,
-            self,
-            command=self._command,
-            memory_limit=self.memory_limit,
-            sandbox=self.sandbox,
-        )
+        if self.sandbox is not None and self.sandbox.waits:
+            self._hold()
+            return
+        self._decisions = 0 if self.sandbox is None else self.sandbox.decisions
+        try:
+            child = new_child(
+                self.role,
+                self._children,
+                self,
+                command=self._command,
+                memory_limit=self.memory_limit,
+                sandbox=self.sandbox,
+            )
+        except NoSandbox as error:
+            self._hold(str(error))
+            return
         child.log.connect(self.log)
         child.printed.connect(self.printed)
         child.received.connect(self._receive, QUEUED)
@@ -199,6 +214,38 @@ class EngineClient(QObject):
         self._child = child
         self._set_state("starting")
         child.start()
+
+    def _hold(self, reason: str = "") -> None:
+        """Start no child until the user has decided: there is no sandbox, for `reason`.
+
+        Requests wait until then.
+        """
+        assert self.sandbox is not None
+        if not self._held:
+            self._held = True
+            self.sandbox.decided.connect(self._go_on)
+        self._set_state("stopped")
+        if reason:
+            self.sandbox.hold(reason)
+
+    def _go_on(self) -> None:
+        """Start the child as the user has decided, or fail."""
+        assert self.sandbox is not None
+        self._let_go()
+        if self.sandbox.state != "held":
+            self._start_child()
+            return
+        self.failure = self.sandbox.problem
+        for request in self._outstanding.all():
+            self._outstanding.fail_soon(request, self.failure)
+        self._set_state("failed")
+
+    def _let_go(self) -> None:
+        """Wait for no decision any more."""
+        if self._held:
+            self._held = False
+            assert self.sandbox is not None
+            self.sandbox.decided.disconnect(self._go_on)
 
     def _abandon_child(self) -> None:
         self._ready = False
@@ -374,8 +421,11 @@ class EngineClient(QObject):
         if self._child is None or child != self._children:
             return
         if ending.how == "sandbox" and self.sandbox is not None:
-            self.sandbox.give_up(ending.reason)
-            self._start_child()
+            self._abandon_child()
+            if self._decisions == self.sandbox.decisions:
+                self._hold(ending.reason)
+            else:
+                self._go_on()  # the user has decided since it was started
             return
         lost = self._outstanding.sent()
         ending = dataclasses.replace(ending, during=doing(lost, self._methods, ready=self._ready))

@@ -31,9 +31,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         of functions that no file registers), ``"not-kept"`` (it would have to be derived first),
         ``"cancelled"`` (``where`` is the call of a run that had to be killed), ``"crashed"``
         (``choices`` are the ids of the FX nodes that did it, where they are known), ``"memory"``
-        (it does not suffice), ``"sandbox"`` (it lets nobody do that), ``"stopped"`` (a run that was
-        killed in a call), ``"internal"`` (a
-        mistake of our own); otherwise empty.
+        (it does not suffice), ``"processes"`` (there were too many), ``"sandbox"`` (it lets nobody
+        do that, or there is none), ``"stopped"`` (a run that was killed in a call), ``"internal"``
+        (a mistake of our own); otherwise empty.
     choices
         See ``code``.
     calls

@@ -106,20 +106,35 @@ def limit_in_force() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def held_by_group(group: int) -> int:
-    """Return the bytes that the processes of a group hold together, without what files back."""
+def taken_by_group(group: int) -> tuple[int, int]:
+    """Return the bytes that the processes of a group hold, and how many threads they have.
+
+    What files back is not counted.
+    """
     # The window, which knows limits as well, is not to wait for it.
     import psutil
 
-    held = 0
+    held = tasks = 0
     for pid in psutil.pids():
         try:
             if os.getpgid(pid) == group:
-                memory = psutil.Process(pid).memory_info()
+                process = psutil.Process(pid)
+                memory = process.memory_info()
                 held += memory.rss - getattr(memory, "shared", 0)
+                tasks += process.num_threads()
         except (ProcessLookupError, PermissionError, psutil.Error):
             continue  # it has ended, or is somebody else's
-    return held
+    return held, tasks
+
+
+def task_limit() -> int:
+    """Return how many processes and threads a child may have, with all that it starts.
+
+    torch, TVM and OpenMP have a pool of one thread for each processor, each; torch starts up to 32
+    processes to compile, which have such a pool as well. More that are all at work would leave
+    nothing else a turn.
+    """
+    return 256 + 32 * (os.cpu_count() or 1)
 
 
 def is_shortage(error: BaseException | str) -> bool:

@@ -9,7 +9,9 @@ torch nor TVM.
 from __future__ import annotations
 
 import errno
+import json
 import os
+import platform
 import re
 import shutil
 import socket
@@ -23,12 +25,16 @@ import msgspec
 
 from lowerscope.core.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.errors import Problem
+from lowerscope.core.memory_limit import bytes_text, task_limit
+from lowerscope.core.running import running_call
+from lowerscope.core.sandbox_supervisor import SPARE_TASKS, Options
 from lowerscope.core.shared_folder import SharedFolder
 
 PROGRAM = "bwrap"
 
-ENVIRONMENT = "LOWERSCOPE_SANDBOX"
-"""Says to a process that it is in the sandbox, and what `Network` it has."""
+MARK = "/dev/lowerscope-sandbox"
+"""A symbolic link that is only in the sandbox, and stands for the `Network` there. No variable of
+the environment: a user's could say that a process is in a sandbox which is in none."""
 
 SHARED = "LOWERSCOPE_SHARED"
 """Says to it which folder of the user's it may write to, if any."""
@@ -49,13 +55,10 @@ _KEPT = (
 
 _HIDDEN = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK")
 
-_PARENT = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
-"""What ends the sandbox by its own end. A window that is killed does not: who guards the child ends
-it then, when it has removed what is to be removed."""
+_SUPERVISOR = os.path.join(os.path.dirname(__file__), "sandbox_supervisor.py")
 
-_FILTERING = 'exec 8<&0; printf "$0" | { exec 9<&0 <&8 8<&-; exec "$@"; }; exit $?'
-"""The same for a sandbox with a filter of calls, which is read from descriptor 9: no file that
-could be another one by then."""
+_COUNTED_APART = (5, 14)
+"""The version of Linux from which on processes are counted in each user namespace."""
 
 _UNREACHABLE = (
     *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH),
@@ -67,6 +70,10 @@ _SAID_NO_SOCKET = re.compile(r"Address family not supported|received 0 items of 
 """The second is what processes say that hand files to each other by such a socket."""
 _SAID_READ_ONLY = re.compile(r"Read-only file system(?:: '(?P<path>[^']+)')?")
 """What Python says of a file that cannot be written; torch does not name it."""
+
+
+class NoSandbox(Exception):
+    """There is no sandbox: the message says why."""
 
 
 def program() -> str | None:
@@ -81,8 +88,14 @@ def enclosed(
     network: Network,
     shared: SharedFolder | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
+    *,
+    memory: int | None = None,
+    calls_file: int | None = None,
+    kept: Sequence[int] = (),
 ) -> tuple[str, ...]:
     """Return the command that runs another one in a sandbox, and ends it when it ends itself.
+
+    What is started is `sandbox_supervisor`, which ends all that takes more than it may.
 
     Parameters
     ----------
@@ -98,29 +111,44 @@ def enclosed(
         A folder of the user's that may be written to as well, but for what is kept in it.
     variables
         What the environment says to the program, besides what this process's says.
+    memory
+        Bytes that all its processes may hold together; ``None`` for any number.
+    calls_file
+        The descriptor of a file of `running_call`, which the program inherits, and which is told
+        why the sandbox was ended. With one, the sandbox ends with the process that has started it.
+    kept
+        Other descriptors that the program inherits.
+
+    Raises
+    ------
+    NoSandbox
+        If this machine has none that is safe.
     """
     services = [each for each in _SERVICES if os.path.isdir(each)]
     calls = call_filter()
-    octal = "".join(f"\\{each:03o}" for each in calls)
-    parent = ("/bin/sh", "-c", _FILTERING, octal) if calls else _PARENT
+    if not calls:
+        raise NoSandbox(f"no filter of system calls is known for {platform.machine()}")
     return (
-        *parent,
+        *(sys.executable, "-I", "-S", _SUPERVISOR),
+        json.dumps(_options(calls, memory, calls_file, kept)),
         program,
-        *(("--seccomp", "9") if calls else ()),
         *("--ro-bind", "/", "/"),
         # Before what is hidden, so that none of it comes back with the folder.
         *_shared(shared),
         *("--dev", "/dev"),
+        *("--symlink", network, MARK),
         *("--proc", "/proc"),
+        *(("--size", str(max(1, memory // 2))) if memory is not None else ()),
         *("--tmpfs", TEMPORARY),
         *(word for each in services for word in ("--tmpfs", each)),
         *(word for each in _KEPT for word in ("--ro-bind-try", each, each)),
         *(word for each in writable for word in ("--bind", *2 * (os.path.realpath(each),))),
+        # To root, files below /proc belong that rule the whole system.
+        *(word for each in ("/dev", "/proc", *services) for word in ("--remount-ro", each)),
         *("--unshare-user-try", "--unshare-pid", "--unshare-ipc"),
         *(("--unshare-net",) if network == "none" else ()),
         *("--cap-drop", "ALL"),
         "--die-with-parent",
-        *("--setenv", ENVIRONMENT, network),
         *("--setenv", SHARED, "" if shared is None else str(shared.path)),
         *("--setenv", "TMPDIR", TEMPORARY),
         *(word for each in variables.items() for word in ("--setenv", *each)),
@@ -138,9 +166,36 @@ def _shared(shared: SharedFolder | None) -> Iterator[str]:
             yield from ("--ro-bind-try", str(each), str(each))
 
 
+def _options(
+    calls: bytes, memory: int | None, calls_file: int | None, kept: Sequence[int]
+) -> Options:
+    limit = "" if memory is None else bytes_text(memory)
+    most = task_limit()
+    return Options(
+        filter=calls.hex(),
+        memory=memory,
+        tasks=most,
+        shared=TEMPORARY,
+        report=calls_file,
+        report_at=(running_call.MEMORY_AT, running_call.TASKS_AT),
+        said=(
+            "lowerscope: stopped: what ran in the sandbox held more than the memory that it may"
+            f" have, {limit}. Make the inputs smaller, or allow more memory",
+            "lowerscope: stopped: what ran in the sandbox had more than the processes and threads"
+            f" that there may be, {most}. Start fewer",
+        ),
+        kept=list(kept),
+        of_window=calls_file is not None,
+    )
+
+
 def is_inside() -> bool:
     """Return whether this process is in the sandbox."""
-    return ENVIRONMENT in os.environ
+    return os.path.islink(MARK)
+
+
+def _has_network() -> bool:
+    return not is_inside() or os.readlink(MARK) == "open"
 
 
 def enter() -> None:
@@ -153,6 +208,22 @@ def enter() -> None:
         from multiprocessing import connection
 
         connection.default_family = "AF_INET"  # type: ignore[attr-defined]
+        _limit_tasks()
+
+
+def _limit_tasks() -> None:
+    """Have the kernel refuse processes long before there are so many that they slow the machine.
+
+    Only in a user namespace whose processes are counted apart from the user's other ones.
+    """
+    import resource
+
+    version = tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        is_own = file.read().split() != ["0", "0", str(2**32 - 1)]
+    if is_own and version >= _COUNTED_APART:
+        most = task_limit() + SPARE_TASKS
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def explained(problem: Problem, error: BaseException, without: str = "") -> Problem:
@@ -217,7 +288,7 @@ def _refused(error: BaseException) -> str:
             return _to_write(error.filename)
         if error.errno == NO_SOCKET:
             return _PROGRAMS
-        if os.environ.get(ENVIRONMENT) == "none" and (
+        if not _has_network() and (
             isinstance(error, socket.gaierror) or error.errno in _UNREACHABLE
         ):
             return _NETWORK
@@ -226,7 +297,7 @@ def _refused(error: BaseException) -> str:
         return _to_write(found["path"])
     if _SAID_NO_SOCKET.search(said):
         return _PROGRAMS
-    if os.environ.get(ENVIRONMENT) == "none" and _SAID_NO_NETWORK.search(said):
+    if not _has_network() and _SAID_NO_NETWORK.search(said):
         return _NETWORK
     return ""
 

@@ -33,6 +33,7 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import bytes_text
 from lowerscope.core.running import running_call
 from lowerscope.core.running.running_call import RunningCall
+from lowerscope.core.sandbox_supervisor import SAYS
 from lowerscope.core.sources.handed_over import first_other_descriptor
 from lowerscope.core.user_cache import cache_folder
 
@@ -49,9 +50,9 @@ KILL_MS = 1000
 _OF_SIGNAL = 128
 """Who ends with a greater exit code, in a shell's words, was ended by a signal."""
 
-_SAYS_SANDBOX = re.compile(rf"^{sandbox.PROGRAM}: (.+)$", re.MULTILINE)
+_SAYS_SANDBOX = re.compile(rf"^(?:{sandbox.PROGRAM}|{SAYS}): (.+)$", re.MULTILINE)
 
-How = Literal["signal", "exit", "garbage", "start", "memory", "sandbox"]
+How = Literal["signal", "exit", "garbage", "start", "memory", "processes", "sandbox"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Ending:
         ``"signal"``: killed by one; ``"exit"``: ended by itself; ``"garbage"``: it sent something
         that is no message, and was killed for it; ``"start"``: it could not be started;
         ``"memory"``: it and what it had started held too much, and were killed for it;
+        ``"processes"``: it had started too many, and was killed with them;
         ``"sandbox"``: the system has made no sandbox for it.
     exit_code
         Of an exit; 0 otherwise.
@@ -106,7 +108,7 @@ class Ending:
                 return f"The {self.role} sent something that is no message{doing}: {self.reason}"
             case "start":
                 return f"The {self.role} could not be started: {self.reason}"
-            case "memory":
+            case "memory" | "processes":
                 return f"The {self.role} was stopped{doing}: {self.reason}"
             case "sandbox":
                 return f"There is no sandbox for the {self.role}: {self.reason}"
@@ -118,6 +120,14 @@ class Ending:
                 what=str(self),
                 todo="Allow more memory (Run, Memory limit), or make the inputs smaller",
                 code="memory",
+                details=self.log_tail,
+                calls=self.call.names,
+            )
+        if self.how == "processes":
+            return Problem(
+                what=str(self),
+                todo="Make the code start fewer: a fork or a thread in a loop",
+                code="processes",
                 details=self.log_tail,
                 calls=self.call.names,
             )
@@ -388,6 +398,9 @@ class ChildProcess(QObject):
         if call.too_much:
             held = f"it and what it had started held {bytes_text(call.too_much)} of memory"
             return Ending(self._role, "memory", call=call, reason=held, log_tail=tail)
+        if call.too_many:
+            tasks = f"it and what it had started were {call.too_many} processes and threads"
+            return Ending(self._role, "processes", call=call, reason=tasks, log_tail=tail)
         if self.enclosed and code > _OF_SIGNAL:
             # The program that makes the sandbox ends by itself, and says so what ended the child.
             status, code = QProcess.ExitStatus.CrashExit, code - _OF_SIGNAL

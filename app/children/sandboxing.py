@@ -13,12 +13,15 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.settings import Settings
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Role
+from lowerscope.core.errors import Problem
 from lowerscope.core.records.remote import Remote
+from lowerscope.core.sandbox import NoSandbox
 from lowerscope.core.sandbox_folder import own_folder
 from lowerscope.core.shared_folder import NotShared, SharedFolder, shared_folder
+from lowerscope.core.sources.handed_over import handed_descriptors
 from lowerscope.core.twin_file import make_twin, twin_of
 
-State = Literal["on", "off", "missing", "refused"]
+State = Literal["on", "off", "missing", "held", "refused"]
 
 
 class Sandboxing(QObject):
@@ -29,8 +32,11 @@ class Sandboxing(QObject):
     changed
         `state`, `has_network` or `shared` is new: children that are to be started are started in
         another way.
-    refused
-        The system has made no sandbox; `availability` says why.
+    held
+        The system has made no sandbox, `availability` says why: no child starts until the user has
+        decided.
+    decided
+        The user has: children that wait may be started, or are to say `problem`.
     network_wanted(object)
         The user is to say whether the worker may reach the network for a `Remote`.
 
@@ -38,10 +44,13 @@ class Sandboxing(QObject):
     ----------
     has_network
         Whether the worker reaches the network from its sandbox.
+    decisions
+        How often the user has decided what happens without a sandbox.
     """
 
     changed = Signal()
-    refused = Signal()
+    held = Signal()
+    decided = Signal()
     network_wanted = Signal(object)
 
     def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
@@ -49,7 +58,10 @@ class Sandboxing(QObject):
         self._settings = settings
         self._program = sandbox.program()
         self._is_wanted = settings.sandbox()
+        # Why there is none, and whether the user has let code run without one in this session.
         self._reason = ""
+        self._goes_without = False
+        self._stays_stopped = False
         self._asked: tuple[Remote, Callable[[], object]] | None = None
         self._declined: set[str] = set()
         self._shares = settings.shares_folder()
@@ -57,20 +69,27 @@ class Sandboxing(QObject):
         # Why the session's file cannot be kept from code that writes beside it.
         self._twin_fails = ""
         self.has_network = False
+        self.decisions = 0
 
     @property
     def state(self) -> State:
-        """``"on"``; ``"off"`` by choice; ``"missing"``, or ``"refused"`` by the system."""
+        """``"on"``; ``"off"`` by choice; ``"missing"`` from the system.
+
+        Where the system has refused to make one, ``"held"`` until the user has decided, and
+        ``"refused"`` when code may run without one.
+        """
         if self._program is None:
             return "missing"
         if not self._is_wanted:
             return "off"
-        return "refused" if self._reason else "on"
+        if self._goes_without:
+            return "refused"
+        return "held" if self._reason else "on"
 
     @property
     def is_on(self) -> bool:
-        """Whether the next child runs in a sandbox."""
-        return self.state == "on"
+        """Whether the next child runs in a sandbox, or not at all."""
+        return self.state in ("on", "held")
 
     @property
     def availability(self) -> str:
@@ -84,8 +103,21 @@ class Sandboxing(QObject):
             case "missing":
                 return f"{self.tr('There is no sandbox: install bubblewrap (bwrap).')} {anything}"
             case "refused":
-                text = self.tr("The system makes no sandbox ({0}).")
-                return f"{text.format(self._reason)} {anything}"
+                return f"{self.reason} {anything}"
+            case "held":
+                return f"{self.reason} {self.tr('No code runs until you decide.')}"
+
+    @property
+    def reason(self) -> str:
+        """Why the system makes no sandbox, as a sentence."""
+        return self.tr("The system makes no sandbox ({0}).").format(self._reason)
+
+    @property
+    def problem(self) -> Problem:
+        """What requests are told where no code may run without one."""
+        what = self.tr("no code runs: the system makes no sandbox ({0})").format(self._reason)
+        todo = self.tr("Try again with Run, Restart engine and worker")
+        return Problem(what=what, todo=todo, code="sandbox")
 
     def _said_on(self) -> str:
         shared, why_not = self._look_at_folder()
@@ -166,22 +198,46 @@ class Sandboxing(QObject):
     def set_wanted(self, on: bool) -> None:
         """Use a sandbox, or none, from now on, and remember it."""
         self._settings.set_sandbox(on)
-        self._is_wanted, self._reason = on, ""
-        self.changed.emit()
+        self._is_wanted = on
+        self.try_again()
 
-    def enclose(self, role: Role, command: Sequence[str]) -> tuple[str, ...] | None:
-        """Return the command that starts a child in the sandbox; ``None`` where it runs in none."""
-        if not self.is_on or self._program is None:
+    def enclose(
+        self,
+        role: Role,
+        command: Sequence[str],
+        calls_file: int | None = None,
+        memory: int | None = None,
+    ) -> tuple[str, ...] | None:
+        """Return the command that starts a child in the sandbox; ``None`` where it runs in none.
+
+        A child of a window that is in a sandbox itself is in that one.
+
+        Raises
+        ------
+        NoSandbox
+            If it is to run in one that cannot be had. See `hold`.
+        """
+        if not self.is_on or self._program is None or sandbox.is_inside():
             return None
+        if self._stays_stopped:
+            self._reason, self._stays_stopped = "", False
+            self.changed.emit()
         try:
             folder = own_folder()
         except OSError as error:
-            self.give_up(f"{error.filename}: {error.strerror}")
-            return None
+            raise NoSandbox(f"{error.filename}: {error.strerror}") from error
         network: sandbox.Network = "open" if self.has_network and role == "worker" else "none"
         shared, _ = self._look_at_folder()
         return sandbox.enclosed(
-            self._program, command, (folder.path,), network, shared, folder.variables
+            self._program,
+            command,
+            (folder.path,),
+            network,
+            shared,
+            folder.variables,
+            memory=memory,
+            calls_file=calls_file,
+            kept=handed_descriptors(),
         )
 
     def take_over(self) -> None:
@@ -189,11 +245,40 @@ class Sandboxing(QObject):
         if self.is_on:
             threading.Thread(target=own_folder().take_over, name="taking over").start()
 
-    def give_up(self, reason: str) -> None:
-        """Start children without a sandbox from now on: the system has refused to make one."""
-        self._reason = reason
+    # Where the system makes none
+
+    @property
+    def waits(self) -> bool:
+        """Whether children are not to be started before the user has decided."""
+        return self.state == "held" and not self._stays_stopped
+
+    def hold(self, reason: str) -> None:
+        """Have the user decide, once for all children, what becomes of the code: none runs yet."""
+        was_asked = self.waits
+        self._reason, self._stays_stopped = reason, False
         self.changed.emit()
-        self.refused.emit()
+        if not was_asked:
+            self.held.emit()
+
+    def try_again(self) -> None:
+        """Start children as is wanted: with a sandbox, if it is."""
+        self._reason, self._goes_without, self._stays_stopped = "", False, False
+        self._tell_decision()
+
+    def go_without(self) -> None:
+        """Start children without a sandbox, in this session."""
+        self._goes_without, self._stays_stopped = True, False
+        self._tell_decision()
+
+    def stay_stopped(self) -> None:
+        """Start no child, unless the user asks for it: then it is tried again."""
+        self._stays_stopped = True
+        self._tell_decision()
+
+    def _tell_decision(self) -> None:
+        self.decisions += 1
+        self.changed.emit()
+        self.decided.emit()
 
     # The network, for other machines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from lowerscope.app.children.child_process import ChildProcess
 from lowerscope.core.engine.protocol import Role
 from lowerscope.core.running import running_call
+from lowerscope.core.sandbox import NoSandbox
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -47,10 +49,22 @@ def new_child(
         which is in bytes.
     sandbox
         What it runs in, if it is on.
+
+    Raises
+    ------
+    NoSandbox
+        If it is on and cannot be had.
     """
     calls_file = running_call.new_file() if command is None else None
     command = command or server_command(role, calls_file, memory_limit)
-    enclosed = None if sandbox is None else sandbox.enclose(role, command)
+    enclosed = None
+    if sandbox is not None:
+        try:
+            enclosed = sandbox.enclose(role, command, calls_file, memory_limit)
+        except NoSandbox:
+            if calls_file is not None:
+                os.close(calls_file)
+            raise
     return ChildProcess(
         role,
         enclosed or command,

@@ -1,4 +1,4 @@
-"""The sandbox of the children: the switch, and the question about the network."""
+"""The sandbox of the children: the switch, and the questions about it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject
 from lowerscope.app.actions import Command, Commands
 from lowerscope.app.children.sandboxing import Sandboxing
 from lowerscope.app.views.help_key import offer_help
+from lowerscope.app.views.no_sandbox_dialog import NoSandboxDialog
 from lowerscope.app.widgets.question import Question
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.remote import Remote
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SandboxCommands(QObject):
-    """Starts children anew when they are to run in another way, and asks about the network.
+    """Starts children anew when they are to run in another way, and asks what they may do.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class SandboxCommands(QObject):
         self._had_network = False
         self._shared: tuple[Path, Path | None] | None = None
         self.sandboxing.changed.connect(self._note_network)
-        self.sandboxing.refused.connect(self._say_refused)
+        self.sandboxing.held.connect(self._ask_without)
         self.sandboxing.network_wanted.connect(self._ask)
         self._workspace.recipe_wanted.connect(self._look_at_recipe)
         self._workspace.changes.opening.connect(self._share_folder_of)
@@ -103,7 +104,18 @@ class SandboxCommands(QObject):
         shared = self.sandboxing.shared
         return None if shared is None else (shared, self.sandboxing.session)
 
-    def _say_refused(self) -> None:
+    def _ask_without(self) -> None:
+        dialog = NoSandboxDialog(self.sandboxing.reason, self._window)
+        dialog.accepted.connect(self.sandboxing.try_again)
+        dialog.without.connect(self._go_without)
+        dialog.rejected.connect(self.sandboxing.stay_stopped)
+        dialog.open()
+
+    def _go_without(self, remembered: bool) -> None:
+        if remembered:
+            self.sandboxing.set_wanted(False)
+        else:
+            self.sandboxing.go_without()
         self._workspace.announced.emit(self.sandboxing.availability, "wrong")
 
     def _note_network(self) -> None:

@@ -125,8 +125,8 @@ class StatusBar(QStatusBar):
                 label.setToolTip(text.format(bytes_text(limit)))
 
     def _show_sandbox(self) -> None:
-        on = self._sandboxing.is_on
-        self.sandbox.setText(self.tr("sandboxed") if on else self.tr("no sandbox"))
+        is_there = self._sandboxing.state == "on"
+        self.sandbox.setText(self.tr("sandboxed") if is_there else self.tr("no sandbox"))
         self.sandbox.setToolTip(self._sandboxing.availability)
 
     def _show_remote(self) -> None:

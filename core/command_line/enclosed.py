@@ -18,6 +18,7 @@ from pathlib import Path
 from lowerscope.core import sandbox
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import announced, parse_wanted
+from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.sandbox_folder import SandboxFolder, own_folder
 from lowerscope.core.sandbox_output import SandboxOutput, only
 from lowerscope.core.unfinished import WRITES
@@ -100,11 +101,18 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     if output is not None:
         variables[WRITES] = f"{os.path.realpath(output.target)}\n{output.folder}"
 
+    limit = getattr(options, "memory_limit", None) or usual_limit()
+
     def enclosed(*command: str) -> tuple[str, ...]:
-        return sandbox.enclosed(program, command, (folder.path,), network, None, variables)
+        return sandbox.enclosed(
+            program, command, (folder.path,), network, None, variables, memory=limit
+        )
 
     # What it says where the system lets nobody make one must not pass for an answer.
-    tried = subprocess.run(enclosed("true"), capture_output=True, text=True, check=False)
+    try:
+        tried = subprocess.run(enclosed("true"), capture_output=True, text=True, check=False)
+    except sandbox.NoSandbox as error:
+        raise _refused(str(error)) from None
     if tried.returncode:
         reason = tried.stderr.strip().splitlines()
         raise _refused(f"the system makes none ({reason[-1] if reason else 'it does not say why'})")

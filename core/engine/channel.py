@@ -17,11 +17,11 @@ from typing import NoReturn
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
 from lowerscope.core.engine.temporary_files import remove_own
-from lowerscope.core.memory_limit import held_by_group
+from lowerscope.core.memory_limit import taken_by_group, task_limit
 from lowerscope.core.running.running_call import CallWriter
 
 _READ_SIZE = 2**20
-_GUARD_PERIOD_MS = 500
+_GUARD_PERIOD_MS = 250
 
 
 class Channel:
@@ -73,8 +73,9 @@ class Channel:
     def start_guard(self, limit: int | None = None, calls: CallWriter | None = None) -> None:
         """Fork a process that ends the group when the window or this process has gone.
 
-        It also does so when the group holds too much memory: what this process starts is under a
-        limit of its own, each by itself.
+        It also does so when the group holds too much memory, since what this process starts is
+        under a limit of its own, each by itself, or has too many processes and threads. In a
+        sandbox, whose supervisor counts all of its processes, it does not.
 
         A thread of this process can do so only while it gets the interpreter lock, which foreign
         code may hold forever, and not at all after a crash. The process must not have threads yet.
@@ -100,10 +101,16 @@ class Channel:
         gone = False
         while not gone and os.getppid() == leader:
             gone = bool(window.poll(_GUARD_PERIOD_MS))
-            held = 0 if limit is None else held_by_group(leader)
+            if sandbox.is_inside():
+                continue
+            held, tasks = taken_by_group(leader)
             if limit is not None and held > limit:
                 if calls is not None:
                     calls.say_too_much(held)
+                break
+            if tasks > task_limit():
+                if calls is not None:
+                    calls.say_too_many(tasks)
                 break
         # A window that is still there closes the pipe as well, and then reads what this process was
         # at when it ended.

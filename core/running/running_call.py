@@ -26,15 +26,18 @@ if sys.platform != "win32":
 
 _PART_BYTES = 96
 
-HEAD = struct.Struct(f"=iiqq{_PART_BYTES}s{_PART_BYTES}s")
+HEAD = struct.Struct(f"=iiqqq{_PART_BYTES}s{_PART_BYTES}s")
 """Index of the call, whether it has begun, bytes of the names, bytes of memory that were too
-many, the parts of the recipe that the main thread and another one apply."""
+many, processes that were too many, the parts of the recipe that the main thread and another one
+apply."""
 
 _PLACE = struct.Struct("=ii")
-_MEMORY = struct.Struct("=q")
-_MEMORY_AT = 16
+_NUMBER = struct.Struct("=q")
+MEMORY_AT = 16
+TASKS_AT = 24
+"""Where in the file the bytes and the processes are that were too many: 64-bit integers."""
 _PART = struct.Struct(f"{_PART_BYTES}s")
-_PARTS_AT = 24
+_PARTS_AT = 32
 
 NO_CALL = -1
 
@@ -67,6 +70,8 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
     too_much
         Bytes that the process and those that it started held when they were killed for it; 0 where
         they were not.
+    too_many
+        Processes and threads that there were when they were killed for it; 0 where they were not.
     part
         The part of the recipe that was being applied, as `recipe_parts` writes it; empty for none.
     """
@@ -76,6 +81,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     inside: bool = False
     too_much: int = 0
+    too_many: int = 0
     part: str = ""
 
     @property
@@ -120,25 +126,32 @@ def new_file() -> int:
     processes that are to write to it inherit the descriptor. Its size is fixed: a writer can
     neither cut it nor make it grow.
     """
-    if sys.platform == "linux":
-        descriptor = os.memfd_create("lowerscope-calls", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(descriptor, _SIZE)
-        fcntl.fcntl(
-            descriptor,
-            fcntl.F_ADD_SEALS,
-            fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL,
-        )
-    else:
+    descriptor = _in_memory()
+    if descriptor is None:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
         os.ftruncate(descriptor, _SIZE)
-    os.pwrite(descriptor, HEAD.pack(NO_CALL, 0, 0, 0, b"", b""), 0)
+    os.pwrite(descriptor, HEAD.pack(NO_CALL, 0, 0, 0, 0, b"", b""), 0)
     if sys.platform == "win32":
         return descriptor
     # Shells use the lower ones themselves.
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(descriptor)
     return moved
+
+
+def _in_memory() -> int | None:
+    """Return the descriptor of a file of a fixed size; ``None`` where the system has none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        descriptor = os.memfd_create("lowerscope-calls", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except OSError:
+        return None  # as in the sandbox, where temporary files are in memory
+    os.ftruncate(descriptor, _SIZE)
+    seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    return descriptor
 
 
 def read(descriptor: int) -> RunningCall:
@@ -155,13 +168,14 @@ def read(descriptor: int) -> RunningCall:
 
 
 def _parsed(head: bytes, encoded: bytes) -> RunningCall:
-    index, inside, _, too_much, *parts = HEAD.unpack(head)
+    index, inside, _, too_much, too_many, *parts = HEAD.unpack(head)
     names: list[str] = []
     with contextlib.suppress(*UNREADABLE):
         names = _NAMES.decode(encoded)
     place = place_of(index if names else NO_CALL, bool(inside), names)
     texts = (each.rstrip(b"\0").decode(errors="replace") for each in parts)
-    return msgspec.structs.replace(place, too_much=too_much, part=next(filter(None, texts), ""))
+    part = next(filter(None, texts), "")
+    return msgspec.structs.replace(place, too_much=too_much, too_many=too_many, part=part)
 
 
 class CallWriter:
@@ -184,7 +198,7 @@ class CallWriter:
         if len(encoded) > _SIZE - HEAD.size:
             encoded = b""
         os.pwrite(self._descriptor, encoded, HEAD.size)
-        _MEMORY.pack_into(self._map, _PLACE.size, len(encoded))
+        _NUMBER.pack_into(self._map, _PLACE.size, len(encoded))
 
     def at(self, index: int, inside: bool) -> None:
         """Say that a call is under way, or, not `inside`, that it comes next.
@@ -202,4 +216,8 @@ class CallWriter:
 
     def say_too_much(self, held: int) -> None:
         """Say that the process is going to be killed for the bytes that it holds."""
-        _MEMORY.pack_into(self._map, _MEMORY_AT, held)
+        _NUMBER.pack_into(self._map, MEMORY_AT, held)
+
+    def say_too_many(self, tasks: int) -> None:
+        """Say that the process is going to be killed for those that it has started."""
+        _NUMBER.pack_into(self._map, TASKS_AT, tasks)

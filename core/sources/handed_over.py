@@ -229,6 +229,12 @@ def first_other_descriptor() -> int:
     return int(number) + 1 if number.isdecimal() else 0
 
 
+def handed_descriptors() -> tuple[int, ...]:
+    """Return the descriptor that the window's children need, if there is one."""
+    other = first_other_descriptor()
+    return (other - 1,) if other else ()
+
+
 # The engine, the worker, and the process itself
 
 

@@ -173,6 +173,6 @@ class LastingClient(EngineClient):
     def _start_child(self) -> None:
         self._children = next(self._lasting.numbers) - 1
         super()._start_child()
-        assert self._child is not None
-        self._begun = self._start()
-        self._lasting.watch(self._child)
+        if self._child is not None:  # it is not held for want of a sandbox
+            self._begun = self._start()
+            self._lasting.watch(self._child)

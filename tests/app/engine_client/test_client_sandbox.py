@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -97,30 +96,6 @@ app.exec()
     # An engine that had not come so far as to hear of it leaves it to the next start.
     sweep()
     assert not Path(calls).exists()
-
-
-def test_where_the_system_makes_none_it_is_said_and_done_without(
-    open_window: Callable[..., Window], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As where namespaces are forbidden: it is there, and fails before it starts anything.
-    real = shutil.which("bwrap")
-    program = tmp_path / "bwrap"
-    program.write_text(f'#!/bin/sh\nexec {real} --ro-bind /no/such/folder /x "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    window = open_window()
-    sandboxing = Sandboxing(Settings(), window.client)
-    window.client.sandbox = sandboxing
-    refused: list[str] = []
-    sandboxing.refused.connect(lambda: refused.append(sandboxing.availability))
-    request = window.ask("echo", practice.Text("here"))
-    window.client.start()
-    assert window.result(request) == "here"
-    assert window.endings == []
-    assert sandboxing.state == "refused"
-    assert len(refused) == 1
-    assert "The system makes no sandbox (Can't find source path /no/such/folder" in refused[0]
-    assert refused[0].endswith("Code that is opened may do all that you may.")
 
 
 def test_without_the_program_it_says_what_to_install(

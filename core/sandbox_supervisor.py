@@ -1,0 +1,484 @@
+"""The parent of a sandbox: a program that starts bubblewrap, and ends it when it takes too much.
+
+It stays outside of the sandbox, where code in there can neither see nor signal it. What the sandbox
+may hold, and how many processes and threads it may have, is counted over its process namespace:
+nothing can leave that, by no session and no double fork. Where the system lets this process make
+control groups, they bound both as well, for code that is faster than the counting.
+
+It is run by path, in isolated mode, and imports the standard library alone: it starts in 20 ms, and
+nothing in the user's folders is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn, TypedDict
+
+PERIOD = 0.1
+"""Seconds between two counts."""
+
+PATIENCE = 20
+"""How long the next exact count of memory has to wait, in times of what the last one took."""
+
+ORPHANED = 3.0
+"""Seconds that the sandbox has to end by itself after the window is gone."""
+
+START = 10.0
+"""Seconds that bubblewrap has to set the sandbox up."""
+
+STOPPED = 2
+"""The exit code of a command whose sandbox was ended for what it took."""
+
+SAYS = "sandbox"
+"""The word before the reason why there is no sandbox."""
+
+SPARE_TASKS = 16
+"""Processes that the kernel allows beyond what is counted, so that the reason can be told."""
+
+_GROUP = "lowerscope-"
+_CHUNK = 1 << 16
+
+
+class Options(TypedDict):
+    """What the supervisor is told, as JSON.
+
+    Attributes
+    ----------
+    filter
+        The filter of system calls, in hexadecimal digits.
+    memory
+        Bytes that all processes of the sandbox may hold together; ``None`` for any number.
+    tasks
+        Processes and threads that there may be.
+    shared
+        The folder of the sandbox that keeps its files in memory.
+    report
+        The descriptor of a file that is told why the sandbox was ended, and that the sandbox
+        inherits; ``None`` for none.
+    report_at
+        Where in that file the bytes and the processes are written, as 64-bit integers.
+    said
+        What is printed when there is too much memory, and when there are too many processes.
+    kept
+        Other descriptors that the sandbox inherits.
+    of_window
+        Whether the sandbox ends with the process that has started this one.
+    """
+
+    filter: str
+    memory: int | None
+    tasks: int
+    shared: str
+    report: int | None
+    report_at: tuple[int, int]
+    said: tuple[str, str]
+    kept: list[int]
+    of_window: bool
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run bubblewrap and return its code; the first argument is the `Options`."""
+    options: Options = json.loads(arguments[0])
+    parent = os.getppid()
+    report = options["report"]
+    inherited = [*options["kept"], *(() if report is None else (report,))]
+    groups = list(_control_groups(options["memory"], options["tasks"]))
+    _hurry()
+    streams = _Streams()
+    calls = _pipe_with(bytes.fromhex(options["filter"]))
+    info, said = os.pipe()
+    program, *others = arguments[1:]
+    command = (program, "--seccomp", str(calls), "--info-fd", str(said), *others)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=streams.given.get("stdin"),
+            stdout=streams.given.get("stdout"),
+            stderr=streams.given.get("stderr"),
+            pass_fds=(calls, said, *inherited),
+            preexec_fn=lambda: _join(groups),
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        _remove(groups)
+        print(f"{SAYS}: {error}", file=sys.stderr)
+        return 1
+    os.close(calls)
+    os.close(said)
+    # Blocked from here on, the end of the child cannot be missed between two looks at it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    streams.start()
+    stopped = _watch(process, info, options, parent, report)
+    streams.finish()
+    _remove(groups)
+    if stopped:
+        return STOPPED
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _hurry() -> None:
+    """Run before all others where that is allowed: a bomb of processes leaves no turn to anybody.
+
+    What is started from here does not inherit it.
+    """
+    with contextlib.suppress(OSError):
+        policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(1))
+
+
+# The watch
+
+
+def _watch(
+    process: subprocess.Popen[bytes],
+    info: int,
+    options: Options,
+    parent: int,
+    report: int | None,
+) -> bool:
+    """Wait until the sandbox has ended; return whether it was ended for what it took."""
+    limit, most = options["memory"], options["tasks"]
+    namespace = _Namespace.of(process, info, options["shared"])
+    gone: float | None = None
+    while process.poll() is None:
+        if namespace is None:
+            _end(process)
+            print(f"{SAYS}: its processes cannot be counted", file=sys.stderr)
+            return False
+        held, tasks = namespace.look(limit, most)
+        too_much = limit is not None and held > limit
+        if too_much or tasks > most:
+            _end(process, namespace.first)
+            print(options["said"][0 if too_much else 1], file=sys.stderr)
+            if report is not None:
+                number, place = (held, 0) if too_much else (tasks, 1)
+                os.pwrite(report, struct.pack("=q", number), options["report_at"][place])
+            return True
+        if options["of_window"] and os.getppid() != parent:
+            gone = gone or time.monotonic()
+            if time.monotonic() - gone > ORPHANED:
+                _end(process, namespace.first)
+        signal.sigtimedwait({signal.SIGCHLD}, PERIOD)
+    return False
+
+
+def _end(process: subprocess.Popen[bytes], first: int | None = None) -> None:
+    """Kill bubblewrap, and the first process of the sandbox, with which all others end.
+
+    Among the processes of a bomb, each of both would wait for its turn to end.
+    """
+    for pid in (first, process.pid):
+        if pid is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+class _Namespace:
+    """The processes of a sandbox, by its own view of them.
+
+    Attributes
+    ----------
+    first
+        The process with which the namespace ends.
+    """
+
+    def __init__(self, first: int, processes: int, shared: int) -> None:
+        self.first = first
+        self._processes = processes
+        self._shared = shared
+        # What was held together at the last exact count, which holds until then.
+        self._exactly = 0
+        self._until = 0.0
+
+    @classmethod
+    def of(cls, process: subprocess.Popen[bytes], info: int, shared: str) -> _Namespace | None:
+        """Return that of a sandbox which is being set up; ``None`` if it cannot be seen."""
+        said = b""
+        while b"}" not in said and (data := os.read(info, _CHUNK)):
+            said += data
+        os.close(info)
+        if not said:
+            process.wait()  # it has failed, and says so itself
+            return None
+        first = int(json.loads(said)["child-pid"])
+        own = os.stat("/proc").st_dev
+        end = time.monotonic() + START
+        while process.poll() is None and time.monotonic() < end:
+            for pid in (first, *_children(first)):
+                # Not there yet, or, where bubblewrap is privileged, only by what it has started.
+                with contextlib.suppress(OSError):
+                    processes = os.open(f"/proc/{pid}/root/proc", os.O_RDONLY | os.O_DIRECTORY)
+                    if os.fstat(processes).st_dev != own:
+                        files = os.open(f"/proc/{pid}/root{shared}", os.O_RDONLY | os.O_DIRECTORY)
+                        return cls(first, processes, files)
+                    os.close(processes)
+            time.sleep(0.005)
+        return None
+
+    def look(self, limit: int | None, most: int) -> tuple[int, int]:
+        """Return the bytes of memory that all hold, and the number of processes and threads.
+
+        What files back is not counted. Pages that processes share are counted once where that
+        makes the difference to `limit`. Of more than `most` processes nothing else is known.
+        """
+        found = os.fstatvfs(self._shared)
+        files = (found.f_blocks - found.f_bfree) * found.f_frsize
+        pids = self._pids()
+        if len(pids) > most:
+            return 0, len(pids)  # in a hurry: each has one thread at least
+        held, tasks = files, 0
+        for text in self._each(pids, "status"):
+            tasks += _number(text, "Threads:")
+            for field in ("RssAnon:", "RssShmem:", "VmSwap:"):
+                held += _number(text, field) << 10
+        if limit is None or held <= limit:
+            return held, tasks
+        began = time.monotonic()
+        if began < self._until:
+            return self._exactly, tasks
+        own = shared = 0
+        for text in self._each(pids, "smaps_rollup"):
+            own += (_number(text, "Pss_Anon:") + _number(text, "SwapPss:")) << 10
+            shared += _number(text, "Pss_Shmem:") << 10
+        # Files that are mapped are among both.
+        self._exactly = own + max(files, shared)
+        now = time.monotonic()
+        self._until = now + PATIENCE * (now - began)
+        return self._exactly, tasks
+
+    def _pids(self) -> list[str]:
+        # The position of a folder that was read is at its end.
+        os.lseek(self._processes, 0, os.SEEK_SET)
+        return [each for each in os.listdir(self._processes) if each.isdecimal()]
+
+    def _each(self, pids: Sequence[str], name: str) -> Iterator[str]:
+        """Yield what a file of each process says, but for those that have ended."""
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                descriptor = os.open(f"{pid}/{name}", os.O_RDONLY, dir_fd=self._processes)
+                with open(descriptor, encoding="utf-8", errors="replace") as file:
+                    yield file.read()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _number(text: str, field: str) -> int:
+    """Return the number behind a field; 0 where there is none."""
+    _, found, rest = text.partition(f"\n{field}")
+    return int(rest.split(None, 1)[0]) if found else 0
+
+
+# Its input and output
+
+
+class _Streams:
+    """The standard streams of the sandbox: pipes, the null device or a terminal, and nothing else.
+
+    What the descriptor of a file or of a folder stands for can be opened anew from there, for
+    writing too, and a socket brings further descriptors. So these are copied by way of a pipe.
+
+    Attributes
+    ----------
+    given
+        Those that are not inherited, for `subprocess.Popen`.
+    """
+
+    def __init__(self) -> None:
+        self.given: dict[str, int] = {}
+        self._opened: list[int] = []
+        self._copies: list[Callable[[], None]] = []
+        self._threads: list[threading.Thread] = []
+        written: dict[tuple[int, int], int] = {}
+        for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+            if _is_harmless(descriptor):
+                continue
+            source, sink = os.pipe()
+            if name == "stdin":
+                self.given[name] = source
+                self._opened.append(source)
+                self._copies.append(lambda sink=sink: _copy(0, sink))  # type: ignore[misc]
+                continue
+            # Both to one file stay in order.
+            found = os.fstat(descriptor)
+            place = found.st_dev, found.st_ino
+            if place in written:
+                os.close(source)
+                os.close(sink)
+                self.given[name] = written[place]
+                continue
+            written[place] = self.given[name] = sink
+            self._opened.append(sink)
+            self._copies.append(
+                lambda source=source, to=descriptor: _copy(source, to)  # type: ignore[misc]
+            )
+
+    def start(self) -> None:
+        """Copy from now on: the sandbox has its ends."""
+        for each in self._opened:
+            os.close(each)
+        for copy in self._copies:
+            thread = threading.Thread(target=copy, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finish(self) -> None:
+        """Wait until what was printed is written: nobody has the other end any more."""
+        for thread in self._threads[1 if "stdin" in self.given else 0 :]:
+            thread.join()
+
+
+def _is_harmless(descriptor: int) -> bool:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # the lowest that is free is this one
+        return True
+    null = os.stat(os.devnull).st_rdev
+    is_null = stat.S_ISCHR(found.st_mode) and found.st_rdev == null
+    return stat.S_ISFIFO(found.st_mode) or is_null or os.isatty(descriptor)
+
+
+def _copy(source: int, sink: int) -> None:
+    with contextlib.suppress(OSError):
+        while data := os.read(source, _CHUNK):
+            view = memoryview(data)
+            while view:
+                view = view[os.write(sink, view) :]
+    if sink > 2:
+        os.close(sink)
+    if source > 2:
+        os.close(source)  # whoever writes on is told that nobody reads
+
+
+def _pipe_with(data: bytes) -> int:
+    """Return the end of a pipe from which something is read: no file that could change by then."""
+    source, sink = os.pipe()
+    os.write(sink, data)
+    os.close(sink)
+    return source
+
+
+# Control groups
+
+
+def _control_groups(memory: int | None, tasks: int) -> Iterator[Path]:
+    """Yield new control groups, as far as they can be had, with room beyond what is counted."""
+    bound = None if memory is None else memory + memory // 8 + (256 << 20)
+    for parent, controllers, is_second in _parents():
+        limits: dict[str, str] = {}
+        if "pids" in controllers:
+            limits["pids.max"] = str(tasks + SPARE_TASKS)
+        if "memory" in controllers and bound is not None:
+            limits["memory.max" if is_second else "memory.limit_in_bytes"] = str(bound)
+        if not limits:
+            continue
+        _sweep(parent)
+        group = parent / f"{_GROUP}{os.getpid()}"
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            try:
+                for name, value in limits.items():
+                    (group / name).write_text(value)
+            except OSError:
+                group.rmdir()
+                continue
+            # Not on every kernel.
+            for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+                if "memory" in controllers and (group / name).exists():
+                    (group / name).write_text(value)
+            yield group
+
+
+def _parents() -> Iterator[tuple[Path, set[str], bool]]:
+    """Yield control groups below which there can be others, with their controllers.
+
+    The last is whether it is of the second version, where processes are only in the lowest ones: a
+    group of a desktop's session gets a sibling.
+    """
+    with contextlib.suppress(OSError):
+        own = {}
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            own[controllers] = path
+        for mount in Path("/proc/self/mountinfo").read_text().splitlines():
+            fields, _, more = mount.partition(" - ")
+            root, point = fields.split()[3:5]
+            kind, _, how = more.split()[:3]
+            names = set(how.split(","))
+            if kind == "cgroup2" and "" in own:
+                place = _below(point, root, own[""])
+                for parent in dict.fromkeys((place, place.parent)):
+                    controlled = parent / "cgroup.subtree_control"
+                    if parent.is_relative_to(point) and os.access(parent, os.W_OK):
+                        found = set(controlled.read_text().split()) & {"memory", "pids"}
+                        if found:
+                            yield parent, found, True
+                            break
+            elif kind == "cgroup":
+                for listed, path in own.items():
+                    found = set(listed.split(",")) & names & {"memory", "pids"}
+                    place = _below(point, root, path)
+                    if found and os.access(place, os.W_OK):
+                        yield place, found, False
+
+
+def _below(point: str, root: str, path: str) -> Path:
+    return Path(point, os.path.relpath(path, root))
+
+
+def _join(groups: Sequence[Path]) -> None:
+    """Put this process into some groups, with all that it starts."""
+    for group in groups:
+        (group / "cgroup.procs").write_text("0")
+
+
+def _remove(groups: Sequence[Path]) -> None:
+    for group in groups:
+        for _ in range(50):
+            try:
+                group.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError:
+                time.sleep(0.01)  # its last processes are still ending
+            else:
+                break
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the groups of supervisors that were killed."""
+    for group in parent.glob(f"{_GROUP}*"):
+        number = group.name.removeprefix(_GROUP)
+        if number.isdecimal() and not os.path.exists(f"/proc/{number}"):
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
+def _run() -> NoReturn:
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    # Threads that wait for input never end.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _run()
