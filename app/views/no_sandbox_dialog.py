@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QVBoxLayout, QWidget
 
 from lowerscope.app.views.help_key import offer_help
-from lowerscope.app.widgets.plain_text import plain
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.question import Question
 
 _WITHOUT = 2
@@ -50,13 +50,11 @@ class NoSandboxDialog(Question):
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
         self._question.setProperty("role", "title")
-        self.why = plain(QLabel(reason))
-        more = plain(
-            QLabel(
-                self.tr(
-                    "Without a sandbox, opened code may do all that you may: change or delete your "
-                    "files, and use the network. Nothing runs until you answer."
-                )
+        self.why = Label(reason)
+        more = Label(
+            self.tr(
+                "Without a sandbox, opened code may do all that you may: change or delete your "
+                "files, and use the network. Nothing runs until you answer."
             )
         )
         self.remembered = QCheckBox(self.tr("Run without a sandbox in later sessions too"))
