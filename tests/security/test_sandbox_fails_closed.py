@@ -110,7 +110,7 @@ def test_the_next_child_is_not_started_without_the_sandbox_that_was_in_force(
     bubblewrap.mend()
     sandboxing.try_again()
     assert window.result(request) == "second"
-    assert sandboxing.availability.startswith("Opened code can write only to")
+    assert sandboxing.availability.startswith("Opened code can write only")
     assert window.endings == []
 
 
