@@ -172,18 +172,20 @@ def leave(code: int) -> NoReturn:
     check has left running would abort the process.
     """
     if not any(each.name == CHECK_THREAD for each in threading.enumerate()):
-        ending = threading.Thread(target=_finish_user_code, name="ending", daemon=True)
-        ending.start()
-        ending.join(PATIENCE)
+        # In this thread: Qt, for one, has to end in the thread that it began in.
+        over = threading.Timer(PATIENCE, os._exit, (code,))
+        over.daemon = True
+        over.start()
+        _finish_user_code(over)
     os._exit(code)
 
 
-def _finish_user_code() -> None:
+def _finish_user_code(over: threading.Timer) -> None:
     # What they print is no part of the command's answer.
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
     for each in threading.enumerate():
-        if not each.daemon and each is not threading.main_thread():
+        if not each.daemon and each not in (over, threading.main_thread()):
             each.join()
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -173,6 +173,12 @@ def die_in_reply(params: Nothing, context: Context) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def stop_in_reply(params: Nothing, context: Context) -> None:
+    frame = encode_frame(Reply(1, to_raw("x" * 100_000)))
+    os.write(_pipe_to_window(), frame[:50_000])
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def start_sleeper(params: Nothing, context: Context) -> int:
     return subprocess.Popen(["sleep", "1000"]).pid
 
@@ -238,6 +244,7 @@ METHODS: Mapping[str, MethodType] = {
     "flood": MethodType(Count, None, "heavy", "talking"),
     "utter": MethodType(Text, None, "heavy", "talking"),
     "die_in_reply": MethodType(Nothing, str, "heavy", "answering"),
+    "stop_in_reply": MethodType(Nothing, str, "heavy", "answering"),
     "start_sleeper": MethodType(Nothing, int, "light", "starting a process"),
     "start_session": MethodType(Nothing, int, "light", "starting a process"),
     "start_fork": MethodType(Nothing, int, "light", "starting a process"),
