@@ -51,7 +51,7 @@ def notes_of(stages: Stages) -> tuple[Note, ...]:
             Note(text=missing_text({name: at}), todo=load_text({name: at}), code=MISSING)
             for name, at in missing.items()
         ),
-        *(stages.transformed.notes if stages.applies_schedules else ()),
+        *stages.transformed.notes,
     )
 
 

@@ -144,7 +144,8 @@ class Stages(StagesBeforePasses):
                     begins=self._progress.at_part,
                 )
             applied = tuple(scheduled.applied)
-            return replace(made, notes=scheduled.notes(), schedules=applied)
+            notes = (*made.notes, *scheduled.notes())
+            return replace(made, notes=notes, schedules=applied)
 
         return self.keep("schedules", self.transform_key, make)
 

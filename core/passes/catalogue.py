@@ -66,7 +66,7 @@ class Pass:
         A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
         ``"schedule"`` for what applies its schedules to a module, ``"rules"`` for what schedules
         the others by rules, ``"tuned"`` for what does so as tuning has found, ``"check"`` for what
-        stops it; empty for none.
+        stops it, ``"leave_out"`` for what is told which functions it leaves out; empty for none.
     running
         The context in which it is made and applied.
     """
@@ -90,7 +90,7 @@ def catalogue() -> Catalogue:
 
 def _passes() -> Iterator[Pass]:
     for own in OWN_PASSES:
-        yield Pass(own.type, own.make, given=own.given)
+        yield Pass(own.type, own.make, own.options, own.given)
     for dialect, path in MODULES:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):

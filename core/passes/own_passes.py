@@ -9,13 +9,15 @@ from typing import Any
 import tvm
 
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
+from lowerscope.core.passes.options import Option, options_of
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.records.passes import PassType
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
+from lowerscope.core.scheduling.rules.writing import RULE_SECONDS
 
-Change = Callable[[tvm.IRModule], tvm.IRModule]
-"""Returns a module as it is to be."""
+Change = Callable[..., tvm.IRModule]
+"""Returns a module as it is to be; takes the options of the pass by their names."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,37 @@ class OwnPass:
     change
         What it does; ``None`` where a part of the recipe says that.
     given
-        The part of the recipe, as in `catalogue.Pass`; empty for none.
+        As in `catalogue.Pass`: what does it, or what it takes beside the module; empty for none.
+    options
+        Those that it has.
     """
 
     type: PassType
     change: Change | None = None
     given: str = ""
+    options: tuple[Option, ...] = ()
 
-    def make(self, **given: Change) -> Any:
+    def make(self, **given: Any) -> Any:
         """Return TVM's pass, which does what is given where it does nothing by itself."""
-        change = given[self.given] if self.change is None else self.change
+        change = given.pop(self.given) if self.change is None else self.change
 
         def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
-            return change(module)
+            return change(module, **given)
 
         return tvm.transform.module_pass(apply, opt_level=0, name=self.type.name)
 
+
+def _bounded(seconds: float = RULE_SECONDS) -> None:
+    """Schedule by rules.
+
+    Parameters
+    ----------
+    seconds
+        Bound on the time that rules may take for one function.
+    """
+
+
+_BOUND = options_of(APPLY_RULES, _bounded)
 
 _SCHEDULES = PassType(
     name=APPLY_SCHEDULES,
@@ -62,7 +79,9 @@ _RULES = PassType(
     summary="Schedule by rules the functions that have no schedule of the workbench.",
     doc="Schedule by rules the functions that have no schedule of the workbench.\n\n"
     "A rule writes the steps that *Schedule by rule* writes at the workbench. A function that no "
-    "rule fits stays as it is.",
+    "rule fits stays as it is, and so does one for which rules reach the bound on their time: a "
+    "note names that function and the rule.",
+    options=tuple(each.record for each in _BOUND),
 )
 
 _TUNED = PassType(
@@ -73,6 +92,7 @@ _TUNED = PassType(
     "That is the best history that the database has of a function of this structure, for this "
     "target, this machine and as many threads. A function that was not tuned is scheduled by a "
     "rule, and a note says so.",
+    options=tuple(each.record for each in _BOUND),
 )
 
 _FOLDING = PassType(
@@ -105,17 +125,20 @@ _VECTOR_MATH = PassType(
     dialect="s_tir",
     summary="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.",
     doc="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
-    "LLVM has no vectors of them: it calls the C library for each element. For floats of up to 32 "
-    "bits; the results differ by a few units in the last place of float32. NaN stays NaN. It "
-    "changes TensorIR, and so belongs after LegalizeOps, and before what schedules.",
+    "LLVM has no vectors of them: it calls the C library for each element. For float32 and "
+    "float16; the results differ by a few units in the last place of float32. NaN stays NaN. It "
+    "changes TensorIR, and so belongs after LegalizeOps and FuseTIR, and before what schedules.\n\n"
+    "A function with bfloat16 or float8 in it is left out, and a note says so: TVM computes these "
+    "in float32, and its rewriting of them gives wrong code for values that are bound in an "
+    "expression.",
 )
 
 OWN_PASSES = (
     OwnPass(_SCHEDULES, given="schedule"),
-    OwnPass(_RULES, given="rules"),
-    OwnPass(_TUNED, given="tuned"),
+    OwnPass(_RULES, given="rules", options=_BOUND),
+    OwnPass(_TUNED, given="tuned", options=_BOUND),
     OwnPass(_FOLDING, fold_batch_norm),
     OwnPass(_TRANSPOSED, split_transposed),
-    OwnPass(_VECTOR_MATH, with_vector_math),
+    OwnPass(_VECTOR_MATH, with_vector_math, given="leave_out"),
 )
 """In the order in which the catalogue lists them."""

@@ -81,6 +81,13 @@ class Recorder:
         self._begun = True
         return self._add(name, module, step)
 
+    def again(self) -> None:
+        """Forget the passes inside of the step that runs: it begins anew."""
+        number = max(place for place, run in enumerate(self.runs, start=1) if run.depth == 0)
+        del self.runs[number:]
+        self._open = [number]
+        self._begun = True
+
     def enter(self, name: str, module: tvm.IRModule) -> None:
         """Note that a pass begins, unless it is not to."""
         self.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.by_function import apply_without
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
 from lowerscope.core.passes.compiled_once import compiled_once
@@ -251,8 +252,10 @@ def transform(
     given["check"] = recorder.check
     problem: Problem | None = None
     done = 0
+    notes: list[Note] = []
     if start is not None:
         module, problem = start.module, start.problem
+        notes += start.notes
         recorder.runs += start.runs
         done = sum(run.depth == 0 for run in start.runs)
     for number, step in enumerate(steps[done:], start=done + 1):
@@ -262,6 +265,7 @@ def transform(
         check()
         begins(step_text(number, step))
         run = recorder.begin(step.name, module, number)
+        given["leave_out"] = partial(_leave_out, notes, _where(step, number))
         try:
             with target or nullcontext():
                 after = _apply(module, step, number, given, passes, recorder)
@@ -276,7 +280,14 @@ def transform(
         run.end(after)
         module = after
     begins("")
-    return TransformedModel(module, tuple(recorder.runs), problem, start)
+    return TransformedModel(module, tuple(recorder.runs), problem, start, tuple(notes))
+
+
+def _leave_out(notes: list[Note], step: str, function: str, why: str) -> None:
+    """Note that a step leaves a function as it is."""
+    note = Note(text=f"{step} leaves it out: {why}", where=function)
+    if note not in notes:
+        notes.append(note)
 
 
 def _where(step: Step, number: int) -> str:
@@ -319,7 +330,14 @@ def _apply(
                 opt_level=3, instruments=[recorder.instrument], config=config
             )
             with context, compiled_once(recorder.check):
-                return made(module)
+                try:
+                    return made(module)
+                except TVM_ERRORS as error:
+                    if recorder.stopped is not None or found.type.line is not None:
+                        raise
+                    return apply_without(
+                        made, module, error, given["leave_out"], recorder.check, recorder.again
+                    )
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"the pass failed: {last_line(error)}",

@@ -14,26 +14,57 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-_NARROW = ("float16", "bfloat16")
-"""Computed as float32."""
+_EMULATED = ("bfloat16", "float8", "float6", "float4")
+"""Beginnings of dtypes that TVM computes in float32 after it has vectorized loops. Its rewriting
+skips the value that a ``Let`` binds, and writes a ``Let`` in what is rounded twice."""
 
 
-def with_vector_math(module: tvm.IRModule) -> tvm.IRModule:
-    """Return a module with arithmetic for such calls in its functions of TensorIR."""
+def with_vector_math(
+    module: tvm.IRModule, leave_out: Callable[[str, str], None] = lambda function, why: None
+) -> tvm.IRModule:
+    """Return a module with arithmetic for such calls in its functions of TensorIR.
+
+    Parameters
+    ----------
+    leave_out
+        Told which functions keep their calls, and why.
+    """
     result = module.clone()
     for variable, function in module.functions.items():
         if isinstance(function, tirx.PrimFunc):
-            result.update_func(variable, vector_math(function))
+            changed = vector_math(function)
+            if changed.same_as(function):
+                continue
+            emulated = _emulated(function)
+            if emulated:
+                leave_out(
+                    str(variable.name_hint),
+                    f"TVM cannot rewrite {emulated} arithmetic with bound values in it",
+                )
+            else:
+                result.update_func(variable, changed)
     return result
 
 
+def _emulated(function: tirx.PrimFunc) -> str:
+    """Return the first dtype of a function that TVM emulates; empty for none."""
+    found: dict[str, None] = {}
+
+    def visit(value: Any) -> None:
+        if isinstance(value.ty, tvm.ir.PrimType):
+            found[str(value.ty.dtype)] = None
+
+    tvm_ffi.structural_walk(function.body, (tvm.ir.Expr, visit))
+    return next((each for each in found if each.startswith(_EMULATED)), "")
+
+
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a function with arithmetic for the calls that it has for floats of up to 32 bits."""
+    """Return a function with arithmetic for the calls that it has for float32 and float16."""
 
     def expanded(call: Any) -> Any:
         form = _FORMS.get(str(getattr(call.op, "name", "")))
         dtype = str(call.ty.dtype) if form is not None else ""
-        if form is None or dtype not in ("float32", *_NARROW):
+        if form is None or dtype not in ("float32", "float16"):
             return call
         value = call.args[0]
         if dtype == "float32":

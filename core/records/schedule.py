@@ -279,8 +279,13 @@ class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ByRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The steps that a rule has written; ``rule`` is empty where none fits, with the ``reason``."""
+    """The steps that a rule has written; ``rule`` is empty where none fits, with the ``reason``.
+
+    ``failed`` says that no rule could be tried to the end: TVM cannot schedule the function, or the
+    bound on the time was reached.
+    """
 
     rule: str = ""
     primitives: tuple[Primitive, ...] = ()
     reason: str = ""
+    failed: bool = False

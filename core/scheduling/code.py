@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,7 +66,7 @@ class Code:
             What was there before the first primitive, among others.
         """
         code, variables = self, dict[Reference, str]()
-        found: list[Place] = []
+        found: Sequence[Place] = ()
         for reference in references_of(primitive):
             if isinstance(reference, Made):
                 names = self.made.get(reference.step, ())
@@ -106,7 +106,7 @@ class Code:
         """Return the program with a remark on a primitive that was not applied."""
         return replace(self, lines=(*self.lines, comment(remark)))
 
-    def _holding(self, index: int, found: list[Place], sch: Schedule) -> tuple[Code, str]:
+    def _holding(self, index: int, found: Sequence[Place], sch: Schedule) -> tuple[Code, str]:
         """Return the variable that holds a loop or block, and the program that fetches it.
 
         Parameters
@@ -135,7 +135,7 @@ class Code:
             names[loops_around(found, block).index(index)],
         )
 
-    def _fetching_block(self, index: int, found: list[Place], sch: Schedule) -> tuple[Code, str]:
+    def _fetching_block(self, index: int, found: Sequence[Place], sch: Schedule) -> tuple[Code, str]:
         block = found[index]
         if sum(each.is_block and each.name == block.name for each in found) == 1:
             code, (name,) = self._named((sch.get_sblock(block.name),))
@@ -167,7 +167,7 @@ class Code:
         return replace(self, known=(*self.known, *zip(names, outputs, strict=True))), names
 
 
-def _place_of(found: list[Place], at: At, sch: Schedule, outputs: Outputs) -> int | None:
+def _place_of(found: Sequence[Place], at: At, sch: Schedule, outputs: Outputs) -> int | None:
     """Return the place of a block or a loop around it; ``None`` if it is not there."""
     try:
         stmt = stmt_of(sch, resolve(sch, at, outputs))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lowerscope.core.scheduling.references import Place, below
 
 
-def depends(found: list[Place], first: int, second: int) -> bool:
+def depends(found: Sequence[Place], first: int, second: int) -> bool:
     """Return whether a merged loop could read what is not yet there, or write too early.
 
     It could not if each buffer that both touch is indexed, in one of its dimensions, by each of the
@@ -40,7 +41,7 @@ Access = tuple[Any, list[Any], bool]
 is written."""
 
 
-def _accesses_between(found: list[Place], one: Any, other: Any) -> list[Access]:
+def _accesses_between(found: Sequence[Place], one: Any, other: Any) -> list[Access]:
     """Return what the blocks between two loops in the script read and write."""
     starts = sorted(
         index
@@ -55,7 +56,7 @@ def _accesses(loop: Any) -> list[Access]:
     return _accesses_of(below(loop))
 
 
-def _accesses_of(found: list[Place]) -> list[Access]:
+def _accesses_of(found: Sequence[Place]) -> list[Access]:
     made: list[Access] = []
     for place in found:
         if not place.is_block:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -48,7 +50,7 @@ class Place:
         """Whether it is a block."""
         return self.realize is not None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the block or of the loop variable."""
         return str(self.stmt.name_hint if self.is_block else self.stmt.loop_var.name)
@@ -59,9 +61,23 @@ def function_of(sch: Schedule) -> tirx.PrimFunc:
     return next(each for each in sch.mod.functions.values() if isinstance(each, tirx.PrimFunc))
 
 
-def places(func: tirx.PrimFunc) -> list[Place]:
+def places(func: tirx.PrimFunc) -> tuple[Place, ...]:
     """Return the loops and blocks of `func`, in the order of its script."""
-    return below(func.body)
+    # Guards, rules and records each read the same function, which may have hundreds of blocks.
+    key = func.__chandle__()
+    known = _PLACES.get(key)
+    if known is None:
+        known = func, tuple(below(func.body))
+        _PLACES[key] = known
+        while len(_PLACES) > _PLACES_KEPT:
+            _PLACES.popitem(last=False)
+    return known[1]
+
+
+_PLACES: OrderedDict[int, tuple[tirx.PrimFunc, tuple[Place, ...]]] = OrderedDict()
+"""The places of the functions read last, by handle, with the function that keeps the handle."""
+
+_PLACES_KEPT = 16
 
 
 def below(body: Any) -> list[Place]:
@@ -89,7 +105,7 @@ def below(body: Any) -> list[Place]:
     return found
 
 
-def loops_around(found: list[Place], index: int) -> list[int]:
+def loops_around(found: Sequence[Place], index: int) -> list[int]:
     """Return the loops between a block and the block around it, from outside in."""
     around = []
     parent = found[index].parent
@@ -153,8 +169,10 @@ def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
     """Return the blocks and loops of a schedule that no primitive was applied to, as `Outputs`."""
     found = places(function_of(sch))
     outputs: dict[str | At, tuple[Output, ...]] = {}
+    counts = Counter(each.name for each in found if each.is_block)
     for index, occurrence in block_occurrences(found):
-        block = _at(sch, At(block=found[index].name, occurrence=occurrence))
+        name = found[index].name
+        block = sch.get_sblock(name) if counts[name] == 1 else _inside(sch, found, index)
         at = At(block=found[index].name, occurrence=occurrence, first=True)
         outputs[at] = (block, *sch.get_loops(block))
     return outputs
@@ -222,7 +240,7 @@ def unresolved(reference: Reference) -> str:
     )
 
 
-def block_occurrences(found: list[Place]) -> Iterator[tuple[int, int]]:
+def block_occurrences(found: Sequence[Place]) -> Iterator[tuple[int, int]]:
     """Go through the blocks: place in the list, and which of its name."""
     counts: dict[str, int] = {}
     for index, place in enumerate(found):
@@ -268,7 +286,7 @@ def _at(sch: Schedule, at: At) -> Output:
     return loops[at.loop]
 
 
-def _inside(sch: Schedule, found: list[Place], index: int) -> Output:
+def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
     """Return a block that shares its name with others, on the way from the block around it."""
     around = found[index].parent
     while not found[around].is_block:

@@ -36,6 +36,7 @@ from lowerscope.core.scheduling.references import (
 )
 from lowerscope.core.scheduling.renewing import can_be_copied, renewed
 from lowerscope.core.scheduling.rules.by_rule import by_rule
+from lowerscope.core.scheduling.rules.writing import RULE_SECONDS
 from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 from lowerscope.core.tensorir_parts import Part, parts_of
@@ -160,13 +161,18 @@ class Replays:
                 states.append(self._keep((last.number, primitive), make))
             return states
 
-    def by_rule(self, function: tirx.PrimFunc, target: tvm.target.Target) -> ByRule:
+    def by_rule(
+        self,
+        function: tirx.PrimFunc,
+        target: tvm.target.Target,
+        seconds: float = RULE_SECONDS,
+    ) -> ByRule:
         """Return what the first rule writes that fits a function; see `by_rule`."""
         with self._lock:
-            key = (function.__chandle__(), str(target))
+            key = (function.__chandle__(), str(target), seconds)
             if key not in self._ruled:
                 # The function is kept as well: another one might get its handle.
-                self._ruled[key] = (function, by_rule(function, target))
+                self._ruled[key] = (function, by_rule(function, target, seconds))
                 while len(self._ruled) > self._limit:
                     self._ruled.popitem(last=False)
             return self._ruled[key][1]

@@ -13,10 +13,13 @@ from lowerscope.core.records.snapshot import Note
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Begins, Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
+from lowerscope.core.scheduling.rules.writing import RULE_SECONDS
 
 SCHEDULE_NOTE = "schedule"
 """`Note.code` of what is said of schedules that are applied to the model."""
 
+
+_UNRULED = "schedule it by hand, or give ApplyRules more seconds"
 
 Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
 """Returns the best history of a function; ``None`` where it was not tuned."""
@@ -94,31 +97,49 @@ class WholeModel:
             )
         return self._with(functions, changed)
 
-    def apply_rules(self, module: tvm.IRModule) -> tvm.IRModule:
-        """Return a module whose functions are scheduled by rules, but for those with a schedule."""
-        return self._by(module, lambda function, name: self._ruled(function))
+    def apply_rules(
+        self, module: tvm.IRModule, seconds: float = RULE_SECONDS
+    ) -> tvm.IRModule:
+        """Return a module whose functions are scheduled by rules, but for those with a schedule.
 
-    def apply_tuned(self, tuned: Tuned, module: tvm.IRModule) -> tvm.IRModule:
+        Parameters
+        ----------
+        seconds
+            Bound on the time for each function; `notes` name those that reach it.
+        """
+        return self._by(module, lambda function, name: self._ruled(function, name, seconds))
+
+    def apply_tuned(
+        self, tuned: Tuned, module: tvm.IRModule, seconds: float = RULE_SECONDS
+    ) -> tvm.IRModule:
         """Return one whose functions are scheduled as tuning has found, and by rules otherwise.
 
         Parameters
         ----------
         tuned
             Returns the best history of a function, if it was tuned.
+        seconds
+            See `apply_rules`.
         """
 
         def steps(function: tirx.PrimFunc, name: str) -> tuple[Primitive, ...]:
             found = tuned(function)
             if found is not None:
                 return found
-            ruled = self._ruled(function)
+            ruled = self._ruled(function, name, seconds)
             self._notes.append(not_tuned(name, ruled))
             return ruled
 
         return self._by(module, steps)
 
-    def _ruled(self, function: tirx.PrimFunc) -> tuple[Primitive, ...]:
-        return self._replays.by_rule(function, self._target).primitives
+    def _ruled(
+        self, function: tirx.PrimFunc, name: str, seconds: float
+    ) -> tuple[Primitive, ...]:
+        ruled = self._replays.by_rule(function, self._target, seconds)
+        if ruled.failed:
+            text = f"it is not scheduled by rule: {ruled.reason}"
+            self._notes.append(Note(text=text, where=name, todo=_UNRULED))
+        return ruled.primitives
 
     def _by(
         self,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Protocol
 
 import tvm
 from tvm import tirx
 
+from lowerscope.core.errors import last_line
 from lowerscope.core.records.schedule import ByRule
-from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.rules.any_size import AnySizeRule
 from lowerscope.core.scheduling.rules.contraction import ContractionRule
 from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
@@ -20,7 +22,11 @@ from lowerscope.core.scheduling.rules.movement import MovementRule
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
 from lowerscope.core.scheduling.rules.row_wise import RowWiseRule
 from lowerscope.core.scheduling.rules.sharing import SharingRule
-from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.scheduling.rules.writing import RULE_SECONDS, OutOfTime, Writing
+
+
+class RuleFailed(Exception):
+    """Rules cannot schedule a function, with the reason."""
 
 
 class Rule(Protocol):
@@ -50,15 +56,30 @@ RULES: tuple[Rule, ...] = (
 """In the order in which they are tried."""
 
 
-def by_rule(function: tirx.PrimFunc, target: tvm.target.Target) -> ByRule:
-    """Schedule a function by the first rule that fits it and is not refused a step."""
-    rule, writing, reason = written_by_rule(function, target, {})
+def by_rule(
+    function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
+) -> ByRule:
+    """Schedule a function by the first rule that fits it and is not refused a step.
+
+    Parameters
+    ----------
+    seconds
+        Bound on the time that all rules may take. The function keeps its loops where one of them
+        reaches it.
+    """
+    try:
+        rule, writing, reason = written_by_rule(function, target, {}, seconds)
+    except RuleFailed as failed:
+        return ByRule(reason=str(failed), failed=True)
     primitives = () if writing is None else tuple(writing.primitives)
     return ByRule(rule=rule, primitives=primitives, reason=reason)
 
 
 def written_by_rule(
-    function: tirx.PrimFunc, target: tvm.target.Target, decisions: Mapping[str, int]
+    function: tirx.PrimFunc,
+    target: tvm.target.Target,
+    decisions: Mapping[str, int],
+    seconds: float = RULE_SECONDS,
 ) -> tuple[str, Writing | None, str]:
     """Do the same with other decisions than the usual ones.
 
@@ -66,19 +87,38 @@ def written_by_rule(
     ----------
     decisions
         See `Writing`.
+    seconds
+        See `by_rule`.
 
     Returns
     -------
     tuple[str, Writing or None, str]
         The rule, what it has written, and, where none fits, why not.
+
+    Raises
+    ------
+    RuleFailed
+        If the bound is reached, or TVM or a rule cannot read the function.
     """
     machine = machine_of(target)
     refused = []
+    deadline = time.thread_time() + seconds
+    try:
+        unscheduled = Writing(function, target)
+    except REFUSED as error:
+        raise RuleFailed(f"TVM cannot schedule it: {last_line(error)}") from error
     for rule in RULES:
-        writing = Writing(function, target, decisions)
+        writing = unscheduled.again(decisions, deadline)
         try:
             if rule.apply(writing, machine) is not None:
                 return rule.name, writing, ""
         except StepFailed as error:
             refused.append(f"{rule.name}: {error}")
+        except OutOfTime:
+            raise RuleFailed(
+                f"the rule {rule.name} reached the bound of {seconds:g} s after"
+                f" {len(writing.primitives)} steps"
+            ) from None
+        except REFUSED as error:
+            refused.append(f"{rule.name}: {last_line(error)}")
     return "", None, "; ".join(refused) or "no rule is for functions of this kind"

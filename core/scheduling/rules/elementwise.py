@@ -8,6 +8,7 @@ from typing import Any
 from tvm import ir, tirx
 
 from lowerscope.core.schedules import At, Made
+from lowerscope.core.scheduling.references import function_of
 from lowerscope.core.scheduling.rules.accesses import accesses_of, nodes_in
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.reading import blocks_of, is_spatial
@@ -41,8 +42,13 @@ class ElementwiseRule:
         return writing if writing.primitives else None
 
 
-def inline_producers(writing: Writing) -> bool:
+def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
     """Have nothing stored in between; return whether each block computes each element by itself.
+
+    Parameters
+    ----------
+    to_one
+        Stop, and return ``False``, where more than one block remains.
 
     Raises
     ------
@@ -54,6 +60,13 @@ def inline_producers(writing: Writing) -> bool:
         return False
     if not all(is_spatial(each.stmt) for each in found):
         return False
+    if to_one:
+        given = function_of(writing.sch).params
+        results = [
+            each for each in found if any(each.stmt.writes[0].source.same_as(one) for one in given)
+        ]
+        if len(results) > 1:
+            return False
     for place, each in enumerate(found[:-1]):
         written = each.stmt.writes[0].source
         readers = [
@@ -61,9 +74,12 @@ def inline_producers(writing: Writing) -> bool:
             for later in found[place + 1 :]
             if any(region.source.same_as(written) for region in later.stmt.reads)
         ]
-        if readers and not any(_is_costly(each.stmt, reader) for reader in readers):
+        costly = any(_is_costly(each.stmt, reader) for reader in readers)
+        if readers and not costly and writing.can_inline(each.name):
             why = "nothing in between is stored"
             writing.do("compute_inline", why, block=At(block=each.name))
+        elif to_one:
+            return False
     return True
 
 

@@ -43,7 +43,7 @@ class MovementRule:
         StepFailed
             If TVM or a guard refuses one of the steps.
         """
-        if not inline_producers(writing) or len(writing.blocks()) > 1:
+        if not inline_producers(writing, to_one=True):
             return None
         (block,) = writing.blocks()
         stmt = writing.block(At(block=block))

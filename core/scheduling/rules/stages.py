@@ -149,6 +149,7 @@ def inline_cheap(writing: Writing) -> None:
         ]
         whole = {known(axis.dom.extent) for axis in block.iter_vars}
         once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
-        if readers and (once or whole == {1} or operations(block.body) <= CHEAP):
+        worth = once or whole == {1} or operations(block.body) <= CHEAP
+        if readers and worth and writing.can_inline(name):
             why = "it is read at once" if once else "it costs less than to store and to read it"
             writing.do("compute_inline", why, block=At(block=name))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +16,7 @@ from tvm.s_tir import Schedule
 
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.applying import apply
+from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import (
     Output,
     first_outputs,
@@ -20,9 +24,18 @@ from lowerscope.core.scheduling.references import (
     places,
     resolve,
 )
+from lowerscope.core.scheduling.rules.costs import can_be_inlined
 from lowerscope.core.scheduling.sizes import known, mentions
 
 _NONE: Mapping[str, int] = MappingProxyType({})
+
+
+RULE_SECONDS = 10.0
+"""Bound on the time that rules may take for one function."""
+
+
+class OutOfTime(Exception):
+    """Rules have reached the bound on their time for one function."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,6 @@ class Writing:
         What it is scheduled for.
     decisions
         What is taken of the choices of a rule, by their names, in place of what it would take.
-
     Attributes
     ----------
     choices
@@ -58,12 +70,34 @@ class Writing:
         target: tvm.target.Target,
         decisions: Mapping[str, int] = _NONE,
     ) -> None:
+        self._deadline = math.inf
         self.sch = Schedule(tvm.IRModule({"main": function}))
         self.primitives: list[Primitive] = []
         self.choices: list[Choice] = []
         self._decisions = decisions
         self._target = target
         self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
+
+    def again(self, decisions: Mapping[str, int], deadline: float) -> Writing:
+        """Return a history of none, for another rule.
+
+        Parameters
+        ----------
+        deadline
+            When that rule has to be done, as `time.thread_time` counts: methods raise `OutOfTime`
+            afterwards.
+        """
+        made = copy(self)
+        made.sch = self.sch.copy()
+        made.primitives, made.choices = [], []
+        made._outputs = dict(self._outputs)
+        made._decisions, made._deadline = decisions, deadline
+        return made
+
+    def check(self) -> None:
+        """Raise `OutOfTime` after the deadline."""
+        if time.thread_time() > self._deadline:
+            raise OutOfTime
 
     def choose(self, name: str, offered: Sequence[int], usual: int) -> int:
         """Return what a rule takes of several numbers that would do: the usual one, or as decided.
@@ -95,6 +129,10 @@ class Writing:
         StepFailed
             If TVM or a guard refuses it.
         """
+        self.check()
+        if name == "compute_inline" and isinstance(block := arguments.get("block"), At):
+            if not self.can_inline(block.block):
+                raise StepFailed(f"what reads {block.block} would become too long with its value")
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
         applied = apply(self.sch, primitive, self._outputs, self._target)
@@ -109,11 +147,17 @@ class Writing:
 
     def blocks(self) -> tuple[str, ...]:
         """Return the names of the blocks below the root, in the order of the script."""
+        self.check()
         return tuple(each.name for each in places(function_of(self.sch))[1:] if each.is_block)
 
     def block(self, reference: Reference) -> Any:
         """Return the block that a reference names, as it is now."""
+        self.check()
         return self.sch.get(resolve(self.sch, reference, self._outputs, None))
+
+    def can_inline(self, block: str) -> bool:
+        """Return whether what reads a block stays short with its value in it."""
+        return can_be_inlined(places(function_of(self.sch)), block)
 
     def loops(self, block: str) -> tuple[At, ...]:
         """Return the loops around a block as they are now, from outside in."""
