@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import tvm_ffi
-from tvm import DataType, tirx
+from tvm import DataType, ir, tirx
 from tvm.s_tir import Schedule
 from tvm.tirx.analysis import undefined_vars
 
@@ -40,7 +41,7 @@ def check(before: Schedule, after: Schedule) -> None:
     ------
     StepFailed
         If a loop in parallel stands in another, or a vectorized one in another, or values are
-        handed on inside of a vectorized one; if the function takes something else than before; if
+        handed on inside of a vectorized one; if it makes vectors of a call that has none; if the function takes something else than before; if
         it reads what nothing has written, or would take minutes to build or more memory than there
         is.
     """
@@ -52,6 +53,7 @@ def check(before: Schedule, after: Schedule) -> None:
         )
     found = places(new)
     _no_nesting(found)
+    _has_vector_forms(found)
     _not_inside_vectors(found)
     _no_strays(found)
     _written_first(found)
@@ -83,6 +85,28 @@ def _no_nesting(found: Sequence[Place]) -> None:
                     f"{place.name} stands in {outer.name}, which {_WORDS[place.stmt.kind]} "
                     "already: fuse them, or take one"
                 )
+
+
+def _has_vector_forms(found: Sequence[Place]) -> None:
+    """Refuse a vectorized call of a function that LLVM is given for single values alone."""
+    for place in found:
+        if place.is_block or place.stmt.kind != tirx.ForKind.VECTORIZED:
+            continue
+        calls: list[Any] = []
+        tvm_ffi.structural_walk(place.stmt.body, (ir.Call, calls.append))
+        for call in calls:
+            if isinstance(call.op, ir.Op) and _is_scalar_alone(call.op):
+                raise StepFailed(
+                    f"{place.name} is vectorized, and TVM cannot build {call.op.name} of a vector"
+                )
+
+
+def _is_scalar_alone(op: ir.Op) -> bool:
+    """Return whether TVM makes a vector of a call, and has only a C function for it then."""
+    made = any(
+        op.has_attr(each) for each in ("llvm.FLowerIntrinsic", "llvm.FLegalize", "default.FLegalize")
+    )
+    return bool(op.has_attr("TVectorizable") and op.has_attr("default.FLowerIntrinsic")) and not made
 
 
 def _not_inside_vectors(found: Sequence[Place]) -> None:

@@ -13,11 +13,20 @@ from tests.core.lowering.operator_table.table import ENTRIES
 
 EXAMPLES = int(os.environ.get("LOWERSCOPE_SOAK", "60"))
 AT_ONCE = 6
+PRESET_EXAMPLES = int(os.environ.get("LOWERSCOPE_SOAK_PRESET", "3"))
 
 
 @pytest.fixture(scope="session")
 def bench() -> Any:
     return Bench()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_operator_gives_what_torch_does_under_the_preset(name: str) -> None:
+    entry = ENTRIES[name]
+    (examples,) = batches(entry, PRESET_EXAMPLES, PRESET_EXAMPLES)
+    cases = [Case(examples, tracer, ("high-level", "te")) for tracer in entry.tracers]
+    check_entry(Bench("optimise-cpu"), entry, cases)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,8 +18,13 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from lowerscope.core.execution.building import register_library
 from lowerscope.core.execution.running import to_torch, to_tvm, virtual_machine
+from lowerscope.core.execution.targets import make_target
 from lowerscope.core.lowering.translator import LoweredModel, lower
+from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.passes.transforming import transform
 from lowerscope.core.recipe import Override
+from lowerscope.core.scheduling.replaying import Replays
+from lowerscope.core.scheduling.whole_model import WholeModel
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 
@@ -81,6 +87,16 @@ def built(module: tvm.IRModule) -> relax.VirtualMachine:
         return virtual_machine(tvm.compile(module, target))
 
 
+def built_by_preset(module: tvm.IRModule, preset: str) -> relax.VirtualMachine:
+    """Compile a module for this processor after the steps of a preset, none of which may fail."""
+    target = make_target("native", 2)
+    scheduled = WholeModel((), Replays(), target, lambda: None)
+    steps = find_pipeline(preset).steps
+    transformed = transform(module, steps, target=target, rules=scheduled.apply_rules)
+    transformed.check()
+    return virtual_machine(tvm.compile(transformed.module, target))
+
+
 def _outcome(
     model: nn.Module,
     inputs: tuple[torch.Tensor, ...],
@@ -136,6 +152,17 @@ def run_together(ways: Sequence[Way]) -> list[Outcome]:
     return outcomes
 
 
+def run_by_preset(preset: str, ways: Sequence[Way]) -> list[Outcome]:
+    """Take models all the way by the steps of a preset, each by itself."""
+    outcomes = []
+    for way in ways:
+        traced, lowered = lower_model(way.model, way.inputs, way.tracer, way.strategy)
+        register_library(lowered.library)
+        machine = built_by_preset(lowered.module, preset)
+        outcomes.append(_outcome(way.model, way.inputs, traced, lowered, machine, "main"))
+    return outcomes
+
+
 def together(modules: Mapping[str, tvm.IRModule]) -> tvm.IRModule:
     """Return one module with the ``main`` of each under the name that it has in `modules`."""
     builder = relax.BlockBuilder()
@@ -178,14 +205,20 @@ def assert_close(actual: torch.Tensor, expected: torch.Tensor, rtol: float = 1e-
 
 
 class Bench:
-    """Runs models, each combination once."""
+    """Runs models, each combination once.
+
+    Parameters
+    ----------
+    preset
+        The passes that `run_together` applies; empty for those of TVM's own build alone.
+    """
 
     lower = staticmethod(lower_model)
     run = staticmethod(run_all_the_way)
-    run_together = staticmethod(run_together)
     assert_close = staticmethod(assert_close)
 
-    def __init__(self) -> None:
+    def __init__(self, preset: str = "") -> None:
+        self.run_together = partial(run_by_preset, preset) if preset else run_together
         self._outcomes: dict[tuple[Any, ...], tuple[Any, Outcome]] = {}
 
     def outcome(
