@@ -2,18 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any
 
+import tvm_ffi
 from tvm import sym, tirx
+from tvm.ir.expr import TensorLoad
 from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed, step_error
-from lowerscope.core.scheduling.references import function_of, places
+from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.sizes import known
+
+
+def compute_inline(call: Call) -> None:
+    """Refuse what brings a comparison of floats into the ``not`` of a reader.
+
+    TVM makes ``b < a`` of ``not a <= b``, which is another value where one of them is NaN.
+    """
+    block = call.sch.get(call.values["block"])
+    if negated_in(places(function_of(call.sch)), block):
+        raise StepFailed(_NEGATED.format(block=block.name_hint))
+
+
+def reverse_compute_inline(call: Call) -> None:
+    """Refuse the same for a block that is put into what it reads."""
+    block = call.sch.get(call.values["block"])
+    for place in places(function_of(call.sch)):
+        if place.is_block and place.stmt.writes and _negates(place.stmt, block):
+            raise StepFailed(_NEGATED.format(block=place.name))
+
+
+_NEGATED = (
+    "{block} compares floats, and its reader negates that: TVM would turn the comparison round, "
+    "which is wrong for NaN"
+)
+
+
+def negated_in(found: Sequence[Place], block: Any) -> bool:
+    """Return whether a reader of a block negates a comparison of floats in it.
+
+    Parameters
+    ----------
+    found
+        The loops and blocks of the function.
+    """
+    return any(_negates(block, each.stmt) for each in found if each.is_block)
+
+
+def _negates(block: Any, reader: Any) -> bool:
+    written = block.writes[0].source
+    if str(written.dtype) != "bool" or reader.same_as(block):
+        return False
+    if not any(region.source.same_as(written) for region in reader.reads):
+        return False
+    negations: list[Any] = []
+    tvm_ffi.structural_walk(reader.body, (_NEGATIONS, negations.append))
+    return any(map(partial(_reads, written), negations)) and _compares_floats(block.body)
+
+
+_NEGATIONS = (tirx.Not, tirx.EQ, tirx.NE)
+"""What TVM writes as ``not`` where one side is a constant are the latter two."""
+
+
+def _reads(buffer: Any, expression: Any) -> bool:
+    loads: list[Any] = []
+    tvm_ffi.structural_walk(expression, (TensorLoad, loads.append))
+    return any(each.source.same_as(buffer) for each in loads)
+
+
+def _compares_floats(body: Any) -> bool:
+    found: list[Any] = []
+    tvm_ffi.structural_walk(body, (_COMPARISONS, found.append))
+    return any("float" in str(each.a.ty.dtype) for each in found)
+
+
+_COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
 
 
 def compute_at(call: Call) -> None:

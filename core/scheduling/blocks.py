@@ -98,6 +98,7 @@ ENTRIES = (
         title="inline {block} into its readers",
         offer="inline into what reads it",
         parameters=(BLOCK,),
+        guard=block_guards.compute_inline,
         candidates=one_block,
     ),
     Entry(
@@ -106,6 +107,7 @@ ENTRIES = (
         title="inline {block} into what it reads",
         offer="inline into what it reads",
         parameters=(BLOCK,),
+        guard=block_guards.reverse_compute_inline,
         candidates=one_block,
     ),
     Entry(

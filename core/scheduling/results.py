@@ -54,6 +54,7 @@ def check(before: Schedule, after: Schedule) -> None:
     found = places(new)
     _no_nesting(found)
     _has_vector_forms(found)
+    _no_vectors_of_flags(found)
     _not_inside_vectors(found)
     _no_strays(found)
     _written_first(found)
@@ -99,6 +100,30 @@ def _has_vector_forms(found: Sequence[Place]) -> None:
                 raise StepFailed(
                     f"{place.name} is vectorized, and TVM cannot build {call.op.name} of a vector"
                 )
+
+
+def _no_vectors_of_flags(found: Sequence[Place]) -> None:
+    """Refuse vectors of booleans in memory of the function's own.
+
+    TVM makes them vectors of int8, and computes ``not`` of these bit by bit.
+    """
+    flags = {
+        buffer
+        for place in found
+        if place.is_block
+        for buffer in place.stmt.alloc_buffers
+        if str(buffer.dtype) == "bool"
+    }
+    for place in found if flags else ():
+        if place.is_block and any(
+            region.source in flags for region in (*place.stmt.reads, *place.stmt.writes)
+        ):
+            for outer in _around(found, place):
+                if not outer.is_block and outer.stmt.kind == tirx.ForKind.VECTORIZED:
+                    raise StepFailed(
+                        f"{outer.name} is vectorized, and {place.name} keeps booleans in memory of"
+                        " the function: TVM mixes these up"
+                    )
 
 
 def _is_scalar_alone(op: ir.Op) -> bool:

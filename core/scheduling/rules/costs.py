@@ -11,6 +11,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.rendering.programs.expression_text import operator_name
+from lowerscope.core.scheduling.block_guards import negated_in
 from lowerscope.core.scheduling.references import Place
 
 MAX_INLINED = 1000
@@ -42,7 +43,9 @@ def operations(body: Any) -> int:
 
 
 def can_be_inlined(found: Sequence[Place], name: str) -> bool:
-    """Return whether the readers of a block stay short with its value in place of each load.
+    """Return whether the readers of a block may have its value in place of each load.
+
+    They are to stay short with it, and `block_guards.compute_inline` is to let it pass.
 
     Parameters
     ----------
@@ -52,6 +55,8 @@ def can_be_inlined(found: Sequence[Place], name: str) -> bool:
         Of the block.
     """
     block = next(each.stmt for each in found if each.is_block and each.name == name)
+    if not block.writes or negated_in(found, block):
+        return False
     written, size = block.writes[0].source, _nodes(block.body)
     readers = (
         each.stmt

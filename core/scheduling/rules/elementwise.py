@@ -97,6 +97,16 @@ def _is_costly(block: Any, reader: Any) -> bool:
     return calls and 0 < sizes[0] * _OFTEN <= sizes[1]
 
 
+def _keeps_flags(writing: Writing, block: Any) -> bool:
+    """Return whether a block reads or writes booleans that the function keeps in between."""
+    given = function_of(writing.sch).params
+    sources = [region.source for region in (*block.reads, *block.writes)]
+    return any(
+        str(each.dtype) == "bool" and not any(each.same_as(one) for one in given)
+        for each in sources
+    )
+
+
 def write_elements(writing: Writing, block: str, machine: Machine) -> None:
     """Write the steps for a block that computes each element by itself.
 
@@ -114,6 +124,8 @@ def write_elements(writing: Writing, block: str, machine: Machine) -> None:
     lanes = machine.lanes(str(stmt.writes[0].source.dtype))
     axes = accesses.row(extents)
     width = row_width(math.prod(each or 1 for each in extents[len(loops) - axes :]), lanes)
+    if _keeps_flags(writing, stmt):
+        width = 0
     if not width and axes == len(loops):
         # The threads share the outermost loop out, and LLVM makes vectors of the others.
         axes -= 1
