@@ -27,7 +27,10 @@ from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
 from lowerscope.core.stages import Stages
 
-NAMES = ("TARGET", "transform", "scheduled", "sch", "s_tir", "FOLDING", "TRANSPOSED", "VECTOR_MATH")
+NAMES = (
+    *("TARGET", "transform", "scheduled", "without", "sch", "s_tir"),
+    *("FOLDING", "TRANSPOSED", "VECTOR_MATH"),
+)
 """Names that the program defines."""
 
 _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
@@ -52,6 +55,20 @@ def scheduled(module, schedules):
 '''
 
 
+WITHOUT = '''\
+def without(module, names, step):
+    """Apply a pass to a module without some of its functions, which it cannot handle."""
+    others = module.clone()
+    for name in names:
+        del others[name]
+    result = step(others).clone()
+    for variable in module.get_global_vars():
+        if str(variable.name_hint) in names:
+            result.update_func(variable, module[variable])
+    return result
+'''
+
+
 def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     """Return the program with ``transform(module, parameters)``.
 
@@ -69,9 +86,10 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     own: dict[Path, str] = {}
     needs_scheduling = False
     applied = [step for step in recipe.steps if step.on]
+    runs = (run for run in stages.transformed.runs if run.depth == 0 and run.status != "off")
     if applied:
         lines.append("    with TARGET:")
-    for step in applied:
+    for step, run in zip(applied, runs, strict=True):
         if step.name in SCHEDULING:
             named = {}
             for each in next(schedules, ()):
@@ -81,10 +99,12 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
             needs_scheduling = needs_scheduling or bool(named)
             lines += _scheduling(step, named)
             continue
-        lines += (f"        {line}" for line in _pass(step, stages, own))
+        lines += (f"        {line}" for line in _pass(step, stages, own, run.left_out))
     lines += ["    return module", ""]
     if needs_scheduling:
         parts.insert(0, SCHEDULED)
+    if any("module = without(" in line for line in lines):
+        parts.insert(0, WITHOUT)
     parts[:0] = [_embedded(name) for name in own_steps(stages, recipe)]
     opened = "".join(
         f'{name} = load_file(Path({str(path)!r}), "{digest_of(path)}")\n'
@@ -153,7 +173,9 @@ def _embedded(name: str) -> str:
     return f"{title.upper()} = load_text({title + '.py'!r}, {quoted_lines(text)})\n"
 
 
-def _pass(step: Step, stages: Stages, own: dict[Path, str]) -> Iterator[str]:
+def _pass(
+    step: Step, stages: Stages, own: dict[Path, str], left_out: Sequence[str]
+) -> Iterator[str]:
     found = find(step.name, stages.passes, step.name)
     if found.type.name in _OWN_STEPS:
         module, function = _OWN_STEPS[found.type.name]
@@ -165,7 +187,11 @@ def _pass(step: Step, stages: Stages, own: dict[Path, str]) -> Iterator[str]:
         texts.append(f"{found.given}=parameters")
     given = f", config={config!r}" if config else ""
     yield f"with tvm.transform.PassContext(opt_level=3{given}):"
-    yield f"    module = {_made(found, texts, own)}(module)"
+    made = _made(found, texts, own)
+    if left_out:
+        yield f"    module = without(module, {tuple(left_out)!r}, {made})"
+    else:
+        yield f"    module = {made}(module)"
 
 
 def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:

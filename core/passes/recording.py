@@ -27,6 +27,8 @@ class PassRun:
     before, after
         The module that it was given, and what it made of it; ``after`` is ``None`` where it made
         nothing.
+    left_out
+        Names of the functions that it has left as they were, since it cannot handle them.
     """
 
     name: str
@@ -38,6 +40,7 @@ class PassRun:
     milliseconds: float = 0.0
     status: Status = "done"
     error: str = ""
+    left_out: tuple[str, ...] = ()
     _started: float = field(default_factory=time.perf_counter)
 
     def end(self, after: tvm.IRModule | None) -> None:

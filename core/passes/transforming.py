@@ -15,8 +15,8 @@ import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import Matches, match_bindings
-from lowerscope.core.passes.by_function import apply_without
 from lowerscope.core.passes.blocks import Composed, blocks_after
+from lowerscope.core.passes.by_function import apply_without
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
 from lowerscope.core.passes.compiled_once import compiled_once
 from lowerscope.core.passes.context_options import split
@@ -265,7 +265,7 @@ def transform(
         check()
         begins(step_text(number, step))
         run = recorder.begin(step.name, module, number)
-        given["leave_out"] = partial(_leave_out, notes, _where(step, number))
+        given["leave_out"] = partial(_leave_out, run, notes, _where(step, number))
         try:
             with target or nullcontext():
                 after = _apply(module, step, number, given, passes, recorder)
@@ -283,11 +283,10 @@ def transform(
     return TransformedModel(module, tuple(recorder.runs), problem, start, tuple(notes))
 
 
-def _leave_out(notes: list[Note], step: str, function: str, why: str) -> None:
+def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: str) -> None:
     """Note that a step leaves a function as it is."""
-    note = Note(text=f"{step} leaves it out: {why}", where=function)
-    if note not in notes:
-        notes.append(note)
+    run.left_out += (function,)
+    notes.append(Note(text=f"{step} leaves it out: {why}", where=function))
 
 
 def _where(step: Step, number: int) -> str:

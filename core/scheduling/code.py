@@ -135,7 +135,9 @@ class Code:
             names[loops_around(found, block).index(index)],
         )
 
-    def _fetching_block(self, index: int, found: Sequence[Place], sch: Schedule) -> tuple[Code, str]:
+    def _fetching_block(
+        self, index: int, found: Sequence[Place], sch: Schedule
+    ) -> tuple[Code, str]:
         block = found[index]
         if sum(each.is_block and each.name == block.name for each in found) == 1:
             code, (name,) = self._named((sch.get_sblock(block.name),))

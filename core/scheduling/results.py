@@ -41,9 +41,9 @@ def check(before: Schedule, after: Schedule) -> None:
     ------
     StepFailed
         If a loop in parallel stands in another, or a vectorized one in another, or values are
-        handed on inside of a vectorized one; if it makes vectors of a call that has none; if the function takes something else than before; if
-        it reads what nothing has written, or would take minutes to build or more memory than there
-        is.
+        handed on inside of a vectorized one; if it makes vectors of a call or of booleans that have
+        none; if the function takes something else than before; if it reads what nothing has
+        written, or would take minutes to build or more memory than there is.
     """
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):
@@ -128,10 +128,21 @@ def _no_vectors_of_flags(found: Sequence[Place]) -> None:
 
 def _is_scalar_alone(op: ir.Op) -> bool:
     """Return whether TVM makes a vector of a call, and has only a C function for it then."""
-    made = any(
-        op.has_attr(each) for each in ("llvm.FLowerIntrinsic", "llvm.FLegalize", "default.FLegalize")
+    has = {name: op.get_attr(name) is not None for name in _LOWERINGS}
+    return (
+        has["default.FLowerIntrinsic"]
+        and bool(op.get_attr("TVectorizable"))
+        and sum(has.values()) == 1
     )
-    return bool(op.has_attr("TVectorizable") and op.has_attr("default.FLowerIntrinsic")) and not made
+
+
+_LOWERINGS = (
+    "default.FLowerIntrinsic",
+    "llvm.FLowerIntrinsic",
+    "default.FLegalize",
+    "llvm.FLegalize",
+)
+"""What TVM builds a call by: the first makes C functions of mathematical ones."""
 
 
 def _not_inside_vectors(found: Sequence[Place]) -> None:

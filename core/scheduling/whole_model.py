@@ -97,9 +97,7 @@ class WholeModel:
             )
         return self._with(functions, changed)
 
-    def apply_rules(
-        self, module: tvm.IRModule, seconds: float = RULE_SECONDS
-    ) -> tvm.IRModule:
+    def apply_rules(self, module: tvm.IRModule, seconds: float = RULE_SECONDS) -> tvm.IRModule:
         """Return a module whose functions are scheduled by rules, but for those with a schedule.
 
         Parameters
@@ -132,9 +130,7 @@ class WholeModel:
 
         return self._by(module, steps)
 
-    def _ruled(
-        self, function: tirx.PrimFunc, name: str, seconds: float
-    ) -> tuple[Primitive, ...]:
+    def _ruled(self, function: tirx.PrimFunc, name: str, seconds: float) -> tuple[Primitive, ...]:
         ruled = self._replays.by_rule(function, self._target, seconds)
         if ruled.failed:
             text = f"it is not scheduled by rule: {ruled.reason}"

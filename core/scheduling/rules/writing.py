@@ -130,9 +130,9 @@ class Writing:
             If TVM or a guard refuses it.
         """
         self.check()
-        if name == "compute_inline" and isinstance(block := arguments.get("block"), At):
-            if not self.can_inline(block.block):
-                raise StepFailed(f"what reads {block.block} would become too long with its value")
+        block = arguments.get("block") if name == "compute_inline" else None
+        if isinstance(block, At) and not self.can_inline(block.block):
+            raise StepFailed(f"what reads {block.block} cannot have its value in place of a load")
         step = f"s{len(self.primitives) + 1}"
         primitive = Primitive(id=step, name=name, arguments=arguments, comment=why, forced=forced)
         applied = apply(self.sch, primitive, self._outputs, self._target)

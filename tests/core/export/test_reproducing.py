@@ -119,6 +119,24 @@ def example_inputs():
 """
 
 
+SCAN = """
+import torch
+
+
+class Scan(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(16, 64)
+
+    def forward(self, x):
+        return torch.cumsum(torch.sigmoid(self.linear(x)), 1)
+
+
+def example_inputs():
+    return (torch.randn(8, 16),)
+"""
+
+
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
     return Pipeline()
@@ -173,6 +191,16 @@ def test_a_sample_is_reproduced_in_each_lowering(
 )
 def test_settings_are_carried_over(options: list[str], pipeline: Pipeline, tmp_path: Path) -> None:
     check(pipeline, recipe_of("sample:fashion_mlp", *options), tmp_path)
+
+
+def test_functions_that_a_step_leaves_out_are_carried_over(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "scan.py"
+    path.write_text(SCAN)
+    recipe = recipe_of(str(path), "--pipeline", "optimise-cpu", "--target", "native")
+    text = check(pipeline, recipe, tmp_path)
+    assert "module = without(module, ('cumsum" in text
 
 
 def test_a_schedule_by_hand_is_carried_over(pipeline: Pipeline, tmp_path: Path) -> None:

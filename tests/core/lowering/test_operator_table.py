@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from tests.core.lowering.conftest import Bench
 from tests.core.lowering.operator_table.checking import Case, batches, check_entry
 from tests.core.lowering.operator_table.table import ENTRIES
 from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
 """Of each entry, in one model; `tests/soak` runs many more."""
+
+UNDER_PRESET = (*tuple(ENTRIES)[::25], "sinh", "searchsorted")
+"""Entries that run by the preset for the CPU too; all of them: `tests/soak`."""
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -24,6 +28,14 @@ def test_operator_gives_what_torch_does(bench: Any, name: str) -> None:
     if "export" in entry.tracers:
         cases.append(Case(examples[-1:], "export", ("te",)))
     check_entry(bench, entry, cases)
+
+
+@pytest.mark.parametrize("name", UNDER_PRESET)
+def test_operator_gives_what_torch_does_under_the_preset(name: str) -> None:
+    entry = ENTRIES[name]
+    (examples,) = batches(entry, 1, 1)
+    case = Case(examples, sorted(entry.tracers)[-1], ("high-level",))
+    check_entry(Bench("optimise-cpu"), entry, [case])
 
 
 def test_the_table_is_large() -> None:

@@ -152,7 +152,6 @@ def script(draw: Any, shape: tuple[int | str, int], dtype: str) -> str:
             st.just(["chain"] * 24),
         )
     )
-    blocks = not set(forms) <= {"bare"} or draw(st.booleans())
     values = _INTEGERS if dtype.startswith("int") else _FLOATS
     number = "{}" if dtype.startswith("int") else f"T.{dtype}({{}})"
     half = "2" if dtype.startswith("int") else number.format(0.25)
@@ -161,8 +160,7 @@ def script(draw: Any, shape: tuple[int | str, int], dtype: str) -> str:
         of = "x" if k == 0 else f"t{k - 1}"
         to = "y" if k == len(forms) - 1 else f"t{k}"
         if to != "y":
-            alloc = "T.sblock_alloc_buffer" if blocks else "T.alloc_buffer"
-            lines.append(f'{to} = {alloc}(({n}, {m}), "{dtype}")')
+            lines.append(f'{to} = T.sblock_alloc_buffer(({n}, {m}), "{dtype}")')
         expression = draw(st.sampled_from(values))
         places = {"value": "v, w", "value_0": f"i{k}, j{k}", "value_1": f"i{k}_1, j{k}_1"}
         made = {
@@ -170,8 +168,8 @@ def script(draw: Any, shape: tuple[int | str, int], dtype: str) -> str:
         }
         lines.append(
             FORMS[form].format(
-                **{"k": k, "n": n, "m": m, "of": of, "to": to, "dtype": dtype, "half": half},
-                **{"zero": number.format(0), "two": number.format(2)},
+                k=k, n=n, m=m, of=of, to=to, dtype=dtype, half=half,
+                zero=number.format(0), two=number.format(2),
                 **made,
             )
         )
@@ -179,7 +177,7 @@ def script(draw: Any, shape: tuple[int | str, int], dtype: str) -> str:
     return "\n".join(
         [
             *head,
-            f"@T.prim_func(s_tir={blocks}, private=True)",
+            "@T.prim_func(s_tir=True, private=True)",
             f'def f(x: T.Buffer(({n}, {m}), "{dtype}"), y: T.Buffer(({n}, {m}), "{dtype}")):',
             indent("\n".join(lines), "    "),
             "",

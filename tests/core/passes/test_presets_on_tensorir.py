@@ -1,0 +1,17 @@
+"""Every preset on modules of drawn TensorIR functions, run beside what TVM alone makes of them.
+
+``python -m pytest tests/soak`` draws hundreds.
+"""
+
+from __future__ import annotations
+
+from lowerscope.core.passes.presets import PRESETS
+from tests.core.scheduling.preset_numerics import examine
+
+
+def test_presets_fail_on_no_function_and_change_no_value() -> None:
+    findings = examine(first=1, count=10, seconds=300)
+    assert findings.bad == []
+    assert findings.modules == 10
+    assert findings.refused == 0
+    assert set(findings.compared) == {each.name for each in PRESETS}
