@@ -7,6 +7,7 @@ from typing import Any
 
 import tvm
 from tvm import tirx
+from tvm.s_tir import SBlock, SBlockRealize
 
 from lowerscope.core.errors import TVM_ERRORS, last_line
 
@@ -50,7 +51,7 @@ def apply_without(
                 except TVM_ERRORS as failed:
                     failing[variable] = last_line(failed)
     if not failing:
-        raise error
+        return _with_roots(made, module, error, leave_out, begins)
     others = module.clone()
     for variable in failing:
         del others[variable]
@@ -66,3 +67,41 @@ def apply_without(
         result.update_func(variable, module[variable])
         leave_out(str(variable.name_hint), reason)
     return result
+
+
+def _with_roots(
+    made: Any,
+    module: tvm.IRModule,
+    error: Exception,
+    leave_out: LeaveOut,
+    begins: Callable[[], None],
+) -> tvm.IRModule:
+    """Return the module after a pass that reads functions where they are called.
+
+    Those without a root block have one while the pass runs, and lose it where it stays unchanged.
+    """
+    rooted = {
+        variable: function.with_body(_root(function.body))
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc) and not isinstance(function.body, SBlockRealize)
+    }
+    if not rooted:
+        raise error
+    whole = module.clone()
+    for variable, function in rooted.items():
+        whole.update_func(variable, function)
+    begins()
+    try:
+        result = made(whole).clone()
+    except TVM_ERRORS:
+        raise error from None
+    kept = {str(each.name_hint): result[each] for each in result.get_global_vars()}
+    for variable, function in rooted.items():
+        if function.same_as(kept.get(str(variable.name_hint))):
+            result.update_func(variable, module[variable])
+            leave_out(str(variable.name_hint), last_line(error))
+    return result
+
+
+def _root(body: Any) -> SBlockRealize:
+    return SBlockRealize([], True, SBlock([], [], [], "root", body))

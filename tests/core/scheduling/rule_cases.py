@@ -59,6 +59,27 @@ def elementwise(draw: Any) -> Case:
 
 
 @st.composite
+def mixed(draw: Any) -> Case:
+    """Draw two tensors of different dtypes: activations in that of each, and a cast to a third."""
+    shape = tuple(draw(st.lists(extents(symbolic=True), min_size=1, max_size=3)))
+    one, other, last = (draw(st.sampled_from(sorted(set(FLOATS)))) for _ in range(3))
+    first, then = (draw(st.sampled_from(sorted(_UNARY))) for _ in range(2))
+
+    def emit(emit: Emit, x: Any, y: Any) -> Any:
+        left = emit(op.astype(emit(_UNARY[first][0](x)), last))
+        right = emit(op.astype(emit(_UNARY[then][0](y)), last))
+        return emit(op.nn.silu(emit(op.multiply(left, right))))
+
+    def same(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        to = getattr(torch, last)
+        value = _UNARY[first][1](x).to(to) * _UNARY[then][1](y).to(to)
+        return torch.nn.functional.silu(value)
+
+    label = label_of("mixed", shape=shape, one=one, other=other, last=last, ops=[first, then])
+    return Case(label, ((shape, one), (shape, other)), emit, same)
+
+
+@st.composite
 def reduction(draw: Any) -> Case:
     """Draw a reduction over some axes."""
     shape = tuple(draw(st.lists(extents(symbolic=True), min_size=1, max_size=4)))
@@ -230,6 +251,7 @@ def movement(draw: Any) -> Case:
 
 KINDS: dict[str, st.SearchStrategy[Case]] = {
     "elementwise": elementwise(),
+    "mixed": mixed(),
     "reduction": reduction(),
     "softmax": softmax(),
     "norm": norm(),

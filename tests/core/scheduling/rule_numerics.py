@@ -112,13 +112,14 @@ def main(first: int, count: int, share: float, kinds: list[str]) -> None:
         case = data.draw(KINDS[kind])
         name = data.draw(st.sampled_from(TARGETS))
         fused = data.draw(st.integers(0, 4)) > 0
+        arithmetic = data.draw(st.booleans())
         beside_torch = data.draw(st.floats(0, 1)) < share
         if drawn == count:
             return
-        about = {"case": case.label, "target": name, "fused": fused}
+        about = {"case": case.label, "target": name, "fused": fused, "arithmetic": arithmetic}
         say("model", **about)
         drawn += 1
-        _examine(case, targets[name], fused, beside_torch, about)
+        _examine(case, targets[name], fused, arithmetic, beside_torch, about)
 
     draws = settings(
         max_examples=max(1, min(count, 200)),
@@ -147,23 +148,27 @@ def _targets() -> dict[str, Any]:
     }
 
 
-def _examine(case: Any, target: Any, fused: bool, beside_torch: bool, about: Any) -> None:
+def _examine(
+    case: Any, target: Any, fused: bool, arithmetic: bool, beside_torch: bool, about: Any
+) -> None:
     import tvm
     from tvm import relax, tirx
 
+    from lowerscope.core.passes.vector_math import with_vector_math
     from lowerscope.core.scheduling.sizes_at_calls import sizes_at_calls
 
     steps = [getattr(relax.transform, name)() for name in (FUSED if fused else FUSED[:1])]
     with target:
         module = tvm.transform.Sequential(steps)(case.module())
     sizes = sizes_at_calls(module, case.shapes())
+    vectors = with_vector_math(module) if arithmetic else module
     scheduled = {}
     for variable, function in module.functions.items():
         if not isinstance(function, tirx.PrimFunc):
             continue
         name = str(variable.name_hint)
         say("scheduling", function=name, **about)
-        after = _scheduled(function, target, {"function": name, **about})
+        after = _scheduled(vectors[variable], target, {"function": name, **about})
         if after is not None:
             scheduled[variable] = after
             _check(function, after, sizes.get(name), target, {"function": name, **about})
@@ -244,12 +249,14 @@ def _beside_torch(case: Any, module: Any, scheduled: Any, target: Any, about: An
     module = tvm.IRModule({**module.functions, **scheduled}, attrs=module.attrs)
     executable = tvm.compile(module, target)
     got = to_torch(relax.VirtualMachine(executable, tvm.cpu())["main"](*map(to_tvm, inputs)))
-    dtype = case.inputs[0][1]
+    dtypes = [dtype for _, dtype in case.inputs]
     if not expected.dtype.is_floating_point:
         same = bool((got == expected).all())
     else:
         a, b = got.double(), expected.double()
-        far = _FAR.get(dtype, 0.0) * max(1.0, float(b.abs().max()) if b.numel() else 0.0)
+        far = max(_FAR.get(each, 0.0) for each in (*dtypes, str(got.dtype)[6:])) * max(
+            1.0, float(b.abs().max()) if b.numel() else 0.0
+        )
         same = a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=far, equal_nan=True)
     if same:
         say("torch")

@@ -21,7 +21,7 @@ _FLOATS = (
     "T.sigmoid({x}) * (T.{dtype}(1) - T.sigmoid({x}))",
     "T.max({x}, T.{dtype}(0)) - T.exp(T.exp(T.{dtype}(0) - {x} * {x}))",
     'T.Cast("{dtype}", T.erf(T.Cast("float32", {x})))',
-    "T.sinh({x})",
+    'T.Cast("{dtype}", T.sinh(T.Cast("float32", {x})))',
 )
 _INTEGERS = ("{x} * 3 + 1", "T.max({x}, 0) - {x}", "T.bitwise_xor({x}, 5)")
 
@@ -168,8 +168,15 @@ def script(draw: Any, shape: tuple[int | str, int], dtype: str) -> str:
         }
         lines.append(
             FORMS[form].format(
-                k=k, n=n, m=m, of=of, to=to, dtype=dtype, half=half,
-                zero=number.format(0), two=number.format(2),
+                k=k,
+                n=n,
+                m=m,
+                of=of,
+                to=to,
+                dtype=dtype,
+                half=half,
+                zero=number.format(0),
+                two=number.format(2),
                 **made,
             )
         )
