@@ -303,6 +303,6 @@ def _refused(error: BaseException) -> str:
 
 
 def _to_write(path: object) -> str:
-    return (
-        f"write to {os.path.abspath(str(path))}" if path else "write files that are not temporary"
-    )
+    if not path:
+        return "write other files than temporary ones"
+    return f"write to {os.path.abspath(str(path))}"

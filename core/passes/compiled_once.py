@@ -14,6 +14,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx
+from tvm.ir.expr import TensorLoad
 
 Build = Callable[..., Any]
 
@@ -69,18 +70,14 @@ _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 def _may_divide_by_zero(function: Any) -> bool:
     """Return whether a function divides integers by a value that it loads."""
-    found: list[Any] = []
+    loads: list[Any] = []
 
-    def visit(node: Any) -> None:
-        if isinstance(node, _DIVISIONS) and not str(node.dtype).startswith(("float", "bfloat")):
-            tirx.stmt_functor.post_order_visit(node.b, look)
+    def look_at(division: Any) -> None:
+        if "float" not in str(division.a.ty.dtype):
+            tvm_ffi.structural_walk(division.b, (TensorLoad, loads.append))
 
-    def look(node: Any) -> None:
-        if isinstance(node, tirx.BufferLoad):
-            found.append(node)
-
-    tirx.stmt_functor.post_order_visit(function.body, visit)
-    return bool(found)
+    tvm_ffi.structural_walk(function.body, (_DIVISIONS, look_at))
+    return bool(loads)
 
 
 def _as_set(*given: Any) -> Any:

@@ -13,8 +13,8 @@ from lowerscope.core.passes.options import Option, options_of
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.schedule import RULE_SECONDS
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
-from lowerscope.core.scheduling.rules.writing import RULE_SECONDS
 
 Change = Callable[..., tvm.IRModule]
 """Returns a module as it is to be; takes the options of the pass by their names."""

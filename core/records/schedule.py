@@ -248,6 +248,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[Field, ...] = ()
 
 
+RULE_SECONDS = 10.0
+"""Bound on the time that rules may take for one function."""
+
 CHECK_THREAD = "schedule check"
 """Name of the threads of a check; they are left running where they take too long."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import tvm_ffi
@@ -71,7 +72,7 @@ def merge(call: Call) -> None:
         )
 
 
-def _index(found: list[Place], stmt: Any) -> int:
+def _index(found: Sequence[Place], stmt: Any) -> int:
     return next(index for index, place in enumerate(found) if place.stmt.same_as(stmt))
 
 

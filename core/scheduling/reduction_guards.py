@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -34,7 +35,7 @@ def rfactor(call: Call) -> None:
         )
 
 
-def _all_begin(found: list[Place], part: Any) -> bool:
+def _all_begin(found: Sequence[Place], part: Any) -> bool:
     """Return whether each part has a value where the other loops of the reduction begin."""
     for index, place in enumerate(found):
         summed = _summed(place) if place.is_block else []

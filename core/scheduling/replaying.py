@@ -20,7 +20,13 @@ from tvm import s_tir, tirx
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.errors import LowerscopeError, last_line
-from lowerscope.core.records.schedule import BufferNode, ByRule, LoopNode, ScheduleStep
+from lowerscope.core.records.schedule import (
+    RULE_SECONDS,
+    BufferNode,
+    ByRule,
+    LoopNode,
+    ScheduleStep,
+)
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import tensorir_text
 from lowerscope.core.schedules import Primitive, Reference, references_of
@@ -36,7 +42,6 @@ from lowerscope.core.scheduling.references import (
 )
 from lowerscope.core.scheduling.renewing import can_be_copied, renewed
 from lowerscope.core.scheduling.rules.by_rule import by_rule
-from lowerscope.core.scheduling.rules.writing import RULE_SECONDS
 from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 from lowerscope.core.tensorir_parts import Part, parts_of

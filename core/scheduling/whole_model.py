@@ -9,11 +9,11 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.records.schedule import RULE_SECONDS
 from lowerscope.core.records.snapshot import Note
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.functions import Begins, Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
-from lowerscope.core.scheduling.rules.writing import RULE_SECONDS
 
 SCHEDULE_NOTE = "schedule"
 """`Note.code` of what is said of schedules that are applied to the model."""

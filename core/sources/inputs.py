@@ -11,6 +11,7 @@ from lowerscope.core.calling import Calling, Place, Places
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import mapped
+from lowerscope.core.random_state import seed_all
 from lowerscope.core.recipe import InputSpec
 from lowerscope.core.sources.examples import (
     ExampleInput,
@@ -21,7 +22,6 @@ from lowerscope.core.sources.examples import (
 )
 from lowerscope.core.sources.input_option import FLOATS, check_input
 from lowerscope.core.sources.input_values import draw, read
-from lowerscope.core.sources.random_state import seed_all
 from lowerscope.core.sources.signatures import Parameter, Signature
 
 

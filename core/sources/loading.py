@@ -14,6 +14,7 @@ import torch
 
 from lowerscope.core.dimensions import Sizes
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.random_state import RandomState, seed_all
 from lowerscope.core.recipe import InputSpec, Source
 from lowerscope.core.script_stack import shorten_stacks
 from lowerscope.core.sources.entries import (
@@ -33,7 +34,6 @@ from lowerscope.core.sources.opened_model import LoadedModel, Offered, OpenedMod
 from lowerscope.core.sources.package_types import register_package_types
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.prim_funcs import is_prim_func, with_main
-from lowerscope.core.sources.random_state import RandomState, seed_all
 from lowerscope.core.sources.samples import PREFIX
 from lowerscope.core.sources.signatures import (
     Signature,

@@ -12,10 +12,10 @@ import torch
 
 from lowerscope.core.calling import Calling, Place
 from lowerscope.core.nesting import mapped
+from lowerscope.core.random_state import RandomState
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.examples import ExampleInput, Examples
-from lowerscope.core.sources.random_state import RandomState
 from lowerscope.core.sources.signatures import (
     Signature,
 )

@@ -17,8 +17,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.nesting import leaves, path_text, plain
+from lowerscope.core.random_state import RandomState
 from lowerscope.core.records.snapshot import Note
-from lowerscope.core.sources.random_state import RandomState
 from lowerscope.core.tracing.failures import where_of
 from lowerscope.core.tracing.module_state import unchanged
 from lowerscope.core.tracing.running_once import call_eagerly

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import is_plain, leaves
+from lowerscope.core.random_state import RandomState
 from lowerscope.core.records.snapshot import Note, SourceLine
-from lowerscope.core.sources.random_state import RandomState
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.counting import check_call, positional_call
 from lowerscope.core.tracing.failures import (

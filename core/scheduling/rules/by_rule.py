@@ -10,7 +10,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import last_line
-from lowerscope.core.records.schedule import ByRule
+from lowerscope.core.records.schedule import RULE_SECONDS, ByRule
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.rules.any_size import AnySizeRule
 from lowerscope.core.scheduling.rules.contraction import ContractionRule
@@ -22,7 +22,7 @@ from lowerscope.core.scheduling.rules.movement import MovementRule
 from lowerscope.core.scheduling.rules.pooling import PoolingRule
 from lowerscope.core.scheduling.rules.row_wise import RowWiseRule
 from lowerscope.core.scheduling.rules.sharing import SharingRule
-from lowerscope.core.scheduling.rules.writing import RULE_SECONDS, OutOfTime, Writing
+from lowerscope.core.scheduling.rules.writing import OutOfTime, Writing
 
 
 class RuleFailed(Exception):

@@ -30,10 +30,6 @@ from lowerscope.core.scheduling.sizes import known, mentions
 _NONE: Mapping[str, int] = MappingProxyType({})
 
 
-RULE_SECONDS = 10.0
-"""Bound on the time that rules may take for one function."""
-
-
 class OutOfTime(Exception):
     """Rules have reached the bound on their time for one function."""
 
