@@ -92,7 +92,9 @@ def main(arguments: Sequence[str]) -> int:
     options: Options = json.loads(arguments[0])
     parent = os.getppid()
     report = options["report"]
-    inherited = [*options["kept"], *(() if report is None else (report,))]
+    # Before anything is opened here that could get the number of one that is closed.
+    kept = (*options["kept"], *(() if report is None else (report,)))
+    inherited = list(filter(_is_open, kept))
     groups = list(_control_groups(options["memory"], options["tasks"]))
     _hurry()
     streams = _Streams()
@@ -346,12 +348,19 @@ class _Streams:
             thread.join()
 
 
-def _is_harmless(descriptor: int) -> bool:
+def _is_open(descriptor: int) -> bool:
     try:
-        found = os.fstat(descriptor)
+        os.fstat(descriptor)
     except OSError:
+        return False
+    return True
+
+
+def _is_harmless(descriptor: int) -> bool:
+    if not _is_open(descriptor):
         os.open(os.devnull, os.O_RDWR)  # the lowest that is free is this one
         return True
+    found = os.fstat(descriptor)
     null = os.stat(os.devnull).st_rdev
     is_null = stat.S_ISCHR(found.st_mode) and found.st_rdev == null
     return stat.S_ISFIFO(found.st_mode) or is_null or os.isatty(descriptor)

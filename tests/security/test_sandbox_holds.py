@@ -236,6 +236,20 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
     assert set(found) == {"0", "1", "2"}
 
 
+def test_those_that_are_needed_are_and_one_that_is_closed_is_no_other(tmp_path: Path) -> None:
+    program = sandbox.program()
+    assert program is not None
+    command = (sys.executable, "-c", DESCRIPTORS)
+    with (tmp_path / "model").open("w+") as file:
+        for number, kept in ((file.fileno(), (file.fileno(),)), (None, (5, 6, 7, 8, 9))):
+            given = sandbox.enclosed(program, command, (), "none", kept=kept)
+            done = ended(given, pass_fds=() if number is None else (number,))
+            assert done.stderr == ""
+            others = {} if number is None else {str(number): file.name}
+            found = json.loads(done.stdout)
+            assert {each: found[each] for each in found if int(each) > 2} == others
+
+
 def test_neither_are_they_on_the_command_line(tmp_path: Path) -> None:
     model = tmp_path / "net.py"
     model.write_text(
