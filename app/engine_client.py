@@ -6,7 +6,7 @@ Nothing here waits for the child: a call sends or queues, and what comes of it c
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -26,6 +26,7 @@ from lowerscope.app.children.restarting import Restarting
 from lowerscope.app.children.starting import new_child
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
+    Approved,
     Cancel,
     Failure,
     Hello,
@@ -42,6 +43,7 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.running.running_call import RunningCall
 from lowerscope.core.sandbox import NoSandbox
+from lowerscope.core.sources.approved_files import CODE
 
 if TYPE_CHECKING:
     from lowerscope.app.children.sandboxing import Sandboxing
@@ -63,6 +65,9 @@ class EngineClient(QObject):
         Text that the child printed, as much of it as a window can show.
     printed(object)
         All that the child printed, as bytes.
+    unseen(object)
+        The `Problem` of a request that would run a file that is not approved; the request is told
+        next.
     killed()
         The child was killed because it did not stop for a cancel; the next one is starting, and
         has nothing of what this one kept.
@@ -84,6 +89,9 @@ class EngineClient(QObject):
     memory_limit
         Bytes that the next child may have, and all that it starts together; ``None`` for any
         number. The engine, too, opens files that ask for more than there is.
+    approved
+        Returns the table of files that may run, which the child is to have before each request;
+        the same object as long as it says the same. ``None`` where any may.
     sandbox
         What the next child runs in, if it is on; ``None`` for none.
 
@@ -100,6 +108,7 @@ class EngineClient(QObject):
     state_changed = Signal(str)
     log = Signal(str)
     printed = Signal(object)
+    unseen = Signal(object)
     killed = Signal()
     crashed = Signal(object)
 
@@ -116,7 +125,10 @@ class EngineClient(QObject):
         self.state: State = "stopped"
         self.failure: Problem | None = None
         self.memory_limit: int | None = usual_limit()
+        self.approved: Callable[[], Mapping[str, str] | None] | None = None
         self.sandbox: Sandboxing | None = None
+        self._told: Mapping[str, str] | None = None
+        """The table that the child has."""
         self._command = command
         self._methods = methods
         self._child: ChildProcess | None = None
@@ -189,6 +201,7 @@ class EngineClient(QObject):
     def _start_child(self) -> None:
         self._abandon_child()
         self._children += 1
+        self._told = None
         self._fatal = None
         self.failure = None
         if self.sandbox is not None and self.sandbox.waits:
@@ -354,7 +367,11 @@ class EngineClient(QObject):
     def _send(self, request: Outstanding) -> None:
         assert self._child is not None
         request.at = ""
+        approved = None if self.approved is None else self.approved()
         try:
+            if approved is not self._told:
+                self._child.send(Approved(None if approved is None else dict(approved)))
+                self._told = approved
             self._child.send(Request(request.id, request.method, to_raw(request.params)))
         except ProtocolError as error:
             self._outstanding.fail_soon(
@@ -409,6 +426,8 @@ class EngineClient(QObject):
             case Failure():
                 failed = self._outstanding.get(message.id)
                 if failed is not None:
+                    if message.problem.code == CODE and not (failed.cancelled or failed.dropped):
+                        self.unseen.emit(message.problem)
                     self._outstanding.fail(failed, message.problem)
 
     def _update_state(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
 from lowerscope.app.settings import Settings
 from lowerscope.app.workspace import Workspace
@@ -23,7 +23,14 @@ class SourceWatch(QObject):
 
     A file that is being looked at for the first time is taken as it is. What cannot be opened in
     its new state is said, and the window shows what it had.
+
+    Signals
+    -------
+    saved(object)
+        The paths of files that were saved, and are about to be read again.
     """
+
+    saved = Signal(object)
 
     def __init__(self, workspace: Workspace, settings: Settings) -> None:
         super().__init__(workspace)
@@ -87,6 +94,7 @@ class SourceWatch(QObject):
             names = ", ".join(Path(path).name for path in saved)
             text = self.tr("{0} was saved: it is read again, with all choices kept.")
             self._workspace.announced.emit(text.format(names), "info")
+            self.saved.emit(saved)
             running = self._workspace.running
             self._workspace.changes.reload()
             if running:

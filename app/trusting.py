@@ -1,20 +1,24 @@
 """Files that are code: before one runs for the first time, the window asks.
 
 A file is known by its path and its content. One that ran here because its user said so is not asked
-about again: on the command line, in answer to the question, or by saving it while it was open.
+about again: on the command line, in answer to the question, or by saving it while it was open. The
+children are told which files may run, and refuse all others: what has changed since it was shown,
+and what is imported without its being known beforehand. The window asks about these then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.settings import Settings
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.errors import Problem
 from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import Hashes, files_of
@@ -38,16 +42,43 @@ class Trusting(QObject):
         self._workspace = workspace
         self._settings = settings
         self._window = window
-        self._hashes = Hashes()
-        workspace.snapshot_changed.connect(self._remember_open)
+        self._allowed: dict[str, str] = {}
+        """The hashes of files that this window may run."""
+        self._table: dict[str, str] = {}
+        self._asks_unseen = False
+        self._publish()
+        for client in (workspace.engine, workspace.worker):
+            client.approved = self.approved
+        workspace.unseen.connect(self._take_unseen)
 
     def ask(self, recipe: Recipe, go: Callable[[Recipe], object]) -> None:
         """Call `go` with a recipe: at once, or when the user has let its files run, or never."""
+        self._ask(partial(code_of, recipe), partial(go, recipe), self.declined.emit)
+
+    def allow(self, recipe: Recipe) -> None:
+        """Let a recipe's files run as they are: the user has named them on the command line."""
+        self._allow(_hashes(code_of(recipe)))
+
+    def take_saved(self, paths: Iterable[str]) -> None:
+        """Let files run as they are now, of those that were allowed: they were saved while open."""
+        self._allow(_hashes(path for path in paths if path in self._allowed))
+
+    def approved(self) -> Mapping[str, str] | None:
+        """Return the files that may run, with the hashes of their content; ``None`` for any."""
+        return self._table if self._settings.asks_first() else None
+
+    def _ask(
+        self,
+        files: Callable[[], Iterable[str]],
+        go: Callable[[], object],
+        decline: Callable[[], object],
+    ) -> None:
         known = self._settings.trusted()
-        hashes = _hashes(code_of(recipe))
+        hashes = _hashes(files())
         unknown = [path for path, content in hashes.items() if known.get(path) != content]
         if not unknown or not self._settings.asks_first():
-            go(recipe)
+            self._allow(hashes)
+            go()
             return
         from lowerscope.app.views.run_code_dialog import RunCodeDialog
 
@@ -55,28 +86,79 @@ class Trusting(QObject):
         dialog = RunCodeDialog(unknown, changed, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         # Each dialog answers for what it shows, should a second one come.
-        dialog.accepted.connect(partial(self._go, recipe, hashes | dialog.shown, go))
-        dialog.rejected.connect(self.declined)
+        dialog.accepted.connect(partial(self._go, files, hashes | dialog.shown, go, decline))
+        dialog.rejected.connect(decline)
         dialog.open()
 
-    def _go(self, recipe: Recipe, hashes: dict[str, str], go: Callable[[Recipe], object]) -> None:
-        if _hashes(code_of(recipe)) != hashes:
+    def _go(
+        self,
+        files: Callable[[], Iterable[str]],
+        hashes: dict[str, str],
+        go: Callable[[], object],
+        decline: Callable[[], object],
+    ) -> None:
+        if _hashes(files()) != hashes:
             # Written while it was being read: what would run is not what was shown.
-            self.ask(recipe, go)
+            self._ask(files, go, decline)
             return
         # What was shown is what is let run, whether or not it can be opened then.
-        self._remember(hashes)
-        go(recipe)
+        self._allow(hashes)
+        go()
 
-    def _remember_open(self) -> None:
-        recipe = self._workspace.recipe
-        if recipe is not None:
-            self._remember({path: self._hashes.of(path) for path in code_of(recipe)})
-
-    def _remember(self, hashes: dict[str, str]) -> None:
+    def _allow(self, hashes: dict[str, str]) -> None:
         known = self._settings.trusted()
         if hashes.items() - known.items():
             self._settings.set_trusted(known | hashes)
+        self._allowed |= hashes
+        self._publish()
+
+    def _publish(self) -> None:
+        # A model may import its files by another name of their folder.
+        real = {os.path.realpath(path): content for path, content in self._allowed.items()}
+        self._table = self._settings.trusted() | real | self._allowed
+
+    # Files that a child has refused to run
+
+    def _take_unseen(self, problem: Problem) -> None:
+        # The request is told first.
+        ask = partial(self._ask_unseen, problem.choices, running=self._workspace.running)
+        QTimer.singleShot(0, self, ask)
+
+    def _ask_unseen(self, paths: tuple[str, ...], *, running: bool) -> None:
+        found = {path: content for path, content in _hashes(paths).items() if content}
+        first = paths[0] if paths else ""
+        if self._asks_unseen or first not in found or self._allowed.get(first) == found[first]:
+            # In the last cases the window cannot show what the child has read: it says so.
+            return
+        if self._is_open(first):
+            self.take_saved([first])
+            self._read_again(running=running)
+            return
+        real = os.path.realpath(first)
+        for path in [each for each in self._allowed if os.path.realpath(each) == real]:
+            # Saving it is no answer to the question.
+            del self._allowed[path]
+        self._publish()
+        self._asks_unseen = True
+        again = partial(self._read_again, running=running)
+        self._ask(lambda: found, again, self._decline_unseen)
+
+    def _is_open(self, path: str) -> bool:
+        """Return whether a file that changes is taken as saved by the user; see `SourceWatch`."""
+        recipe = self._workspace.recipe
+        if recipe is None or path not in self._allowed or not self._settings.watching():
+            return False
+        return path in code_of(recipe)
+
+    def _decline_unseen(self) -> None:
+        self._asks_unseen = False
+        self.declined.emit()
+
+    def _read_again(self, *, running: bool) -> None:
+        self._asks_unseen = False
+        self._workspace.changes.reload()
+        if running:
+            self._workspace.run()
 
 
 def _hashes(paths: Iterable[str]) -> dict[str, str]:

@@ -136,6 +136,7 @@ class MainWindow(QMainWindow):
         self.workspace.start()
         self._show_recipe()
         if recipe is not None:
+            self.trusting.allow(recipe)
             self.workspace.open(recipe)
             self.show_panes()
         elif session:
@@ -182,6 +183,7 @@ class MainWindow(QMainWindow):
         self.opening = Opening(self.workspace, self.trusting, self)
         self.archives = Archives(self.workspace, self)
         self.source_watch = SourceWatch(self.workspace, self.settings)
+        self.source_watch.saved.connect(self.trusting.take_saved)
         self.dropping = Dropping(self)
         self.extensions = Extensions(self.workspace, self.trusting, self)
         self.pipeline = PipelineEditing(self.workspace, self.trusting, self)

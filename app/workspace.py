@@ -66,6 +66,8 @@ class Workspace(QObject):
         The state of the engine or of the worker is new.
     logged
         Text that torch, TVM or the user's file printed; all of it is in `whole_log`.
+    unseen(object)
+        The `Problem` of a file that was not run, since the user has not seen it.
     stop_wanted
         What is under way is to be stopped, be it the workspace's own or not.
     announced
@@ -80,6 +82,7 @@ class Workspace(QObject):
     activity_changed = Signal()
     children_changed = Signal()
     logged = Signal(str)
+    unseen = Signal(object)
     stop_wanted = Signal()
     announced = Signal(str, str)
 
@@ -119,8 +122,9 @@ class Workspace(QObject):
             self.hear(client)
 
     def hear(self, client: EngineClient) -> None:
-        """Log what a client's children print."""
+        """Log what a client's children print, and pass on which files they may not run."""
         client.log.connect(self.logged)
+        client.unseen.connect(self.unseen)
         client.printed.connect(self.whole_log.add)
 
     # What there is to show

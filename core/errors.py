@@ -27,7 +27,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
         ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
         importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs
-        code when it is opened), ``"missing-function"`` (``choices`` are the names
+        code when it is opened), ``"unseen"`` (``choices`` are files that have to be shown before
+        they run), ``"missing-function"`` (``choices`` are the names
         of functions that no file registers), ``"not-kept"`` (it would have to be derived first),
         ``"cancelled"`` (``where`` is the call of a run that had to be killed), ``"crashed"``
         (``choices`` are the ids of the FX nodes that did it, where they are known), ``"memory"``

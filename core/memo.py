@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.plain_files import open_plain
+from lowerscope.core.sources.approved_files import raise_refused, refusals
 
 T = TypeVar("T")
 
@@ -100,7 +101,8 @@ class Memo:
         Parameters
         ----------
         make
-            Makes the value; what it raises goes to the caller, and nothing is kept.
+            Makes the value; what it raises goes to the caller, and nothing is kept. Neither is a
+            value that was made while a file was refused that was not approved.
         size
             Bytes that keeping the value costs beyond what it shares with others.
         """
@@ -115,8 +117,10 @@ class Memo:
                     if self._making.get(key) is not making:
                         # It was made, or could not be, while this thread waited: look again.
                         continue
+                before = refusals()
                 try:
                     value = make()
+                    raise_refused(before)
                     self._keep(key, value, size(value))
                 finally:
                     with self._lock:

@@ -175,6 +175,7 @@ class Tuning(QObject):
         self._client = client = EngineClient("worker", parent=self)
         client.memory_limit = self._workspace.worker.memory_limit
         client.sandbox = self._workspace.worker.sandbox
+        client.approved = self._workspace.worker.approved
         self._workspace.hear(client)
         client.start()
 

@@ -25,6 +25,7 @@ from lowerscope.core.errors import (
 )
 from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.running.running_call import CallWriter
+from lowerscope.core.sources.approved_files import raise_refused, refusals
 
 PROGRESS_INTERVAL = 0.05
 """Seconds between two messages on the progress of one job, at least."""
@@ -214,8 +215,13 @@ class Jobs:
         def tell(text: str, fraction: float | None) -> None:
             self._pace.put(Progress(job.id, text, fraction))
 
+        before = refusals()
         try:
-            return Reply(job.id, to_raw(call(job.params, Context(tell, job.stop, self._calls))))
+            try:
+                result = call(job.params, Context(tell, job.stop, self._calls))
+            finally:
+                raise_refused(before)
+            return Reply(job.id, to_raw(result))
         except BaseException as error:  # a model file may raise SystemExit or anything else
             if is_interrupt(error):
                 raise

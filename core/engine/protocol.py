@@ -63,6 +63,15 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
     id: int
 
 
+class Approved(msgspec.Struct, frozen=True, tag="approved"):
+    """The user files that may run from now on, SHA-256 by path; ``None`` for any.
+
+    The client sends it before a request, whenever the table is another one.
+    """
+
+    files: dict[str, str] | None
+
+
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """First message of a child, before it imports anything heavy."""
 
@@ -99,7 +108,7 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     fraction: float | None
 
 
-ToChild = Request | Cancel
+ToChild = Request | Cancel | Approved
 ToWindow = Hello | Ready | Reply | Failure | Progress
 
 TO_CHILD: msgspec.msgpack.Decoder[ToChild] = msgspec.msgpack.Decoder(ToChild)

@@ -25,6 +25,7 @@ from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
 from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     VERSION,
+    Approved,
     Cancel,
     Failure,
     Hello,
@@ -38,6 +39,7 @@ from lowerscope.core.engine.temporary_files import remove_own
 from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import limit_memory
 from lowerscope.core.running.running_call import CallWriter
+from lowerscope.core.sources.approved_files import put_in_force
 
 Warm = Callable[[], Mapping[str, Call]]
 """Imports all that the methods need, and returns them by name."""
@@ -110,6 +112,8 @@ def _read(
     try:
         for message in channel.messages():
             match message:
+                case Approved():
+                    put_in_force(message.files)
                 case Cancel():
                     jobs.cancel(message.id)
                 case Request():

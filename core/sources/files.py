@@ -44,9 +44,12 @@ def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, .
     return tuple(file for file in found if file.is_file())
 
 
-def neighbours(path: Path) -> tuple[Path, ...]:
-    """Return the files of the folder of `path`, and below, that `path` imports or mentions."""
-    folder = path.parent
+def neighbours(path: Path, folder: Path | None = None) -> tuple[Path, ...]:
+    """Return the files of a folder, and below, that `path` imports or mentions.
+
+    The folder is that of `path`, unless it is the file of a module of a package.
+    """
+    folder = folder or path.parent
     found: dict[Path, None] = {}
     waiting = [path]
     while waiting:

@@ -3,7 +3,8 @@
 Before a file runs, its text is shown. Python would run byte code that lies beside it in its place
 if the times agree, or without looking at the times; and it would prefer a compiled module of the
 same name. So whatever is imported from a user's folder while an environment is present is compiled
-from its text, and of the files there only those with a text are found.
+from its text, and of the files there only those with a text are found. Where the window has said
+what was shown, nothing else is compiled; see `approved_files`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType
 
+from lowerscope.core.sources.approved_files import check_approved
 from lowerscope.core.sources.user_files import is_installed, is_users
 
 _BASE = tuple(Path(os.path.abspath(entry)) for entry in sys.path if os.path.isabs(entry))
@@ -66,8 +68,16 @@ def _compiled_from_source(self: SourceFileLoader, fullname: str) -> CodeType | N
     path = self.get_filename(fullname)
     if not _is_users_code(path):
         return _get_code(self, fullname)
-    code: CodeType = self.source_to_code(self.get_data(path), path)
+    content = self.get_data(path)
+    check_approved(Path(path), content, _import_folder(Path(path), fullname))
+    code: CodeType = self.source_to_code(content, path)
     return code
+
+
+def _import_folder(path: Path, fullname: str) -> Path:
+    """Return the folder on the path that a module of this name is found in."""
+    depth = fullname.count(".") + (path.name == "__init__.py")
+    return path.parents[min(depth, len(path.parents) - 1)]
 
 
 def _is_users_code(name: str) -> bool:

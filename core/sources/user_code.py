@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lowerscope.core.errors import Cancelled, LowerscopeError, is_interrupt
+from lowerscope.core.sources.approved_files import check_approved
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.user_files import is_users
 
@@ -30,10 +31,10 @@ def run_file(environment: Environment) -> ModuleType:
     Raises
     ------
     LowerscopeError
-        If the file is not Python, or anything that it does fails.
+        If the file is not Python, was not approved, or anything that it does fails.
     """
     path = environment.path
-    text = _read(path)
+    text = _read_approved(path)
     name = f"lowerscope_source_{next(_numbers)}_{path.stem}"
     loader = importlib.machinery.SourceFileLoader(name, str(path))
     spec = importlib.machinery.ModuleSpec(name, loader, origin=str(path))
@@ -87,9 +88,11 @@ def user_frames(error: BaseException, folder: Path) -> list[traceback.FrameSumma
     ]
 
 
-def _read(path: Path) -> str:
+def _read_approved(path: Path) -> str:
     try:
-        return importlib.util.decode_source(path.read_bytes())
+        content = path.read_bytes()
+        check_approved(path, content, path.parent)
+        return importlib.util.decode_source(content)
     except (UnicodeDecodeError, SyntaxError) as error:
         raise LowerscopeError(
             f"this is not Python: it is not text ({error})", where=str(path)

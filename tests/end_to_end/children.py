@@ -135,6 +135,8 @@ class LastingClient(EngineClient):
         child.received.connect(self._receive, QUEUED)
         child.ended.connect(self._account_for_end, QUEUED)
         self._children, self._child, self._begun = left.number, child, left.start
+        # Another window has told it what may run.
+        self._told = {}
         # No answer to the window before may be taken for one to this.
         self._outstanding.count_from(next(self._lasting.windows) * 1_000_000)
         self._set_state("starting")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.machinery
 import importlib.util
 import os
@@ -9,7 +10,7 @@ import py_compile
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.machinery import BYTECODE_SUFFIXES, FileFinder, SourcelessFileLoader
 from pathlib import Path
 
@@ -17,16 +18,21 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
+from lowerscope.core.engine.jobs import Job, Jobs
+from lowerscope.core.engine.protocol import Failure, SnapshotParams
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.export.folder import export
 from lowerscope.core.extensions import load_extension
+from lowerscope.core.memo import Memo
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Extension, Recipe, Source
+from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.sources import approved_files
 from lowerscope.core.sources.loading import open_model
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import write
-from tests.end_to_end.test_trusting import question
+from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
 
 SHOWN = "WIDTH = 4\n"
 HIDDEN = "WIDTH = 5\n"
@@ -82,9 +88,10 @@ def plain_python(folder: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    """What a model has imported from another folder stays in the process."""
+    """What a model has imported from another folder stays in the process, as does a table."""
     yield
     sys.modules.pop("breadths", None)
+    approved_files.put_in_force(None)
 
 
 MODES = list(py_compile.PycInvalidationMode)
@@ -256,3 +263,236 @@ def test_what_was_read_to_be_shown_is_what_is_allowed(
     again = question(window)
     assert again is not first
     again.reject()
+
+
+# --- a table of what may run --------------------------------------------------------------------
+
+COMPUTED = "import importlib\nbreadths = importlib.import_module('sdtheadrb'[::-1])"
+CAUGHT = """
+try:
+    breadths = __import__("bread" + "ths")
+except BaseException:
+    class breadths: WIDTH = 4
+"""
+
+
+def hashed(*paths: Path) -> dict[str, str]:
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def refused(path: Path, table: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files that are to be shown, as a model is opened with a table in force."""
+    approved_files.put_in_force(table)
+    with pytest.raises(LowerscopeError) as caught:
+        width_of(path)
+    assert caught.value.problem.code == "unseen"
+    assert caught.value.problem.where == caught.value.problem.choices[0]
+    return caught.value.problem.choices
+
+
+def test_a_file_runs_with_the_content_that_was_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(NET.format(importing="", width="4"))
+    table = hashed(path)
+    approved_files.put_in_force(table)
+    assert width_of(path) == 4
+    path.write_text(path.read_text() + LEAVES_A_TRACE)
+    assert refused(path, table) == (str(path),)
+    assert refused(path, {}) == (str(path),)
+    assert not (tmp_path / "it_ran").exists()
+    approved_files.put_in_force(hashed(path))
+    assert width_of(path) == 4
+    assert (tmp_path / "it_ran").exists()
+
+
+@pytest.mark.parametrize("importing", ["import breadths", COMPUTED, AT_PATH, FROM_ELSEWHERE])
+def test_an_import_that_was_not_shown_is_refused(tmp_path: Path, importing: str) -> None:
+    path = tmp_path / "model/net.py"
+    folder = tmp_path / ("shared" if importing == FROM_ELSEWHERE else "model")
+    for each in ("model", "shared"):
+        (tmp_path / each).mkdir()
+    beside, further = folder / "breadths.py", folder / "further.py"
+    beside.write_text("import further\n" + SHOWN + LEAVES_A_TRACE)
+    further.write_text("import torch\n")
+    path.write_text(NET.format(importing=importing, width="breadths.WIDTH"))
+    # All that it would import in turn is shown with it.
+    assert refused(path, hashed(path)) == (str(beside), str(further))
+    assert refused(path, hashed(path, further)) == (str(beside),)
+    allowed = hashed(path, beside, further)
+    beside.write_text(beside.read_text() + "# more\n")
+    assert refused(path, allowed) == (str(beside),)
+    assert not (folder / "it_ran").exists()
+    approved_files.put_in_force(hashed(path, beside, further))
+    assert width_of(path) == 4
+    assert (folder / "it_ran").exists()
+    sys.modules.pop("further", None)
+
+
+def test_a_module_of_a_package_is_refused_with_what_it_imports(tmp_path: Path) -> None:
+    package = tmp_path / "shared/breadths"
+    package.mkdir(parents=True)
+    (tmp_path / "model").mkdir()
+    (package / "__init__.py").write_text("from breadths.inner import WIDTH\n")
+    (package / "inner.py").write_text(SHOWN)
+    path = tmp_path / "model/net.py"
+    path.write_text(NET.format(importing=FROM_ELSEWHERE, width="breadths.WIDTH"))
+    assert refused(path, hashed(path)) == (str(package / "__init__.py"), str(package / "inner.py"))
+
+
+def test_a_folder_by_another_name_holds_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    path, beside = tmp_path / "model/net.py", tmp_path / "model/breadths.py"
+    beside.write_text(SHOWN)
+    path.write_text(BY_NAME)
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    approved_files.put_in_force(hashed(path, beside))
+    assert width_of(tmp_path / "link/net.py") == 4
+
+
+def test_rules_are_refused_as_models_are(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    path.write_text(LEAVES_A_TRACE)
+    approved_files.put_in_force({})
+    with pytest.raises(LowerscopeError) as caught:
+        load_extension(Extension(path=str(path), kind="rules"))
+    assert caught.value.problem.code == "unseen"
+    assert not (tmp_path / "it_ran").exists()
+
+
+def test_samples_are_not_in_the_table() -> None:
+    approved_files.put_in_force({})
+    assert open_model(Source(spec="sample:fashion_mlp"), 0).model is not None
+
+
+def test_a_refusal_that_code_catches_is_told(tmp_path: Path) -> None:
+    """Nothing is kept of what was made without the file, and the request fails."""
+    path, beside = tmp_path / "net.py", tmp_path / "breadths.py"
+    path.write_text(NET.format(importing=CAUGHT, width="breadths.WIDTH"))
+    beside.write_text(HIDDEN + LEAVES_A_TRACE)
+    approved_files.put_in_force(hashed(path))
+    memo = Memo(1)
+    with pytest.raises(LowerscopeError) as caught:
+        memo.get("model", lambda: width_of(path), lambda _: 0)
+    assert caught.value.problem.code == "unseen"
+    assert "model" not in memo
+    answers: list[object] = []
+    jobs = Jobs(answers.append)
+    job = Job(1, "snapshot", SnapshotParams(recipe=Recipe(Source("")), metrics=DEFAULT))
+    jobs.add(job)
+    jobs.run(job, lambda _params, _context: width_of(path))
+    (answer,) = answers
+    assert isinstance(answer, Failure)
+    assert (answer.problem.code, answer.problem.choices) == ("unseen", (str(beside),))
+    assert not (tmp_path / "it_ran").exists()
+
+
+# --- the window and its children ----------------------------------------------------------------
+
+
+def test_a_file_that_changes_after_the_answer_is_asked_about_again(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
+) -> None:
+    text = NET.format(importing="", width="4")
+    path = Path(write(writable / "net.py", text))
+    window = open_window(asks_first=True)
+    changes = iter((text + LEAVES_A_TRACE, text + "# as harmless as before\n"))
+
+    def rewrite() -> None:
+        path.write_text(next(changes))
+
+    opening = window.workspace.changes.opening
+    opening.connect(rewrite)
+    window.open_source(str(path))
+    question(window).run.click()
+    opening.disconnect(rewrite)
+    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
+    again = question(window)
+    assert again.shown == hashed(path)
+    # Saving it now is no answer, whether it is seen at once or not.
+    with qtbot.waitSignal(window.source_watch.saved, timeout=60_000):
+        rewrite()
+    with qtbot.waitSignal(window.workspace.unseen, timeout=60_000):
+        pass
+    again.run.click()
+    assert window.workspace.recipe is None
+    last = question(window)
+    assert last.shown == hashed(path)
+    last.run.click()
+    wait_for_records(qtbot, window)
+    assert not (writable / "it_ran").exists()
+
+
+def test_a_computed_import_is_asked_about(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
+) -> None:
+    path = write(writable / "net.py", NET.format(importing=COMPUTED, width="breadths.WIDTH"))
+    beside = write(writable / "breadths.py", SHOWN + LEAVES_A_TRACE)
+    window = open_window(asks_first=True)
+    window.open_source(path)
+    assert question(window).shown == hashed(Path(path))
+    question(window).run.click()
+    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
+    question(window).reject()
+    assert not (writable / "it_ran").exists()
+    window.open_source(path)
+    assert not asks(window)
+    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
+    assert question(window).shown == hashed(Path(beside))
+    question(window).run.click()
+    wait_for_records(qtbot, window)
+    assert (writable / "it_ran").exists()
+    # Both are known from now on.
+    with qtbot.waitSignal(window.workspace.snapshot_changed, timeout=60_000):
+        window.open_source(path)
+    assert not asks(window)
+
+
+def test_what_is_saved_while_it_is_open_is_read_without_a_question(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
+) -> None:
+    text = NET.format(importing="import breadths", width="breadths.WIDTH")
+    path = write(writable / "net.py", text)
+    beside = Path(write(writable / "breadths.py", SHOWN))
+    window = open_window(asks_first=True)
+    window.open_source(path)
+    question(window).run.click()
+    wait_for_records(qtbot, window)
+    for each in (Path(path), beside):
+        with qtbot.waitSignal(window.workspace.snapshot_changed, timeout=60_000):
+            each.write_text(each.read_text() + "# more\n")
+        assert not asks(window)
+    # A child that is started anew is told as well.
+    with qtbot.waitSignal(window.workspace.recovering.replayed, timeout=60_000):
+        window.workspace.restart()
+    # The children read it before the window has seen that it was saved.
+    beside.write_text(SHOWN + LEAVES_A_TRACE)
+    with qtbot.waitSignal(window.workspace.snapshot_changed, timeout=60_000):
+        window.workspace.changes.reload()
+    assert not asks(window)
+    assert (writable / "it_ran").exists()
+
+
+def test_a_run_of_what_is_no_longer_what_was_shown(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
+) -> None:
+    path = Path(write(writable / "net.py", NET.format(importing="", width="4")))
+    window = open_window(str(path), asks_first=True)
+    window.commands.action("watch").trigger()
+    path.write_text(path.read_text() + LEAVES_A_TRACE)
+    window.workspace.run()
+    qtbot.waitUntil(lambda: asks(window), timeout=60_000)
+    assert not (writable / "it_ran").exists()
+    question(window).run.click()
+    qtbot.waitUntil(lambda: window.workspace.run_record is not None, timeout=120_000)
+    assert (writable / "it_ran").exists()
+    assert not asks(window)
+
+
+def test_all_runs_where_no_question_is_wanted(
+    qtbot: QtBot, open_window: OpenWindow, writable: Path
+) -> None:
+    path = write(writable / "net.py", NET.format(importing=COMPUTED, width="breadths.WIDTH"))
+    write(writable / "breadths.py", SHOWN + LEAVES_A_TRACE)
+    window = open_window(path)
+    assert not asks(window)
+    assert (writable / "it_ran").exists()

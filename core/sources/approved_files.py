@@ -1,0 +1,85 @@
+"""Files whose content the user has read and allowed to run, as the window has said.
+
+The window sends a table of them to each child. While it is in force, a file of the user's is
+compiled only if the bytes that are compiled are those that the table names; each other one is
+refused, and the window shows it. Without a table (the command line, a notebook) every file may run.
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from lowerscope.core.errors import LowerscopeError, Problem, error_of
+from lowerscope.core.sources.files import neighbours
+from lowerscope.resources import SAMPLES
+
+CODE = "unseen"
+"""Of the problem of a file that is refused; its choices are the files to show, that one first."""
+
+_table: Mapping[str, str] | None = None
+_refused: list[Problem] = []
+
+
+def put_in_force(table: Mapping[str, str] | None) -> None:
+    """Run only what a table names from now on, SHA-256 by absolute path; anything if ``None``."""
+    global _table
+    _table = table
+
+
+def check_approved(path: Path, content: bytes, folder: Path) -> None:
+    """Refuse to compile a file with a content that the table in force does not name.
+
+    Parameters
+    ----------
+    folder
+        Where the file finds what it imports.
+
+    Raises
+    ------
+    LowerscopeError
+        If it was not approved (``code="unseen"``).
+    """
+    table = _table
+    if table is None or _is_approved(path, content, table):
+        return
+    beside = (each for each in neighbours(path, folder) if each.suffix.lower() == ".py")
+    unseen = [each for each in beside if not _is_approved(each, _content(each), table)]
+    error = LowerscopeError(
+        "this file was not shown and allowed before it was to run, or has changed since",
+        where=str(path),
+        todo="Open the model again, and read the file when the window shows it",
+        code=CODE,
+        choices=tuple(os.path.abspath(each) for each in (path, *unseen)),
+    )
+    _refused.append(error.problem)
+    raise error
+
+
+def refusals() -> int:
+    """Return how many files have been refused until now, for `raise_refused`."""
+    return len(_refused)
+
+
+def raise_refused(since: int) -> None:
+    """Raise the first refusal after the first `since`: a user's code may have caught it."""
+    if since < len(_refused):
+        raise error_of(_refused[since])
+
+
+def _is_approved(path: Path, content: bytes, table: Mapping[str, str]) -> bool:
+    names = os.path.abspath(path), os.path.realpath(path)
+    if Path(names[1]).is_relative_to(os.path.realpath(SAMPLES)):
+        return True
+    digest = hashlib.sha256(content).hexdigest()
+    return any(table.get(name) == digest for name in names)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
