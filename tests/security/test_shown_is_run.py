@@ -267,7 +267,7 @@ def test_what_was_read_to_be_shown_is_what_is_allowed(
 
 # --- a table of what may run --------------------------------------------------------------------
 
-COMPUTED = "import importlib\nbreadths = importlib.import_module('sdtheadrb'[::-1])"
+COMPUTED = "import importlib\nbreadths = importlib.import_module('shtdaerb'[::-1])"
 CAUGHT = """
 try:
     breadths = __import__("bread" + "ths")
@@ -377,7 +377,7 @@ def test_a_refusal_that_code_catches_is_told(tmp_path: Path) -> None:
     assert "model" not in memo
     answers: list[object] = []
     jobs = Jobs(answers.append)
-    job = Job(1, "snapshot", SnapshotParams(recipe=Recipe(Source("")), metrics=DEFAULT))
+    job = Job(1, "snapshot", SnapshotParams(recipe=Recipe(source=Source(spec="")), metrics=DEFAULT))
     jobs.add(job)
     jobs.run(job, lambda _params, _context: width_of(path))
     (answer,) = answers
