@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.core.engine.jobs import Job, Jobs
 from lowerscope.core.engine.protocol import Failure, SnapshotParams
@@ -27,6 +28,7 @@ from lowerscope.core.extensions import load_extension
 from lowerscope.core.memo import Memo
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Extension, Recipe, Source
+from lowerscope.core.records.tuning import TuneOptions
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources import approved_files
 from lowerscope.core.sources.loading import open_model
@@ -496,3 +498,17 @@ def test_all_runs_where_no_question_is_wanted(
     window = open_window(path)
     assert not asks(window)
     assert (writable / "it_ran").exists()
+
+
+def test_the_process_that_tunes_has_the_table_as_well(
+    qtbot: QtBot, open_window: OpenWindow
+) -> None:
+    window = open_window("sample:matmul_relu", asks_first=True)
+    tuning = window.workspace.tuning
+    tuning.start(TuneOptions(trials=1))
+    try:
+        (client,) = tuning.findChildren(EngineClient)
+        assert client.approved is not None
+        assert client.approved() is window.trusting.approved() is not None
+    finally:
+        tuning.close()
