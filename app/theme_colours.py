@@ -82,6 +82,11 @@ class Theme(NamedTuple):
         return self.name == "dark"
 
     @property
+    def unsure(self) -> str:
+        """Amber: the word of a verdict that is inconclusive; its ground is ``changed``."""
+        return self.library
+
+    @property
     def tints(self) -> tuple[str, ...]:
         """Grounds that tell the lines of one node from those of another, also to those who see
         few colours; none is that of a selected or of a changed line."""

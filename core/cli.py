@@ -26,6 +26,7 @@ from lowerscope.core.command_line.compare import add_compare_options, compare, r
 from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.command_line.export import add_export_options
 from lowerscope.core.command_line.guarded import add_fault_options
+from lowerscope.core.command_line.nonfinite import add_nonfinite_option
 from lowerscope.core.command_line.passes import (
     add_passes_options,
     check_passes,
@@ -234,6 +235,7 @@ def _parser() -> argparse.ArgumentParser:
         "times of both sides; with --json as nodes",
     )
     add_set_option(run)
+    add_nonfinite_option(run)
     add_fault_options(run)
     add_report_option(run)
     add_recipe_options(run)

@@ -10,14 +10,20 @@ from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.table import Cell, Row
-from lowerscope.core.records.run import NodeRun, RunRecord
+from lowerscope.core.records.run import NodeRun, NodeStatus, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.strategy_names import STRATEGY_LETTERS, STRATEGY_NAMES
 
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""
 
-_ORDER = {"differs": 0.0, "not comparable": 1.0, "no reference": 2.0, "matches": 3.0}
+_ORDER: dict[NodeStatus, float] = {
+    "differs": 0.0,
+    "inconclusive": 1.0,
+    "not comparable": 2.0,
+    "no reference": 3.0,
+    "matches": 4.0,
+}
 """Of the verdicts, where rows are sorted by these."""
 
 
@@ -62,6 +68,7 @@ def verdict_cell(run: NodeRun) -> Cell:
     mark, word, role = {
         "matches": ("✓", _tr("matches"), "right"),
         "differs": ("✕", _tr("differs"), "wrong"),
+        "inconclusive": ("?", _tr("inconclusive"), "unsure"),
         "not comparable": ("–", _tr("not comparable"), "quiet"),
         "no reference": ("–", _tr("no reference"), "quiet"),
     }[run.status]

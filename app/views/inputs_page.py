@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import error_text, shape_text
+from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.input_panel import InputPanel
 from lowerscope.app.views.set_panel import SetPanel
+from lowerscope.app.views.tool_bar import verdict_state
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.plain_text import Label
@@ -153,16 +154,8 @@ class InputsPage(QWidget):
         record = workspace.run_record
         if workspace.running:
             self.verdict.set_state("busy", self.tr("running"))
-        elif record is not None and record.verdict in ("match", "differ"):
-            matches = record.verdict == "match"
-            words = self.tr("matches {0}") if matches else self.tr("differs from {0}")
-            self.verdict.set_state(
-                "right" if matches else "wrong",
-                words.format(record.reference),
-                error_text(record.max_abs_error),
-            )
         elif record is not None:
-            self.verdict.set_state("neutral", self.tr("ran, not compared"), "", record.reason)
+            self.verdict.set_state(*verdict_state(record), record.reason)
         known = record is not None or workspace.running
         # In a narrow pane it stands in the tool bar alone.
         has_room = self.width() >= ROOM

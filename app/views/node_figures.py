@@ -156,6 +156,9 @@ def _time_text(record: RunRecord, runs: Sequence[NodeRun]) -> str:
 
 def _error_text(runs: Sequence[NodeRun]) -> str:
     compared = [each for each in runs if each.matches is not None]
+    if not compared and any(each.status == "inconclusive" for each in runs):
+        reason = next(each.reason for each in runs if each.status == "inconclusive")
+        return _tr("? inconclusive: {0}").format(reason)
     if not compared:
         return _tr("not compared: {0}").format(runs[0].reason) if len(runs) == 1 else ""
     worst = max(compared, key=lambda each: (not each.matches, each.max_abs_error or 0.0))
@@ -163,7 +166,7 @@ def _error_text(runs: Sequence[NodeRun]) -> str:
         error_text(worst.max_abs_error), error_text(worst.max_rel_error)
     )
     if worst.matches:
-        return text
+        return f"{text}; {worst.reason}" if worst.reason else text
     return _tr("✕ differs: {0}; {1}").format(text, worst.reason)
 
 

@@ -41,7 +41,10 @@ def _verdict(checked: Checked) -> Verdict:
         allowed += "\n" + tr("with {0}, the size that the model is traced at").format(checked.at)
     if checked.verdict == "same":
         figure = tr("exactly") if not error else tr("to {0}").format(error_text(error))
-        return "right", tr("same"), figure, allowed
+        more = f"{checked.reason}\n{allowed}" if checked.reason else allowed
+        return "right", tr("same"), figure, more
+    if checked.verdict == "inconclusive":
+        return "unsure", tr("inconclusive"), "", checked.reason
     if checked.verdict == "differs":
         short = _short(checked.reason)
         is_far = error is not None and tolerance is not None and error > tolerance

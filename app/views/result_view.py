@@ -28,6 +28,7 @@ from lowerscope.core.records.run import NOT_THERE, OutputRecord, RunRecord, Size
 STATUS = {
     "match": ("✓ matches", "right"),
     "differ": ("✕ differs", "wrong"),
+    "inconclusive": ("? inconclusive", "unsure"),
     "not-comparable": ("not comparable", "quiet"),
     "no-reference": ("no reference", "quiet"),
 }

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.formats import error_text
+from lowerscope.app.views.result_view import STATUS
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
@@ -27,13 +28,6 @@ WIDTH, ANY_WIDTH = 264, 16_777_215
 
 NARROW = 500
 """Width below which the figures stand above the table."""
-
-_VERDICTS = {
-    "match": ("✓ matches", "right"),
-    "differ": ("✕ differs", "wrong"),
-    "not-comparable": ("not comparable", "quiet"),
-    "no-reference": ("no reference", "quiet"),
-}
 
 
 class SetPanel(QWidget):
@@ -171,6 +165,11 @@ def summary_text(record: AgreementRecord) -> str:
             f"{_share(record.matching, record.compared)} within the tolerance; largest error "
             f"{error_text(record.max_abs_error)}"
         )
+    if record.inconclusive:
+        lines.append(
+            f"{_share(record.inconclusive, record.ran)} inconclusive: no value is finite on both "
+            "sides"
+        )
     if record.classed:
         lines.append(
             f"{_share(record.same_class, record.classed)} the same class as {record.reference}"
@@ -190,7 +189,7 @@ def _share(count: int, whole: int) -> str:
 
 
 def _row(key: str, run: SampleRun) -> Row:
-    text, role = _VERDICTS[run.verdict]
+    text, role = STATUS[run.verdict]
     shown = f"{text}: {run.reason}" if run.reason else text
     another = run.torch != run.tvm and bool(run.torch)
     classes = f"TVM {run.tvm} ≠ {run.torch}" if another else run.tvm

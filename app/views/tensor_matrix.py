@@ -141,7 +141,7 @@ class TensorMatrix(QWidget):
         self._fetch()
 
     def _show_sides(self, record: Comparison) -> None:
-        beside = record.torch is not None and record.matches is not None
+        beside = record.torch is not None and record.verdict is not None
         why_not = "" if beside else record.reason
         words = {"tvm": "TVM", "torch": "torch", "difference": self.tr("Difference")}
         self.sides.set_segments(

@@ -33,7 +33,7 @@ from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace
-from lowerscope.core.records.run import NodeRun
+from lowerscope.core.records.run import COMPARED, NodeRun
 from lowerscope.core.records.steps import Moment
 
 NARROW = 500
@@ -152,7 +152,7 @@ class TensorPage(QWidget):
 
     def _open_saving(self) -> None:
         menu = QMenu(self)
-        beside = self._record is not None and self._record.matches is not None
+        beside = self._record is not None and self._record.verdict is not None
         sides: dict[QAction, Saved] = {}
         for side in SIDES:
             words = {
@@ -233,12 +233,12 @@ class TensorPage(QWidget):
                 Segment(
                     "own",
                     self.tr("Alone"),
-                    self.tr("On torch's inputs") if run.own_matches is not None else why_not,
-                    enabled=run.own_matches is not None,
+                    self.tr("On torch's inputs") if run.own_status in COMPARED else why_not,
+                    enabled=run.own_status in COMPARED,
                 ),
             )
         )
-        if run.own_matches is None:
+        if run.own_status not in COMPARED:
             self.bases.set_current("run")
         self.items.blockSignals(True)
         self.items.setRange(0, 0)

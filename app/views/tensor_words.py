@@ -22,7 +22,7 @@ def fact_rows(record: Comparison) -> tuple[Row, ...]:
 def places_of(record: Comparison) -> dict[str, tuple[int, ...]]:
     """Return, by the keys of rows, the index of the element that they are about."""
     found = {}
-    if record.not_finite:
+    if record.not_finite_at:
         found[NOT_FINITE] = record.not_finite_at
     if record.max_abs_error is not None:
         found[LARGEST_ABSOLUTE] = record.max_abs_at
@@ -49,13 +49,17 @@ def about_text(record: Comparison) -> str:
 def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
     if record.not_finite:
         at = index_text(record.not_finite_at)
-        text = _tr("{0} where torch's are finite, first at {1}").format(record.not_finite, at)
-        yield NOT_FINITE, _tr("not finite"), _to_go(f"✕ {text}", "wrong")
+        if record.not_finite_at or (record.matches is False and not record.shape):
+            text = _tr("{0}, first difference at {1}").format(record.not_finite, at)
+            cell = _to_go(f"✕ {text}", "wrong")
+        else:
+            cell = Cell(record.not_finite, role="unsure")
+        yield NOT_FINITE, _tr("not finite"), cell
     word, role = {
-        True: (_tr("✓ matches"), "right"),
-        False: (_tr("✕ differs"), "wrong"),
-        None: (_tr("– not compared"), "quiet"),
-    }[record.matches]
+        "match": (_tr("✓ matches"), "right"),
+        "differ": (_tr("✕ differs"), "wrong"),
+        "inconclusive": (_tr("? inconclusive"), "unsure"),
+    }.get(record.verdict or "", (_tr("– not compared"), "quiet"))
     yield "verdict", _tr("verdict"), Cell(word, role=role, bold=True)
     if record.reason and not record.outside:
         yield "reason", _tr("reason"), Cell(record.reason, tooltip=record.reason)

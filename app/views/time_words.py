@@ -12,12 +12,10 @@ from lowerscope.core.records.times import (
     FEW,
     RunTimes,
     SideTimes,
-    held_up,
-    is_disturbed,
-    is_short_of_processors,
+    is_reliable,
     times_as_fast,
 )
-from lowerscope.core.rendering.time_text import ratio_text
+from lowerscope.core.rendering.time_text import claims, disturbances, ratio_text
 
 
 def tr(text: str) -> str:
@@ -43,7 +41,11 @@ def bars_of(times: RunTimes) -> tuple[Bar, ...]:
 def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
     others = [each for each in times.sides if each is not side]
     ratios = [times_as_fast(side, each) for each in others]
-    return bool(others) and all(ratio is not None and ratio > 1 for ratio in ratios)
+    return (
+        bool(others)
+        and is_reliable(times)
+        and all(ratio is not None and ratio > 1 for ratio in ratios)
+    )
 
 
 def spread_text(side: SideTimes) -> str:
@@ -59,8 +61,7 @@ def medians_of(times: RunTimes) -> str:
 
 def claims_of(times: RunTimes) -> str:
     """Return which side is how many times as fast, or that it cannot be told; and the threads."""
-    ours, *others = times.sides
-    return " · ".join([*(_claim(ours, other) for other in others), threads_text(times)])
+    return " · ".join([*claims(times), threads_text(times)])
 
 
 def short_claim(times: RunTimes) -> str:
@@ -68,6 +69,9 @@ def short_claim(times: RunTimes) -> str:
     if len(times.sides) < 2:
         return ""
     ours, other = times.sides[:2]
+    if not is_reliable(times):
+        text = tr("{0} {1}, unreliable")
+        return text.format(other.side, milliseconds_text(other.milliseconds))
     ratio = times_as_fast(ours, other)
     if ratio is None:
         return tr("{0} {1}").format(other.side, milliseconds_text(other.milliseconds))
@@ -76,35 +80,13 @@ def short_claim(times: RunTimes) -> str:
     return tr("{0} is {1} as fast").format(other.side, ratio_text(1 / ratio))
 
 
-def _claim(ours: SideTimes, other: SideTimes) -> str:
-    if ours.machine != other.machine:
-        text = tr("{0} ran on {1} and {2} here, so neither is the faster")
-        return text.format(ours.side, ours.machine, other.side)
-    ratio = times_as_fast(ours, other)
-    if ratio is None:
-        text = tr("no difference between {0} and {1} that could be told")
-        return text.format(ours.side, other.side)
-    text = tr("{0} is {1} as fast as {2}")
-    if ratio >= 1:
-        return text.format(ours.side, ratio_text(ratio), other.side)
-    return text.format(other.side, ratio_text(1 / ratio), ours.side)
-
-
 def how_of(times: RunTimes) -> str:
     """Return how the times were found: what disturbed them, torch.compile, repeats, warm-up."""
     return " · ".join(_how(times))
 
 
 def _how(times: RunTimes) -> Iterator[str]:
-    if is_disturbed(times):
-        share = f"{times.disturbed:.0%}"
-        yield tr("measured while the engine worked ({0} of the time)").format(share)
-    elif is_short_of_processors(times):
-        text = tr("other programs used {0} of the {1} processors meanwhile")
-        yield text.format(f"{times.others:.1f}", times.processors)
-    for side in held_up(times):
-        fastest = milliseconds_text(side.fastest)
-        yield tr("{0} was held up: its fastest call took {1}").format(side.side, fastest)
+    yield from disturbances(times)
     if times.compile_problem:
         yield tr("torch.compile does not work: {0}").format(times.compile_problem)
     ours = times.sides[0]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import msgspec
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.overrides import switched
-from lowerscope.app.views.formats import error_text, milliseconds_text, shape_text, tolerance_text
+from lowerscope.app.views.formats import (
+    count_text,
+    error_text,
+    milliseconds_text,
+    shape_text,
+    tolerance_text,
+)
 from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim
@@ -223,20 +229,7 @@ class ToolBar(QWidget):
         return words.get(problem.code, self.tr("failed"))
 
     def _show_verdict(self, record: RunRecord) -> None:
-        if record.verdict == "no-reference":
-            self.verdict.set_state("neutral", self.tr("ran, no reference"), "", record.reason)
-        elif record.verdict == "not-comparable":
-            self.verdict.set_state(
-                "neutral", self.tr("not comparable"), "", not_comparable_tooltip(record)
-            )
-        else:
-            matches, side = record.verdict == "match", record.reference
-            self.verdict.set_state(
-                "right" if matches else "wrong",
-                (self.tr("matches {0}") if matches else self.tr("differs from {0}")).format(side),
-                error_text(record.max_abs_error),
-                verdict_tooltip(record),
-            )
+        self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
         parts = [Part("TVM", "quiet"), Part(milliseconds_text(record.tvm_ms), "strong")]
         if record.times is not None:
             parts.append(Part(short_claim(record.times), "quiet"))
@@ -267,23 +260,45 @@ class ToolBar(QWidget):
             self._workspace.run()
 
 
-def not_comparable_tooltip(record: RunRecord) -> str:
-    """Return why, and what is known of the outputs that can be compared."""
-    why = f"not comparable: {record.reason}"
-    if record.max_abs_error is None:
-        return why
-    largest = error_text(record.max_abs_error)
-    return f"{why}\nthe other outputs match {record.reference}, largest absolute error {largest}"
+def verdict_state(record: RunRecord) -> tuple[str, str, str]:
+    """Return role, words and figure of the verdict on a run, as a `Pill` shows them."""
+    role, words = {
+        "match": ("right", _tr("matches {0}")),
+        "differ": ("wrong", _tr("differs from {0}")),
+        "inconclusive": ("unsure", _tr("inconclusive")),
+        "not-comparable": ("neutral", _tr("not comparable")),
+        "no-reference": ("neutral", _tr("ran, no reference")),
+    }[record.verdict]
+    figures = []
+    if record.verdict in ("match", "differ"):
+        figures.append(error_text(record.max_abs_error))
+    if record.not_finite_count:
+        figures.append(_tr("{0} not finite").format(count_text(record.not_finite_count)))
+    return role, words.format(record.reference), " · ".join(figures)
 
 
 def verdict_tooltip(record: RunRecord) -> str:
-    """Return the largest errors and the tolerance, a line each."""
+    """Return why, or the largest errors and the tolerance, a line each."""
+    if record.verdict == "no-reference":
+        return record.reason
+    if record.verdict in ("not-comparable", "inconclusive"):
+        why = f"{record.verdict.replace('-', ' ')}: {record.reason}"
+        if record.max_abs_error is None:
+            return why
+        largest = error_text(record.max_abs_error)
+        return (
+            f"{why}\nthe other outputs match {record.reference}, largest absolute error {largest}"
+        )
     return (
         f"largest absolute error {error_text(record.max_abs_error)}\n"
         f"largest relative error {error_text(record.max_rel_error)}\n"
         f"tolerance {tolerance_text(record.atol, record.rtol, record.reference)}"
         + (f"\n{record.reason}" if record.reason else "")
     )
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("ToolBar", text)
 
 
 def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:

@@ -15,8 +15,9 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.difference import DifferenceRecord, FunctionDifference, Side
 from lowerscope.core.records.steps import Moment
+from lowerscope.core.records.times import is_reliable
 from lowerscope.core.records.variant import Variant, can_be_told, function_times
-from lowerscope.core.rendering.time_text import ratio_text
+from lowerscope.core.rendering.time_text import UNRELIABLE, ratio_text
 
 
 class VariantFunctions(QWidget):
@@ -70,6 +71,8 @@ class VariantFunctions(QWidget):
         assert after is not None
         quicker, slower = sorted((before.tvm_ms, after.tvm_ms))
         said = self.tr("no difference in time can be told")
+        if not (is_reliable(before.times) and is_reliable(after.times)):
+            said = UNRELIABLE
         if can_be_told(old, new):
             is_new = after.tvm_ms < before.tvm_ms
             said = self.tr("B is {0} as fast") if is_new else self.tr("A is {0} as fast")

@@ -29,6 +29,7 @@ from lowerscope.core.records.variant import (
     our_times,
     ratio_of,
 )
+from lowerscope.core.rendering.time_text import unreliable_text
 
 ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
 
@@ -184,7 +185,7 @@ def _ratio(record: RunRecord) -> Cell:
         return Cell("–", "quiet")
     if told:
         return Cell(f"{ratio:.3g} ×", value=ratio)
-    why = _tr("The times scatter more than they differ")
+    why = unreliable_text(record.times) or _tr("The times scatter more than they differ")
     return Cell(f"≈ {ratio:.3g} ×", "quiet", tooltip=why, value=ratio)
 
 

@@ -11,7 +11,7 @@ from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
 _HEIGHT = 28
 _PAD = 12.0
 _LEAST = 120
-_MARKS = {"right": "✓", "wrong": "✕", "neutral": "", "busy": ""}
+_MARKS = {"right": "✓", "wrong": "✕", "unsure": "?", "neutral": "", "busy": ""}
 _TURN_MS = 80
 
 
@@ -46,7 +46,7 @@ class Pill(QAbstractButton):
         Parameters
         ----------
         role : str
-            ``"right"``, ``"wrong"``, ``"neutral"`` or ``"busy"``.
+            ``"right"``, ``"wrong"``, ``"unsure"``, ``"neutral"`` or ``"busy"``.
         text, figure : str
             The word, and the number that backs it.
         tooltip : str
@@ -74,6 +74,7 @@ class Pill(QAbstractButton):
         return {
             "right": (colours.right, colours.right_ground),
             "wrong": (colours.wrong, colours.wrong_ground),
+            "unsure": (colours.unsure, colours.changed),
             "neutral": (colours.quiet, colours.hover),
             "busy": (colours.accent, colours.accent_ground),
         }[self._role]

@@ -174,7 +174,11 @@ class StepDelegate(WholeWords):
         elif column != TITLE and not row.state:
             colour = colours.text if column == len(COLUMNS) - 1 else colours.quiet
         if column == len(COLUMNS) - 1 and row.last_role:
-            colour = {"right": colours.right, "wrong": colours.wrong}[row.last_role]
+            colour = {
+                "right": colours.right,
+                "wrong": colours.wrong,
+                "unsure": colours.unsure,
+            }[row.last_role]
         bold = column == TITLE and (marked or row.state == "section")
         weight = QFont.Weight.DemiBold if bold else QFont.Weight.Normal
         font = ui_font(weight=weight, tabular=column != TITLE)

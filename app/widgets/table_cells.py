@@ -92,6 +92,7 @@ class CellDelegate(WholeWords):
             "accent": colours.accent,
             "right": colours.right,
             "wrong": colours.wrong,
+            "unsure": colours.unsure,
         }.get(role) or strategy_colour(colours, role)
 
     # Qt

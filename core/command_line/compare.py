@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from lowerscope.core.command_line.console import say
+from lowerscope.core.command_line.nonfinite import add_nonfinite_option, failing_verdicts
 from lowerscope.core.command_line.recipe_from_options import recipe_from
 from lowerscope.core.command_line.recipe_options import (
     RULES,
@@ -26,9 +27,8 @@ from lowerscope.core.command_line.terminal_line import on_terminal_line
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.times import held_up
 from lowerscope.core.records.variant import Variant, fastest, our_times, ratio_of
-from lowerscope.core.rendering.time_text import compiled_text, method_text
+from lowerscope.core.rendering.time_text import compiled_text, method_text, unreliable_text
 from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def add_compare_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``lowerscope compare``."""
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--json", action="store_true", help="print the variants as JSON")
+    add_nonfinite_option(parser)
     add_report_option(parser)
     add_recipe_options(parser, several=True)
 
@@ -94,14 +95,14 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     else:
         text = "\n".join([*_lines(variants, best), *written])
     left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
-    return 2 if left_out else _code(variants), text
+    return 2 if left_out else _code(variants, failing_verdicts(options)), text
 
 
-def _code(variants: Sequence[Variant]) -> int:
-    """Return 2 if a variant has failed, else 1 if one differs from torch, else 0."""
+def _code(variants: Sequence[Variant], failing: Sequence[str]) -> int:
+    """Return 2 if a variant has failed, else 1 if one has a failing verdict, else 0."""
     if any(each.record is None for each in variants):
         return 2
-    return int(any(each.record and each.record.verdict == "differ" for each in variants))
+    return int(any(each.record and each.record.verdict in failing for each in variants))
 
 
 def _is_file(name: str) -> bool:
@@ -134,28 +135,17 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
         method, compiled = method_text(records[0].times), compiled_text(records[0].times)
         lines.append(method[:1].upper() + method[1:])
         lines += [compiled] if compiled else []
-    lines += _held_up(variants)
+    for each in variants:
+        said = "" if each.record is None else unreliable_text(each.record.times)
+        lines += [f"{each.name}: {said}"] if said else []
     for each in variants:
         if each.problem is not None:
             lines.append(f"{each.name}: {each.problem.line()}")
-        elif each.record is not None and each.record.verdict == "differ":
+        elif each.record is not None and each.record.reason:
             first = each.record.first_difference.removeprefix("fx:")
             where = f"; first difference: {first}" if first else ""
             lines.append(f"{each.name}: {each.record.reason}{where}")
     return lines
-
-
-def _held_up(variants: Sequence[Variant]) -> list[str]:
-    """Return a line for each side that something kept from the processors at most of its calls."""
-    sides = {}
-    for each in variants:
-        if each.record is not None and each.record.times is not None:
-            for side in held_up(each.record.times):
-                sides[each.name if side.side == "TVM" else side.side] = side.fastest
-    return [
-        f"{name} was held up: its fastest call took {fastest:.3f} ms"
-        for name, fastest in sides.items()
-    ]
 
 
 def _row(variant: Variant) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lowerscope.core.command_line.guarded import progress_of, run_guarded
+from lowerscope.core.command_line.nonfinite import failing_verdicts
 from lowerscope.core.command_line.per_node import per_node
 from lowerscope.core.command_line.report import check_report_option, write_wanted_report
 from lowerscope.core.command_line.sets import run_set
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Return whether nothing differs, and what the command prints."""
+    """Return whether nothing differs or is inconclusive, and what the command prints."""
     check_report_option(options)
     progress = progress_of(options)
     if options.guarded:
@@ -34,7 +35,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
     if options.inputs_set:
         return run_set(pipeline, recipe, options)
     record = pipeline.run(recipe, progress)
-    done = record.verdict != "differ"
+    done = record.verdict not in failing_verdicts(options)
     (name,) = variant_names((recipe,))
     variant = Variant(name=name, recipe=recipe, record=record)
     written = write_wanted_report(options, (variant,))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lowerscope.core.command_line.console import say
+from lowerscope.core.command_line.nonfinite import add_nonfinite_option
 from lowerscope.core.command_line.recipe_options import (
     RULES,
     SOURCE_HELP,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _DONE, _DIFFERS, _ERROR = 0, 1, 2
 
-_CODES = {"same": _DONE, "differs": _DIFFERS, "unknown": _ERROR}
+_CODES = {"same": _DONE, "differs": _DIFFERS, "inconclusive": _DIFFERS, "unknown": _ERROR}
 
 _SECONDS = 300.0
 """Time for a check: there is no window that waits for it."""
@@ -91,8 +92,10 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="run it and the unscheduled one on the same values; exit with 1 if they differ",
+        help="run it and the unscheduled one on the same values; exit with 1 if they differ, or "
+        "have no finite value",
     )
+    add_nonfinite_option(parser)
     parser.add_argument("--json", action="store_true", help="print records as JSON")
     add_recipe_options(parser, scheduling=True)
 
@@ -134,13 +137,18 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
     checked = None
     if options.check:
         checked = pipeline.numbers.check(recipe, options.function, None, _SECONDS, Silent())
-        code = max(code, _CODES[checked.verdict])
+        code = max(code, _code(checked, options))
     if options.json:
         return code, to_json(ScheduleAnswer(schedule=record, check=checked))
     parts = [record.script.text] if options.show else list(_described(record))
     if checked is not None:
         parts.append(_verdict(checked))
     return code, "\n\n".join(parts)
+
+
+def _code(checked: Checked, options: argparse.Namespace) -> int:
+    allowed = checked.verdict == "inconclusive" and options.allow_nonfinite
+    return _DONE if allowed else _CODES[checked.verdict]
 
 
 def _check_together(options: argparse.Namespace) -> None:
@@ -179,7 +187,7 @@ def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
         if options.check and ruled.primitives:
             scheduled = _scheduled(recipe, name, ruled.primitives)
             checked = pipeline.numbers.check(scheduled, name, None, _SECONDS, Silent())
-            code = max(code, _CODES[checked.verdict])
+            code = max(code, _code(checked, options))
         found.append(
             RuledFunction(
                 function=name,
@@ -323,6 +331,8 @@ def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
 
 
 def _verdict(checked: Checked) -> str:
+    if checked.verdict == "inconclusive":
+        return f"Inconclusive: {checked.reason}"
     if checked.verdict == "unknown":
         return f"Not known whether it computes the same: {checked.reason}"
     error = ""
@@ -330,5 +340,6 @@ def _verdict(checked: Checked) -> str:
         error = f": largest error {checked.max_abs_error:.2g} (tolerance {checked.tolerance:.2g})"
     at = f" at {checked.at}" if checked.at else ""
     if checked.verdict == "same":
-        return f"Computes the same as the unscheduled function{at}{error}"
+        more = f"; {checked.reason}" if checked.reason else ""
+        return f"Computes the same as the unscheduled function{at}{error}{more}"
     return f"Differs from the unscheduled function{at}: {checked.reason}{error}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lowerscope.core.command_line.console import say
+from lowerscope.core.command_line.nonfinite import failing_verdicts
 from lowerscope.core.command_line.terminal_line import on_terminal_line
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
@@ -32,7 +33,7 @@ def add_set_option(parser: argparse.ArgumentParser) -> None:
 
 
 def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Return whether no sample differs, and what the command prints.
+    """Return whether no sample differs or is inconclusive, and what the command prints.
 
     Raises
     ------
@@ -49,7 +50,9 @@ def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
         record = pipeline.agreement(recipe, options.inputs_set, progress)
     for reason in record.unread:
         say(f"note: left out: {reason}")
-    done = not record.differing
+    failing = failing_verdicts(options)
+    counts = {"differ": record.differing, "inconclusive": record.inconclusive}
+    done = not any(counts[each] for each in failing)
     return done, to_json(record) if options.json else "\n".join(_lines(record))
 
 
@@ -63,6 +66,11 @@ def _lines(record: AgreementRecord) -> Iterator[str]:
             f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} "
             "relative"
         )
+    if record.inconclusive:
+        yield (
+            f"  inconclusive, without a finite value on both sides: "
+            f"{_share(record.inconclusive, record.ran)}"
+        )
     if record.classed:
         yield f"  the same class as {side}: {_share(record.same_class, record.classed)}"
     if record.labelled:
@@ -70,7 +78,11 @@ def _lines(record: AgreementRecord) -> Iterator[str]:
             f"  as labelled: TVM {_share(record.tvm_correct, record.labelled)}, "
             f"{side} {_share(record.torch_correct, record.labelled)}"
         )
-    worst = [each for each in record.worst if each.max_abs_error is not None][:_WORST]
+    worst = [
+        each
+        for each in record.worst
+        if each.max_abs_error is not None or each.verdict == "inconclusive"
+    ][:_WORST]
     if worst:
         width = max(len(each.title) for each in worst)
         yield "Worst:"
@@ -83,7 +95,8 @@ def _share(count: int, whole: int) -> str:
 
 
 def _sample_text(sample: SampleRun, reference: str) -> str:
-    parts = [f"{sample.max_abs_error:.2g}", sample.verdict]
+    error = "-" if sample.max_abs_error is None else f"{sample.max_abs_error:.2g}"
+    parts = [error, sample.verdict]
     if sample.tvm:
         same = sample.tvm == sample.torch
         parts.append(sample.tvm if same else f"TVM {sample.tvm}, {reference} {sample.torch}")

@@ -179,6 +179,8 @@ def describe_run(record: RunRecord) -> str:
     for output in record.outputs:
         shape = "×".join(str(extent) for extent in output.shape) or "scalar"
         judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
+        if output.not_finite and len(record.outputs) > 1:
+            judged += f" ({output.not_finite})"
         lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
     lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
     if record.times is not None:
@@ -215,7 +217,7 @@ def _size_line(record: SizeRecord, reference: str) -> str:
         times += f", {reference} {record.torch_ms:.3f} ms"
     verdict = "ran" if record.verdict == "no-reference" else record.verdict
     error = "" if record.max_abs_error is None else f", largest error {record.max_abs_error:.2g}"
-    reason = f" ({record.reason})" if record.verdict == "differ" else ""
+    reason = f" ({record.reason})" if record.reason and record.verdict != "no-reference" else ""
     return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
 
 
@@ -224,15 +226,17 @@ def _verdict_line(record: RunRecord) -> str:
         return f"Ran; nothing to compare with: {record.reason}"
     if record.verdict == "not-comparable" and record.max_abs_error is None:
         return f"Not comparable: {record.reason}"
+    if record.verdict == "inconclusive" and record.max_abs_error is None:
+        return f"Inconclusive: {record.reason}"
     errors = (
         f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} relative "
         f"(tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|)"
     )
     if record.verdict == "match":
         at = f" at {len(record.sizes)} sizes" if len(record.sizes) > 1 else ""
-        return f"Matches {record.reference}{at}: {errors}"
-    if record.verdict == "not-comparable":
-        return (
-            f"Not comparable: {record.reason}; the other outputs match {record.reference}: {errors}"
-        )
+        rest = f"; {record.reason}" if record.reason else ""
+        return f"Matches {record.reference}{at}: {errors}{rest}"
+    if record.verdict in ("not-comparable", "inconclusive"):
+        word = record.verdict.replace("-", " ").capitalize()
+        return f"{word}: {record.reason}; the other outputs match {record.reference}: {errors}"
     return f"Differs from {record.reference}: {record.reason}; {errors}"

@@ -14,6 +14,7 @@ from lowerscope.core.execution.running import Execution
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
+from lowerscope.core.records.run import FAILING
 from lowerscope.core.running.sides import reference_of
 from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
 from lowerscope.core.stages import Stages
@@ -105,7 +106,7 @@ class _Tally:
                 title=sample.title,
                 inputs=sample.inputs,
                 verdict=verdict.verdict,
-                reason=verdict.reason if verdict.verdict != "match" else "",
+                reason=verdict.reason,
                 max_abs_error=verdict.max_abs,
                 max_rel_error=verdict.max_rel,
                 tvm=self._class(actual),
@@ -119,6 +120,8 @@ class _Tally:
         scores = first.numel()
         if scores < 2 or first.shape not in ((scores,), (1, scores)):
             return ""
+        if bool(first.isnan().any()):
+            return ""  # what is no number has no order
         best = int(first.flatten().argmax())
         return self._classes[best] if len(self._classes) == scores else str(best)
 
@@ -142,6 +145,7 @@ class _Tally:
             ran=len(runs),
             matching=sum(each.verdict == "match" for each in compared),
             compared=len(compared),
+            inconclusive=sum(each.verdict == "inconclusive" for each in runs),
             same_class=sum(each.tvm == each.torch for each in classed),
             classed=len(classed),
             labelled=len(labelled),
@@ -155,9 +159,10 @@ class _Tally:
         )
 
 
-def _badness(run: SampleRun) -> tuple[bool, bool, float]:
+def _badness(run: SampleRun) -> tuple[bool, int, float]:
     another = bool(run.tvm and run.torch) and run.tvm != run.torch
-    return another, run.verdict == "differ", run.max_abs_error or 0.0
+    badness = FAILING.index(run.verdict) - len(FAILING) if run.verdict in FAILING else 0
+    return another, -badness, run.max_abs_error or 0.0
 
 
 def _largest(errors: Sequence[float | None]) -> float | None:

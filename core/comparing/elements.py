@@ -32,6 +32,8 @@ class Elements:
         Whether it is out of tolerance.
     same
         Whether both are the same.
+    finite
+        Whether both are finite.
     """
 
     signed: torch.Tensor
@@ -39,6 +41,7 @@ class Elements:
     relative: torch.Tensor
     outside: torch.Tensor
     same: torch.Tensor
+    finite: torch.Tensor
 
 
 def elements(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> Elements:
@@ -66,6 +69,7 @@ def elements(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance)
         relative=relative,
         outside=~(same | (gap.isfinite() & (gap <= allowed))),
         same=same,
+        finite=a.isfinite() & b.isfinite(),
     )
 
 
@@ -91,6 +95,10 @@ class NotFinite:
 
     def count(self, actual: torch.Tensor, expected: torch.Tensor, same: torch.Tensor) -> None:
         """Count those of some elements; ``same`` as in `Elements`."""
+        # A float of eight bits does not know infinity by itself.
+        actual, expected = (
+            each.double() if each.is_floating_point() else each for each in (actual, expected)
+        )
         self.ours = _added(self.ours, actual, ~same)
         self.theirs = _added(self.theirs, expected, ~same & actual.isfinite())
         self.both = _added(self.both, actual, same)

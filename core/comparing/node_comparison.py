@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -11,10 +11,11 @@ from lowerscope.core.comparing.node_findings import Found, NotCompared
 from lowerscope.core.comparing.node_parts import NodeParts, Part, has_type, torch_tensor
 from lowerscope.core.comparing.nodes_alone import NodesAlone
 from lowerscope.core.comparing.tolerances import Tolerances
-from lowerscope.core.comparing.verdicts import Difference, difference
+from lowerscope.core.comparing.verdicts import Difference, difference, verdict_over
 from lowerscope.core.errors import last_line
 from lowerscope.core.execution.threads import one_torch_thread
 from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
+from lowerscope.core.records.run import NodeStatus, OutputVerdict
 from lowerscope.core.tracing.tracing import TracedModel
 
 
@@ -119,12 +120,21 @@ class NodeComparison:
         return _over_all([self._difference(*pair) for pair in pairs], ran.together)
 
 
+_STATUSES: Mapping[OutputVerdict, NodeStatus] = {
+    "match": "matches",
+    "differ": "differs",
+    "inconclusive": "inconclusive",
+}
+"""The status of a node by the verdict on its value."""
+
+
 def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:
+    measured = [each for each in found if verdict_over((each,)) != "inconclusive"]
     return Found(
-        "matches" if all(each.matches for each in found) else "differs",
+        _STATUSES[verdict_over(found)],
         "; ".join(each.reason for each in found if each.reason),
-        max((each.max_abs for each in found), default=0.0),
-        max((each.max_rel for each in found), default=0.0),
+        max((each.max_abs for each in measured), default=None),
+        max((each.max_rel for each in measured), default=None),
         "; ".join(each.not_finite for each in found if each.not_finite),
         together,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lowerscope.core.records.run import NodeStatus
+from lowerscope.core.records.run import NodeStatus, OutputVerdict
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,21 @@ class Found:
     together: tuple[str, ...] = ()
 
     @property
+    def verdict(self) -> OutputVerdict | None:
+        """The verdict on the value; ``None`` where it was not compared."""
+        return _VERDICTS.get(self.status)
+
+    @property
     def matches(self) -> bool | None:
-        """Whether it matches; ``None`` where it was not compared."""
+        """Whether it matches; ``None`` where it was not compared, or that showed nothing."""
         return {"matches": True, "differs": False}.get(self.status)
+
+
+_VERDICTS: Mapping[NodeStatus, OutputVerdict] = {
+    "matches": "match",
+    "differs": "differ",
+    "inconclusive": "inconclusive",
+}
 
 
 class NotCompared(Exception):

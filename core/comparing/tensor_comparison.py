@@ -14,7 +14,7 @@ import torch
 from lowerscope.core.comparing.elements import CHUNK, elements
 from lowerscope.core.comparing.tensor_values import as_array, histogram_of, statistics_of
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.comparing.verdicts import difference, tolerance_for
+from lowerscope.core.comparing.verdicts import difference, tolerance_for, verdict_over
 from lowerscope.core.records.comparison import Comparison, TensorPlace, Window
 
 _WHOLE_MOST = 2.0**63
@@ -54,13 +54,16 @@ def compared(
     if ours is None or theirs is None or reason:
         return found
     over_all = difference(ours, theirs, tolerances)
+    verdict = verdict_over((over_all,))
+    is_measured = verdict != "inconclusive"
     found = msgspec.structs.replace(
         found,
-        matches=over_all.matches,
+        verdict=verdict,
+        matches=over_all.matches if is_measured else None,
         reason=over_all.reason,
         not_finite=over_all.not_finite,
-        max_abs_error=over_all.max_abs,
-        max_rel_error=over_all.max_rel,
+        max_abs_error=over_all.max_abs if is_measured else None,
+        max_rel_error=over_all.max_rel if is_measured else None,
     )
     if not comparable(ours, theirs):
         return found

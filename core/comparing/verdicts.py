@@ -10,7 +10,7 @@ import torch
 
 from lowerscope.core.comparing.elements import CHUNK, NotFinite, elements
 from lowerscope.core.comparing.tolerances import DTYPES, EXACT, Tolerance, Tolerances
-from lowerscope.core.records.run import OutputRecord
+from lowerscope.core.records.run import OutputRecord, OutputVerdict
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,37 @@ class Difference:
         Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans have to
         be equal.
     reason
-        One line on what differs, what is not finite first; empty where it matches.
+        One line on what differs, or shows nothing, what is not finite first; empty where all
+        elements are finite and match.
+    finite
+        Number of elements that are finite on both sides.
     not_finite
         What is NaN or infinite, ``"3 NaN, 1 infinity"``, and what is so in the reference; empty for
         nothing.
+    not_finite_count
+        Number of elements that are NaN or infinite on either side.
     """
 
     max_abs: float
     max_rel: float
     matches: bool
     reason: str
+    finite: int = 0
     not_finite: str = ""
+    not_finite_count: int = 0
+
+
+def verdict_over(found: Sequence[Difference]) -> OutputVerdict:
+    """Return the verdict over tensors that were compared: every verdict is made here.
+
+    A tensor of which no element is finite on both sides, or which has none, shows nothing, even
+    where both sides are the same.
+    """
+    if not all(each.matches for each in found):
+        return "differ"
+    if not found or not all(each.finite for each in found):
+        return "inconclusive"
+    return "match"
 
 
 _PARTS = {
@@ -71,7 +91,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         return _incomparable(f"dtype {actual.dtype} instead of {expected.dtype}")
     tolerance = tolerance_for(expected.dtype, tolerances)
     largest = farthest = 0.0
-    outside, not_finite = 0, NotFinite()
+    outside, finite, not_finite = 0, 0, NotFinite()
     ours, theirs = actual.reshape(-1), expected.reshape(-1)
     for start in range(0, ours.numel(), CHUNK):
         a, b = ours[start : start + CHUNK], theirs[start : start + CHUNK]
@@ -79,17 +99,27 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         if found is None:
             each = elements(a, b, tolerance)
             not_finite.count(a, b, each.same)
+            finite += int(each.finite.sum())
             found = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
+        else:
+            finite += a.numel()
         largest, farthest = max(largest, found[0]), max(farthest, found[1])
         outside += found[2]
-    differing = f"{outside} of {actual.numel()} elements differ" if outside else ""
+    count = actual.numel()
+    said = f"{outside} of {count} elements differ" if outside else ""
+    if not count:
+        said = "it has no elements to compare"
+    elif not outside and not finite:
+        said = "no element is finite on both sides, so nothing was compared"
     return Difference(
         max_abs=largest,
         max_rel=farthest,
         matches=outside == 0,
         # What is not finite comes first: it is the reason of the rest.
-        reason="; ".join(each for each in (not_finite.text, differing) if each and outside),
+        reason="; ".join(each for each in (not_finite.text, said) if each),
+        finite=finite,
         not_finite=not_finite.text,
+        not_finite_count=count - finite,
     )
 
 
@@ -120,12 +150,17 @@ class Verdict:
     See `core.records.run.RunRecord`.
     """
 
-    verdict: str
+    verdict: OutputVerdict
     reason: str
     max_abs: float | None
     max_rel: float | None
     tolerance: Tolerance
     outputs: tuple[OutputRecord, ...]
+
+    @property
+    def not_finite_count(self) -> int:
+        """Number of elements of all outputs that are not finite on either side."""
+        return sum(each.not_finite_count for each in self.outputs)
 
 
 def judge(
@@ -175,7 +210,7 @@ def judge(
 class Judged:
     """The verdict on one output, as in `core.records.run.OutputRecord`."""
 
-    verdict: str
+    verdict: OutputVerdict
     reason: str = ""
     found: Difference | None = None
 
@@ -191,7 +226,7 @@ def _judge_output(
         return Judged(
             "not-comparable", f"depends on {', '.join(random)}, which {draws} random numbers"
         )
-    return Judged("match" if found.matches else "differ", found.reason, found)
+    return Judged(verdict_over((found,)), found.reason, found)
 
 
 def _over_all(
@@ -202,16 +237,21 @@ def _over_all(
     tolerances: Tolerances,
 ) -> Verdict:
     """Return the verdict over outputs that were judged one by one."""
-    verdicts = {each.verdict for each in judged}
-    verdict = next((each for each in ("differ", "not-comparable") if each in verdicts), "match")
-    link = ": " if verdict == "differ" else " "
+    found = [each.found for each in judged if each.found is not None]
+    is_random = len(found) < len(judged)
+    # Random outputs alone leave nothing to compare.
+    verdict = verdict_over(found) if found or not is_random else "not-comparable"
+    if verdict == "match" and is_random:
+        verdict = "not-comparable"
+    link = " " if verdict == "not-comparable" else ": "
     reasons = [
         f"{name}{link}{each.reason}"
         for name, each in zip(names, judged, strict=True)
         if each.verdict == verdict and each.reason
     ]
-    found = [each.found for each in judged if each.found is not None]
-    compared = bool(found) or not judged
+    if not judged:
+        reasons = ["there are no outputs to compare"]
+    measured = [each for each in found if verdict_over((each,)) != "inconclusive"]
     used = [
         tolerance_for(value.dtype, tolerances)
         for value, each in zip(expected, judged, strict=True)
@@ -220,8 +260,8 @@ def _over_all(
     return Verdict(
         verdict=verdict,
         reason="; ".join(reasons),
-        max_abs=max((each.max_abs for each in found), default=0.0) if compared else None,
-        max_rel=max((each.max_rel for each in found), default=0.0) if compared else None,
+        max_abs=max((each.max_abs for each in measured), default=None),
+        max_rel=max((each.max_rel for each in measured), default=None),
         tolerance=max(used, key=lambda each: each.rtol, default=tolerances.float32),
         outputs=tuple(
             _record(name, value, each)
@@ -232,13 +272,16 @@ def _over_all(
 
 def _record(name: str, value: torch.Tensor, judged: Judged) -> OutputRecord:
     found = judged.found
+    measured = None if judged.verdict == "inconclusive" else found
     return OutputRecord(
         name=name,
         shape=tuple(value.shape),
         dtype=str(value.dtype).removeprefix("torch."),
         verdict=judged.verdict,
         reason=judged.reason,
-        matches=found.matches if found else None,
-        max_abs_error=found.max_abs if found else None,
-        max_rel_error=found.max_rel if found else None,
+        matches=measured.matches if measured else None,
+        max_abs_error=measured.max_abs if measured else None,
+        max_rel_error=measured.max_rel if measured else None,
+        not_finite=found.not_finite if found else "",
+        not_finite_count=found.not_finite_count if found else 0,
     )

@@ -28,6 +28,7 @@ from lowerscope.core.export.report_parts import (
 )
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest
+from lowerscope.core.rendering.time_text import unreliable_text
 from lowerscope.core.sources.spec import source_label
 from lowerscope.core.unfinished import destination, write_text
 from lowerscope.core.user_cache import processor_name
@@ -62,6 +63,9 @@ def report_html(variants: Sequence[Variant], made: datetime) -> str:
         named = ", ".join(each.name for each in fastest(variants))
         more = " (which of them cannot be told)" if len(fastest(variants)) > 1 else ""
         named = f"<p>Fastest: <b>{escape(named)}</b>{more}</p>" if named else ""
+        for each in variants:
+            said = "" if each.record is None else unreliable_text(each.record.times)
+            named += f"<p>{escape(each.name)}: {escape(said)}</p>" if said else ""
         parts.append(f"<section><h2>Variants</h2>\n{variants_table(variants)}\n{named}</section>")
     for place, variant in enumerate(variants):
         inside = _variant(variant, f"recipe{place}")

@@ -10,7 +10,7 @@ import msgspec
 
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
-from lowerscope.core.records.run import NodeRun, OutputRecord, RunRecord
+from lowerscope.core.records.run import NodeRun, NodeStatus, OutputRecord, RunRecord
 from lowerscope.core.records.times import SideTimes
 from lowerscope.core.records.variant import (
     Variant,
@@ -27,15 +27,18 @@ NONE = "–"
 VERDICTS = {
     "match": ("✓ matches {0}", "right"),
     "differ": ("✕ differs from {0}", "wrong"),
+    "inconclusive": ("? inconclusive", "unsure"),
     "not-comparable": ("not comparable", ""),
     "no-reference": ("ran, no reference", ""),
 }
 
 
-_STATUS: Mapping[bool | None, tuple[str, str]] = {
-    True: ("✓ matches", "right"),
-    False: ("✕ differs", "wrong"),
-    None: ("not compared", "quiet"),
+_STATUS: Mapping[NodeStatus, tuple[str, str]] = {
+    "matches": ("✓ matches", "right"),
+    "differs": ("✕ differs", "wrong"),
+    "inconclusive": ("? inconclusive", "unsure"),
+    "not comparable": ("not compared", "quiet"),
+    "no reference": ("not compared", "quiet"),
 }
 
 
@@ -146,7 +149,10 @@ def outputs_table(record: RunRecord) -> str:
                 _error(each.max_abs_error),
                 _ms(each.tvm_ms),
                 _ms(each.torch_ms),
-                Cell(each.verdict, kind=VERDICTS[each.verdict][1]),
+                Cell(
+                    f"{each.verdict}: {each.reason}" if each.reason else each.verdict,
+                    kind=VERDICTS[each.verdict][1],
+                ),
             ]
             for each in record.sizes
         ]
@@ -291,11 +297,11 @@ def _output(output: OutputRecord) -> list[Cell]:
 
 def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     called = dict.fromkeys(record.calls[index].function for index in node.calls)
-    status, role = _STATUS[node.matches]
+    status, role = _STATUS[node.status]
     first = "first difference" if node.id == record.first_difference else ""
     alone = ""
     if node.own_matches is not None and node.own_matches != node.matches:
-        alone = f"alone it {_STATUS[node.own_matches][0].partition(' ')[2]}"
+        alone = f"alone it {_STATUS[node.own_status][0].partition(' ')[2]}"
     said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
     return [
         Cell(node.id.removeprefix("fx:")),

@@ -68,7 +68,10 @@ def virtual_machine(executable):
 
 
 def check(name, actual, expected):
-    """Assert that two tensors are equal, within the tolerance of their dtype."""
+    """Assert that two tensors are equal, within the tolerance of their dtype.
+
+    Return the largest difference; None where no element is finite on both sides.
+    """
     assert actual.shape == expected.shape, f"{name}: {actual.shape}, not {expected.shape}"
     assert actual.dtype == expected.dtype, f"{name}: {actual.dtype}, not {expected.dtype}"
     rtol, atol = TOLERANCES.get(str(actual.dtype).removeprefix("torch."), (0, 0))
@@ -76,7 +79,11 @@ def check(name, actual, expected):
     exact = not (actual.is_complex() or actual.is_floating_point())
     ours, theirs = (each if exact else each.to(wide) for each in (actual, expected))
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=rtol, atol=atol, err_msg=name)
-    return float(np.abs(ours.to(wide).numpy() - theirs.to(wide).numpy()).max(initial=0))
+    ours, theirs = (each.to(wide).numpy() for each in (actual, expected))
+    finite = np.isfinite(ours) & np.isfinite(theirs)
+    if not finite.all():
+        print(f"{name}: {np.sum(~finite)} of {finite.size} elements are not finite on both sides")
+    return float(np.abs(ours - theirs)[finite].max()) if finite.any() else None
 '''
 
 
@@ -130,7 +137,7 @@ def running_program(
     random = () if stages.lowered is None else stages.lowered.random
     drawn = {place: ", ".join(names) for place, names in enumerate(random) if names}
     lines += [
-        "    largest = 0.0",
+        "    largest, unsure = None, []",
         "    for place, (ours, theirs) in enumerate(zip(actual, expected)):",
     ]
     if drawn:
@@ -147,8 +154,19 @@ def running_program(
             "            theirs = theirs.to(ours.dtype)",
         ]
     lines += [
-        '        largest = max(largest, check(f"output {place}", ours, theirs))',
-        f"    print({quoted(f'{title} matches {side}: largest difference')}, f'{{largest:.2g}}')",
+        '        found = check(f"output {place}", ours, theirs)',
+        "        if found is None:",
+        "            unsure.append(place)",
+        "        else:",
+        "            largest = found if largest is None else max(largest, found)",
+        "    if unsure:",
+        "        places = ', '.join(map(str, unsure))",
+        f"        unsaid = {quoted(f'{title}: inconclusive, nothing is finite in outputs')}",
+        '        raise SystemExit(f"{unsaid} {places}")',
+        "    if largest is None:",
+        f"        print({quoted(f'{title}: there is nothing to compare with {side}')})",
+        "    else:",
+        f"        print({quoted(f'{title} matches {side}: largest difference')}, f'{{largest:.2g}}')",
         "",
         "",
         'if __name__ == "__main__":',

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.recipe import InputSpec
+from lowerscope.core.records.run import OutputVerdict
 
 
 class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +31,7 @@ class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     inputs: tuple[InputSpec, ...]
-    verdict: str
+    verdict: OutputVerdict
     reason: str = ""
     max_abs_error: float | None = None
     max_rel_error: float | None = None
@@ -50,6 +51,8 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
         How many samples there are, and how many of them could be read and were run.
     matching, compared
         How many outputs are within the tolerance, and how many there was something to compare of.
+    inconclusive
+        How many have an output without a finite value on both sides.
     same_class, classed
         Of how many samples both sides give the same class, and how many have one on both sides.
     labelled, tvm_correct, torch_correct
@@ -57,7 +60,8 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_abs_error, max_rel_error
         The largest of all; ``None`` where nothing was compared.
     worst
-        Those with the largest errors, the worst first: another class, then out of the tolerance.
+        Those with the largest errors, the worst first: another class, then out of the tolerance,
+        then inconclusive.
     unread
         Samples that could not be run, with the reason; the first few.
     reference
@@ -78,6 +82,7 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_rel_error: float | None
     worst: tuple[SampleRun, ...]
     unread: tuple[str, ...] = ()
+    inconclusive: int = 0
     reference: str = "torch"
 
     @property

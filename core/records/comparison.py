@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.records.run import OutputVerdict
+
 CallSide = Literal["read", "written"]
 Saved = Literal["tvm", "torch", "difference"]
 
@@ -68,16 +70,20 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     kept
         Whether our values are kept, so that `Window` and ``.npy`` can be had. Beyond the budget,
         the figures of `ours` alone are.
+    verdict
+        ``"match"``, ``"differ"``, or ``"inconclusive"`` where no element is finite on both sides;
+        ``None`` where there is nothing to compare.
     matches
-        As in `RunRecord`; ``None`` where there is nothing to compare.
+        Whether it matches; ``None`` for other verdicts.
     reason
         What differs, what is not finite first; or why there is nothing to compare, or why the
         values are not kept.
     not_finite
         ``"3 NaN, 1 infinity"``: how many of our elements are not finite where torch's are, or are
-        so in another way; empty for none.
+        so in another way; how many are so in the reference alone, and on both sides. Empty for
+        none.
     not_finite_at
-        Index of the first of these.
+        Index of the first that is not the same on both sides; empty for none.
     max_abs_error, max_abs_at, max_rel_error, max_rel_at
         The largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is more than
         ``atol``, with their indices, one number a dimension. Infinite where one side alone is not
@@ -103,6 +109,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     kept: bool = False
     ours: TensorStatistics | None = None
     torch: TensorStatistics | None = None
+    verdict: OutputVerdict | None = None
     matches: bool | None = None
     reason: str = ""
     not_finite: str = ""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Verdict = Literal["same", "differs", "unknown"]
+Verdict = Literal["same", "differs", "inconclusive", "unknown"]
 """Of a check."""
 
 
@@ -115,9 +115,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     verdict
-        ``"same"``, ``"differs"``, or ``"unknown"`` where there was no time for it.
+        ``"same"``, ``"differs"``, ``"inconclusive"`` where none differs, but an output has no
+        finite value in either function, or ``"unknown"`` where there was no time for it.
     reason
-        What differs, or why it is not known.
+        What differs, how many elements are not finite in both functions, or why it is not known.
     max_abs_error, tolerance
         The largest absolute difference of a floating-point output, and what is allowed: the longer
         the reduction, the more. ``None`` for outputs that are compared exactly.

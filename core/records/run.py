@@ -13,8 +13,17 @@ import msgspec
 from lowerscope.core.records.memory import MemoryRecord
 from lowerscope.core.records.times import RunTimes
 
-NodeStatus = Literal["matches", "differs", "not comparable", "no reference"]
+OutputVerdict = Literal["match", "differ", "inconclusive", "not-comparable", "no-reference"]
+"""The verdict on outputs: see `RunRecord`."""
+
+NodeStatus = Literal["matches", "differs", "inconclusive", "not comparable", "no reference"]
 """The verdict on a node: what is random, or has no value of its own, is not comparable."""
+
+COMPARED: tuple[NodeStatus, ...] = ("matches", "differs", "inconclusive")
+"""The statuses of nodes whose values were compared with the reference's."""
+
+FAILING: tuple[OutputVerdict, ...] = ("differ", "inconclusive")
+"""Verdicts that a run is not in order with, the worse first."""
 
 KEEP = 1 << 30
 """Bytes of a run's values that are kept, unless the user says otherwise."""
@@ -30,7 +39,9 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One output of the model: its shape, its dtype and how far it is from torch's.
 
     ``verdict`` as in `RunRecord`, for this output alone, with its ``reason``. ``matches`` is
-    ``None`` where there is nothing to compare with: no reference, or random numbers.
+    ``None`` where nothing was compared: no reference, random numbers, or no finite value on both
+    sides. ``not_finite`` says how many of its elements are not finite on either side, such as
+    ``"3 NaN, 1 infinity on both sides"``, and ``not_finite_count`` is their number.
     """
 
     name: str
@@ -41,6 +52,8 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     matches: bool | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    not_finite: str = ""
+    not_finite_count: int = 0
 
 
 class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,13 +96,14 @@ class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome at one size of each named dimension, as in `RunRecord`; ``sizes`` by name."""
 
     sizes: dict[str, int]
-    verdict: str
+    verdict: OutputVerdict
     reason: str
     max_abs_error: float | None
     max_rel_error: float | None
     torch_ms: float | None
     tvm_ms: float
     times: RunTimes | None = None
+    not_finite_count: int = 0
 
 
 Hand = Literal["in place", "copied", "unseen"]
@@ -261,9 +275,11 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
-    ``verdict`` is ``match``, ``differ``, ``not-comparable`` (what can be compared matches, and some
+    ``verdict`` is ``match``, ``differ``, ``inconclusive`` (none differs, but an output has no
+    value that is finite on both sides), ``not-comparable`` (what can be compared matches, and some
     outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
-    outputs that are compared; they are ``None`` where none is. ``tracer`` is the one that was
+    outputs that are compared; they are ``None`` where none is. ``not_finite_count`` is the number
+    of elements of the outputs that are not finite on either side. ``tracer`` is the one that was
     taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
     ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
@@ -287,7 +303,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     There are no ``nodes`` and ``calls`` then: values of single calls stay where they are made.
     """
 
-    verdict: str
+    verdict: OutputVerdict
     reason: str
     max_abs_error: float | None
     max_rel_error: float | None
@@ -314,6 +330,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     kept_calls: int = 0
     times: RunTimes | None = None
     ran_on: str = ""
+    not_finite_count: int = 0
 
 
 def first_difference(nodes: Sequence[NodeRun]) -> str:

@@ -152,3 +152,10 @@ def is_disturbed(times: RunTimes | None) -> bool:
     What it is asked for while a run is measured takes a processor from both sides.
     """
     return times is not None and times.disturbed > DISTURBED
+
+
+def is_reliable(times: RunTimes | None) -> bool:
+    """Return whether nothing else held the processors, so that a ratio of the times is a fact."""
+    if times is None:
+        return False
+    return not (is_short_of_processors(times) or is_disturbed(times) or held_up(times))

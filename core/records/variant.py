@@ -11,8 +11,8 @@ import msgspec
 
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.run import RunRecord
-from lowerscope.core.records.times import SideTimes, told_apart
+from lowerscope.core.records.run import FAILING, RunRecord
+from lowerscope.core.records.times import SideTimes, is_reliable, told_apart
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,13 +56,13 @@ class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """Return the variant with the shortest time among those that do not differ from torch.
+    """Return the variant with the shortest time among those with no `FAILING` verdict.
 
     They are several where it cannot be told which of them it is, since their times lie closer
     together than they scatter; there is none where only one has run.
     """
     ran = [each for each in variants if each.record is not None and each.problem is None]
-    right = [each for each in ran if each.record is not None and each.record.verdict != "differ"]
+    right = [each for each in ran if each.record and each.record.verdict not in FAILING]
     if len(ran) < 2 or not right:
         return ()
     best = min(right, key=lambda each: 0.0 if each.record is None else each.record.tvm_ms)
@@ -70,8 +70,10 @@ def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 
 def can_be_told(one: Variant, other: Variant) -> bool:
-    """Return whether the times of two variants lie further apart than they scatter."""
+    """Return whether both times are reliable, and lie further apart than they scatter."""
     if one.record is None or other.record is None:
+        return False
+    if not (is_reliable(one.record.times) and is_reliable(other.record.times)):
         return False
     ours, theirs = our_times(one.record), our_times(other.record)
     return ours is not None and theirs is not None and told_apart(ours, theirs)
@@ -95,9 +97,10 @@ def other_sides(variants: Sequence[Variant]) -> tuple[SideTimes, ...]:
 
 
 def ratio_of(record: RunRecord) -> tuple[float | None, bool]:
-    """Return TVM's time in that of its reference, and whether the two can be told apart.
+    """Return TVM's time in that of its reference, and whether it can be stated as a fact.
 
-    There is none where they ran on different machines.
+    It cannot where the two cannot be told apart, or the times are not reliable. There is no ratio
+    where they ran on different machines.
     """
     if not record.torch_ms:
         return None, False
@@ -105,7 +108,7 @@ def ratio_of(record: RunRecord) -> tuple[float | None, bool]:
     reference = next((each for each in sides if each.side == record.reference), None)
     if reference is not None and reference.machine != sides[0].machine:
         return None, False
-    told = reference is not None and told_apart(sides[0], reference)
+    told = reference is not None and is_reliable(record.times) and told_apart(sides[0], reference)
     return record.tvm_ms / record.torch_ms, told
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lowerscope.core.records.times import (
     FEW,
     RunTimes,
     SideTimes,
     held_up,
+    is_disturbed,
+    is_reliable,
     is_short_of_processors,
     times_as_fast,
 )
@@ -22,20 +26,44 @@ def claims_text(times: RunTimes) -> str:
 
     Also why there is no ``torch.compile``, where it was wanted.
     """
-    ours, *others = times.sides
-    parts = [_claim(ours, other) for other in others]
-    parts += [
-        f"{each.side} was held up: its fastest call took {each.fastest:.3f} ms"
-        for each in held_up(times)
-    ]
-    if is_short_of_processors(times):
-        parts.append(
-            f"other programs used {times.others:.1f} of the {times.processors} processors meanwhile"
-        )
+    parts = [*claims(times), *disturbances(times)]
     if times.compile_problem:
         parts.append(f"torch.compile does not work: {times.compile_problem}")
     parts.append(method_text(times))
     return "; ".join(parts)
+
+
+def claims(times: RunTimes) -> list[str]:
+    """Return which side is how many times as fast; of times that are not reliable, that alone.
+
+    Empty for a single side.
+    """
+    ours, *others = times.sides
+    if others and not is_reliable(times):
+        return [UNRELIABLE]
+    return [_claim(ours, other) for other in others]
+
+
+UNRELIABLE = "the times are unreliable: measure again when nothing else keeps the processors busy"
+"""Said in place of a ratio."""
+
+
+def unreliable_text(times: RunTimes | None) -> str:
+    """Return that the times are unreliable, and why; empty where they are reliable."""
+    if times is None or is_reliable(times):
+        return ""
+    return "; ".join((UNRELIABLE, *disturbances(times)))
+
+
+def disturbances(times: RunTimes) -> Iterator[str]:
+    """Yield what else used the processors while it was measured."""
+    if is_disturbed(times):
+        yield f"measured while the engine worked ({times.disturbed:.0%} of the time)"
+    elif is_short_of_processors(times):
+        used = f"{times.others:.1f} of the {times.processors} processors"
+        yield f"other programs used {used} meanwhile"
+    for each in held_up(times):
+        yield f"{each.side} was held up: its fastest call took {each.fastest:.3f} ms"
 
 
 def compiled_text(times: RunTimes) -> str:

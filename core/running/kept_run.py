@@ -99,6 +99,7 @@ class KeptRun:
             torch_dtype="" if theirs is None else str(theirs.dtype).removeprefix("torch."),
             ours=ours.statistics,
             torch=None if theirs is None else statistics_of(theirs),
+            verdict=None if known is None else known.verdict,
             matches=None if known is None else known.matches,
             reason="; ".join(each for each in (known.reason if known else "", self._over) if each),
             not_finite="" if known is None else known.not_finite,
@@ -188,7 +189,7 @@ class KeptRun:
         if place.own:
             return self._of_node_alone(place, name)
         found = self.in_run.get(name)
-        reason = "" if found is None or found.matches is not None else found.reason
+        reason = "" if found is None or found.verdict is not None else found.reason
         ours = self.values.calls[part.source[0]].written[part.source[1]]
         theirs, missing = self._theirs(name, place.item)
         return _Sides(ours, theirs, len(parts), reason or missing, found)

@@ -20,6 +20,7 @@ from lowerscope.core.making import making_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import (
+    FAILING,
     KEEP,
     Making,
     NodeRun,
@@ -49,7 +50,7 @@ from lowerscope.core.target_catalogue import check_runs_here
 SLOW_MS = 200.0
 """A quick run of a model that takes longer does not run it again, node by node."""
 
-_WORST = ("differ", "not-comparable", "no-reference", "match")
+_WORST = (*FAILING, "not-comparable", "no-reference", "match")
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,7 @@ def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> Ru
             isinstance(function, tvm.tirx.PrimFunc) for function in module.functions.values()
         ),
         outputs=verdict.outputs,
+        not_finite_count=verdict.not_finite_count,
         prediction=runs[0].prediction,
         tracer="" if stages.traced is None else stages.traced.tracer,
         key=stages.run_key,
@@ -246,6 +248,7 @@ def _size_record(run: SizedRun) -> SizeRecord:
         reason=run.verdict.reason,
         max_abs_error=run.verdict.max_abs,
         max_rel_error=run.verdict.max_rel,
+        not_finite_count=run.verdict.not_finite_count,
         **time_fields(run.times, run.side),
     )
 

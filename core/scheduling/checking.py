@@ -17,7 +17,7 @@ from tvm import s_tir, tirx
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.progress import Progress
-from lowerscope.core.records.numbers import Checked
+from lowerscope.core.records.numbers import Checked, Verdict
 from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.scheduling.alone import Guarded, compile_alone
 from lowerscope.core.scheduling.at_sizes import AtSizes
@@ -175,12 +175,14 @@ def compare(
         return Checked(verdict="differs", reason=f"it writes outside of {', '.join(beside)}")
     coarsest = _coarsest(reference.parameters)
     found = [_judged(each, coarsest, reference.terms) for each in given]
-    wrong = [each for each in found if each.verdict == "differs"]
-    measured = [each for each in wrong or found if each.max_abs_error is not None]
+    verdicts: tuple[Verdict, ...] = ("differs", "inconclusive")
+    verdict = next((v for v in verdicts if any(each.verdict == v for each in found)), "same")
+    told = [each for each in found if each.verdict == verdict]
+    measured = [each for each in told if each.max_abs_error is not None]
     worst = max(measured, key=_by_tolerance, default=None)
     return Checked(
-        verdict="differs" if wrong else "same",
-        reason="; ".join(each.reason for each in wrong),
+        verdict=verdict,
+        reason="; ".join(each.reason for each in told if each.reason),
         max_abs_error=None if worst is None else worst.max_abs_error,
         tolerance=None if worst is None else worst.tolerance,
     )
@@ -226,6 +228,8 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
         return Checked(
             verdict="same" if same else "differs", reason="" if same else f"it writes into {name}"
         )
+    if not expected.numel():
+        return Checked(verdict="inconclusive", reason=f"{name} has no elements to compare")
     if not expected.dtype.is_floating_point:
         outside = int((actual != expected).sum())
         reason = f"{name}: {outside:,} of {expected.numel():,} elements differ" if outside else ""
@@ -237,13 +241,21 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
     tolerance = units * eps * (scale if scale > 1e-30 else 1.0)
     reason = _not_finite(name, a, b)
     gap = (a - b)[finite & a.isfinite()].abs()
+    if not reason and not gap.numel():
+        return Checked(
+            verdict="inconclusive", reason=f"{name}: no element is finite in either function"
+        )
     error = float(gap.max()) if gap.numel() else 0.0
     if not reason and error > tolerance:
         outside = int((gap > tolerance).sum())
         reason = f"{name}: {outside:,} of {b.numel():,} elements differ, by up to {error:.3g}"
+    strange = a.numel() - gap.numel()
+    note = (
+        f"{name}: {strange:,} of {a.numel():,} elements are not finite in both" if strange else ""
+    )
     return Checked(
         verdict="differs" if reason else "same",
-        reason=reason,
+        reason=reason or note,
         max_abs_error=error,
         tolerance=tolerance,
     )

@@ -184,8 +184,9 @@ class Bench:
         except self._checking.TookTooLong:
             return Outcome(reason="there was no time to check it")
         if checked.verdict != "same":
-            reason = f"it computes something else: {checked.reason}"
-            return Outcome(reason=reason)
+            unsure = checked.verdict == "inconclusive"
+            what = "it cannot be checked" if unsure else "it computes something else"
+            return Outcome(reason=f"{what}: {checked.reason}")
         return Outcome(seconds, rival_seconds=rival)
 
     def _by_turns(

@@ -58,11 +58,13 @@ def test_the_figures_are_numpys(
     assert found.ours.count == gap.size
     outside = gap > found.atol + found.rtol * np.abs(b)
     assert found.outside == int(outside.sum())
-    assert found.matches == (found.outside == 0)
     if gap.size == 0:
-        assert (found.max_abs_error, found.max_abs_at, found.cosine) == (0, (), None)
+        assert (found.verdict, found.matches) == ("inconclusive", None)
+        assert (found.max_abs_error, found.max_abs_at, found.cosine) == (None, (), None)
         assert (found.ours.low, found.ours.mean, found.counts) == (None, None, ())
         return
+    assert found.matches == (found.outside == 0)
+    assert found.verdict == ("differ" if found.outside else "match")
     magnitudes = np.abs(a) if dtype.is_complex else a
     assert (found.ours.low, found.ours.high) == pytest.approx((magnitudes.min(), magnitudes.max()))
     assert found.ours.mean == pytest.approx(magnitudes.mean())
@@ -104,8 +106,13 @@ def test_what_is_not_finite_is_said_first(dtype: torch.dtype) -> None:
     assert found.ours is not None
     assert (found.ours.nans, found.ours.infinities) == (2, 2)
     alike = compared(PLACE, ours, ours, CHOSEN)
-    assert (alike.matches, alike.reason) == (True, "")
     assert alike.not_finite == "2 NaN, 2 infinities on both sides"
+    assert (alike.verdict, alike.matches) == ("match", True)
+    assert (alike.reason, alike.not_finite_at) == (alike.not_finite, ())
+    nothing = torch.full_like(ours, torch.nan)
+    found = compared(PLACE, nothing, nothing, CHOSEN)
+    assert (found.verdict, found.matches, found.max_abs_error) == ("inconclusive", None, None)
+    assert found.not_finite == "24 NaN on both sides"
 
 
 def test_integers_are_told_apart_where_float64_is_not_exact() -> None:

@@ -129,3 +129,16 @@ def test_what_differs_is_not_the_fastest_and_nor_is_what_cannot_be_told_from_it(
     assert not can_be_told(quick, near)
     assert ratio_of(record(1.5)) == (1.5, True)
     assert ratio_of(record(1.05)) == (1.05, False)
+
+
+def test_what_is_inconclusive_or_was_measured_beside_others_is_not_the_fastest() -> None:
+    slow, quick = (Variant(name=str(ms), recipe=PLAIN, record=record(ms)) for ms in (2.0, 1.5))
+    nothing = Variant(name="nothing", recipe=PLAIN, record=record(0.1, verdict="inconclusive"))
+    assert fastest([slow, nothing, quick]) == (quick,)
+    times = msgspec.structs.replace(record(0.1).times, processors=2, others=1.8)
+    held = msgspec.structs.replace(record(0.1), times=times)
+    beside = Variant(name="beside", recipe=PLAIN, record=held)
+    # The figures stay, but nothing is stated of them.
+    assert not can_be_told(slow, beside)
+    assert ratio_of(held) == (0.1, False)
+    assert fastest([slow, beside]) == (slow, beside)

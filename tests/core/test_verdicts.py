@@ -91,8 +91,60 @@ def test_each_dtype_has_its_own_tolerance() -> None:
     assert tolerance_for(torch.bool, chosen) == EXACT
 
 
-def test_nothing_to_compare_is_a_match() -> None:
-    assert difference(torch.empty(0), torch.empty(0), CHOSEN).matches
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "verdict", "not_finite"),
+    [
+        ([NAN, NAN], [NAN, NAN], "inconclusive", 2),
+        ([INF, -INF], [INF, -INF], "inconclusive", 2),
+        ([NAN, INF], [NAN, INF], "inconclusive", 2),
+        ([complex(NAN, 1)], [complex(2, NAN)], "inconclusive", 1),
+        ([], [], "inconclusive", 0),
+        ([INF], [-INF], "differ", 1),
+        ([NAN, NAN], [NAN, INF], "differ", 2),
+        ([NAN], [1.0], "differ", 1),
+        ([1.0], [NAN], "differ", 1),
+        ([1.0, NAN, INF], [1.0, NAN, INF], "match", 2),
+        ([1.0, 2.0], [1.0, 2.0], "match", 0),
+        ([1, 2], [1, 2], "match", 0),
+        ([True], [True], "match", 0),
+    ],
+)
+def test_an_output_without_a_finite_value_is_inconclusive(
+    actual: list[complex], expected: list[complex], verdict: str, not_finite: int
+) -> None:
+    found = judge([torch.tensor(actual)], [torch.tensor(expected)], CHOSEN)
+    (output,) = found.outputs
+    assert (found.verdict, output.verdict) == (verdict, verdict)
+    assert found.not_finite_count == output.not_finite_count == not_finite
+    assert output.matches == {"match": True, "differ": False, "inconclusive": None}[verdict]
+    # Nothing was compared, so that there is no error, not one of 0.
+    assert (found.max_abs is None) == (output.max_abs_error is None) == (verdict == "inconclusive")
+    assert bool(found.reason) == (verdict != "match" or not_finite > 0)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn], ids=str
+)
+def test_nan_of_each_dtype_is_counted(dtype: torch.dtype) -> None:
+    value = torch.tensor([NAN, 1.0]).to(dtype)
+    found = judge([value, value[:1]], [value.clone(), value[:1].clone()], CHOSEN)
+    assert [each.verdict for each in found.outputs] == ["match", "inconclusive"]
+    assert [each.not_finite for each in found.outputs] == ["1 NaN on both sides"] * 2
+
+
+def test_one_inconclusive_output_makes_the_verdict_so_unless_another_differs() -> None:
+    nan, one, two = torch.tensor([NAN]), torch.tensor([1.0]), torch.tensor([2.0])
+    found = judge([one, nan], [one, nan], CHOSEN)
+    assert (found.verdict, found.max_abs) == ("inconclusive", 0)
+    assert found.reason.startswith("output[1]: 1 NaN on both sides")
+    assert judge([one, nan], [two, nan], CHOSEN).verdict == "differ"
+    assert judge([nan, one], [nan, two], CHOSEN, ((), ("rand",))).verdict == "inconclusive"
+    # Random numbers are not compared, whatever they are.
+    assert judge([nan, one], [nan, one], CHOSEN, (("rand",), ())).verdict == "not-comparable"
+    assert judge([], [], CHOSEN).verdict == "inconclusive"
 
 
 def test_the_verdict_over_outputs() -> None:

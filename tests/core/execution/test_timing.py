@@ -8,6 +8,7 @@ import sys
 import time
 from functools import partial
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,11 +20,12 @@ from lowerscope.core.records.times import (
     RunTimes,
     SideTimes,
     held_up,
+    is_reliable,
     is_short_of_processors,
     side_times,
     times_as_fast,
 )
-from lowerscope.core.rendering.time_text import claims_text
+from lowerscope.core.rendering.time_text import claims_text, times_text
 
 
 def sample(middle: float, spread: float, count: int = 200, threads: int = 2) -> SideTimes:
@@ -80,6 +82,20 @@ def test_what_other_programs_take_from_the_threads_is_said() -> None:
     assert not is_short_of_processors(enough)
     assert "other programs" not in claims_text(enough)
     assert is_short_of_processors(RunTimes(sides=sides, warm_up=2, processors=8, others=6.5))
+
+
+def test_a_ratio_of_times_that_are_not_reliable_is_not_stated() -> None:
+    sides = (sample(0.01, 0.001), sample(9.42, 0.1))
+    quiet = RunTimes(sides=sides, warm_up=2, processors=2)
+    assert "942× as fast" in claims_text(quiet)
+    held = side_times("torch", [0.002, *[0.02] * 200], 2)
+    for change in ({"others": 1.8}, {"disturbed": 0.5}, {"sides": (sides[0], held)}):
+        busy = msgspec.structs.replace(quiet, **change)
+        assert not is_reliable(busy)
+        assert "as fast" not in claims_text(busy)
+        assert "unreliable" in claims_text(busy)
+        assert "measure again" in claims_text(busy)
+        assert times_text(busy).count(" ms ") == 2
 
 
 def test_what_another_program_uses_is_counted() -> None:
