@@ -1,8 +1,8 @@
 """The command line: it writes a recipe and prints what the window shows.
 
-Exit codes: 0 when all is well, 1 when a run, or one of several variants, differs from torch, or a
-scheduled function from the unscheduled one, 2 on an error, and where a step of a schedule was left
-out.
+Exit codes: 0 when all is well, 1 when a run, or one of several variants, differs from torch or is
+inconclusive, or a scheduled function differs from the unscheduled one, 2 on an error, and where a
+step of a schedule was left out.
 """
 
 from __future__ import annotations

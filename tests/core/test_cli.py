@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import pickle
 from itertools import product
 from pathlib import Path
@@ -170,6 +171,47 @@ def test_what_draws_random_numbers_is_no_difference(
     assert record["max_abs_error"] < 1e-5
     assert main(arguments) == 0
     assert "Not comparable: output[0] depends on dropout" in capsys.readouterr().out
+
+
+def test_an_output_without_a_finite_value_is_inconclusive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, report = tmp_path / "overflow.py", tmp_path / "report.html"
+    text = NET.replace("return self.linear(x)", "y = torch.exp(self.linear(x) + 200); return y / y")
+    path.write_text(text)
+    arguments = ["run", str(path), "--input", "x=1,4"]
+    assert main([*arguments, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["verdict"], record["max_abs_error"]) == ("inconclusive", None)
+    (output,) = record["outputs"]
+    assert (output["verdict"], output["matches"]) == ("inconclusive", None)
+    assert record["not_finite_count"] == output["not_finite_count"] == math.prod(output["shape"])
+    assert main([*arguments, "--allow-nonfinite", "--html", str(report)]) == 0
+    assert capsys.readouterr().out.startswith("Inconclusive: output: ")
+    assert '<span class="pill unsure">? inconclusive</span>' in report.read_text(encoding="utf-8")
+    assert main(["compare", *arguments[1:]]) == 1
+    assert main(["compare", *arguments[1:], "--allow-nonfinite"]) == 0
+
+
+def test_a_match_says_how_many_values_are_not_finite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, report = tmp_path / "masked.py", tmp_path / "report.html"
+    text = NET.replace(
+        "return self.linear(x)", "y = self.linear(x); return torch.cat([y, torch.log(y - y)])"
+    )
+    path.write_text(text)
+    arguments = ["run", str(path), "--input", "x=1,4"]
+    assert main([*arguments, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["verdict"] == "match"
+    half = record["outputs"][0]["shape"][1]
+    assert record["not_finite_count"] == half
+    said = f"{half} infinities on both sides"
+    assert record["outputs"][0]["not_finite"] == said
+    assert main([*arguments, "--html", str(report)]) == 0
+    assert said in capsys.readouterr().out
+    assert said in report.read_text(encoding="utf-8")
 
 
 def test_what_the_file_prints_is_not_among_the_records(

@@ -95,6 +95,26 @@ class Noisy(nn.Module):
 """
 
 
+def test_an_output_without_a_finite_value_is_inconclusive(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    """One output has no finite value, the other one has one that is not."""
+    body = "return torch.exp(200 + x * x), torch.cat([x, torch.log(x[:1] - x[:1])])"
+    (tmp_path / "overflow.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n"
+        f"    def forward(self, x):\n        {body}\n"
+    )
+    spec = InputSpec(name="x", shape=(4, 4), dtype="float32")
+    window = open_window(str(tmp_path / "overflow.py"), inputs=(spec,))
+    run_and_wait(qtbot, window)
+    verdict = window.tool_bar.verdict
+    assert (verdict.role(), verdict.text()) == ("unsure", "? inconclusive · 20 not finite")
+    shown = [row.cells[-1] for row in window.panes.result.outputs.rows()]
+    texts = [cell if isinstance(cell, str) else cell.text for cell in shown]
+    assert texts[0].startswith("? inconclusive: 16 infinities on both sides")
+    assert texts[1] == "✓ matches: 4 infinities on both sides"
+
+
 def test_what_depends_on_random_numbers_is_said_to_be_not_comparable(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
