@@ -9,6 +9,7 @@ import msgspec
 import tvm
 
 from lowerscope.core.comparing.finding_tensors import constants_by_name
+from lowerscope.core.comparing.module_difference import changed_lines
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.memo import key_of
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
@@ -98,7 +99,10 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
         return metadata_text(_whole(stages, moment))
     module = stages.transformed.module if moment is None else stages.module_at(moment)
     if view == "script":
-        return _script(stages, module, name, moment)
+        record = _script(stages, module, name, moment)
+        if moment is None or moment.clock == "schedule":
+            return record
+        return msgspec.structs.replace(record, changed=changed_lines(stages, moment, record))
     if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
         record = numpy_graph_text(module, name, _names_of_constants(stages))
         return _as_lowered(record, _origins(stages, moment))

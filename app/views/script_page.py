@@ -120,11 +120,13 @@ class ScriptPage(QWidget):
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
 
     def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
-        """Mark the lines that are other ones than at the moment that was looked at before."""
+        """Mark the lines that the step changed; of other views, those that were not there."""
         same_thing = before is not None and (
             [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
         )
-        if self._workspace.stepping.moment is None or before is None or not same_thing:
+        if self._workspace.stepping.moment is not None and record.changed is not None:
+            self._changed = list(record.changed)
+        elif self._workspace.stepping.moment is None or before is None or not same_thing:
             self._changed = []
         elif before is not record:
             self._changed = _changed(before.text, record.text)

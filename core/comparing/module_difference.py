@@ -16,6 +16,7 @@ from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.function_changes import function_script
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.records.difference import (
     DifferenceRecord,
@@ -23,6 +24,8 @@ from lowerscope.core.records.difference import (
     GraphDifference,
     Side,
 )
+from lowerscope.core.records.snapshot import Span, TextRecord
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
 from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
@@ -48,17 +51,64 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
     """
     labels = labels_of(old, new, sides)
     before, after = side_module(old, sides[0]), side_module(new, sides[1])
-    functions = function_differences(_texts(old, before), _texts(new, after))
-    olds, news = dict(relax_functions(before)), dict(relax_functions(after))
     return DifferenceRecord(
         old_label=labels[0],
         new_label=labels[1],
-        functions=tuple(
-            _with_values(each, old, new, olds[each.name], news[each.name])
-            if each.name in olds and each.name in news
-            else each
-            for each in functions
-        ),
+        functions=_differences(old, new, before, after),
+    )
+
+
+def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
+    """Return the lines, from 1, of a script at a moment that its step changed or added.
+
+    They are those of the difference. Where a step took lines of a function away, or changed the
+    values of its constants, and nothing else, the line behind them is marked, or its first one.
+
+    Parameters
+    ----------
+    record
+        The script of the Relax functions, or of a function, at the moment.
+    """
+    if moment.index == 0:
+        return ()
+    before = _module_at(stages, moment, before=True)
+    after = _module_at(stages, moment, before=False)
+    differences = _differences(stages, stages, before, after)
+    changed = {each.name: each for each in differences if each.status != "same"}
+    found: set[int] = set()
+    for span in record.spans:
+        function = changed.get(span.entity.partition(":")[2])
+        if function is not None:
+            found.update(span.first + each - 1 for each in _new_lines(function, span))
+    return tuple(sorted(found))
+
+
+def _new_lines(function: FunctionDifference, span: Span) -> set[int]:
+    """Return the lines of a function, from 1, that are other ones than before."""
+    count = span.last - span.first + 1
+    # The script of a function begins with its decorators, which a span may leave out.
+    ahead = len(function.new.split("\n")) - count
+    found, gone = set[int](), set[int]()
+    for run in function.runs:
+        first = run.new - ahead
+        if run.status in ("changed", "added"):
+            found.update(range(first, first + run.length))
+        elif run.status == "removed":
+            gone.add(first)
+    inside = {each for each in found if 1 <= each <= count}
+    return inside or {min(max(each, 1), count) for each in gone} or {1}
+
+
+def _differences(
+    old: Stages, new: Stages, before: tvm.IRModule, after: tvm.IRModule
+) -> tuple[FunctionDifference, ...]:
+    functions = function_differences(_texts(old, before), _texts(new, after))
+    olds, news = dict(relax_functions(before)), dict(relax_functions(after))
+    return tuple(
+        _with_values(each, old, new, olds[each.name], news[each.name])
+        if each.name in olds and each.name in news
+        else each
+        for each in functions
     )
 
 
@@ -134,10 +184,14 @@ def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
 
 def side_module(stages: Stages, side: Side) -> tvm.IRModule:
     """Return the module of a side."""
-    moment = side.moment
-    if moment is None:
+    if side.moment is None:
         return stages.completed
-    if not side.before or moment.index == 0:
+    return _module_at(stages, side.moment, before=side.before)
+
+
+def _module_at(stages: Stages, moment: Moment, *, before: bool) -> tvm.IRModule:
+    """Return the module at a moment, or the one that the step of the moment was given."""
+    if not before or moment.index == 0:
         return stages.module_at(moment)
     if moment.clock in ("translate", "schedule"):
         return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
@@ -210,17 +264,7 @@ def _printed(stages: Stages, name: str, function: Any) -> str:
     _, text = stages.keep(
         "function text",
         key_of("function text", function.__chandle__(), name),
-        lambda: (function, _script(function, name)),
+        lambda: (function, function_script(function, name)),
         lambda kept: 2 * len(kept[1]),
     )
     return text
-
-
-def _script(function: Any, name: str) -> str:
-    """Return the script from the first decorator on, without the remark on omitted metadata."""
-    lines = function.script(name=name).split("\n")
-    begin = next(index for index, line in enumerate(lines) if line.startswith("@"))
-    end = len(lines)
-    while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
-        end -= 1
-    return "\n".join(lines[begin:end])

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import tvm
-import tvm_ffi
 from tvm.ir.instrument import PassInstrument, pass_instrument
 
+from lowerscope.core.passes.function_changes import function_script, is_same
 from lowerscope.core.records.steps import PassRecord
 
 Status = Literal["done", "failed", "skipped", "off"]
@@ -177,6 +177,8 @@ class _Functions:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
+        # A function is kept with its script, so that no other one gets its address.
+        self._scripts: dict[tuple[int, str], tuple[Any, str]] = {}
 
     def changed(self, before: tvm.IRModule, after: tvm.IRModule) -> Iterator[str]:
         """Yield the names of the functions that were changed or added, then those removed."""
@@ -184,9 +186,18 @@ class _Functions:
             return
         old, new = self._of(before), self._of(after)
         for name, function in new.items():
-            if name not in old or not _equal(old[name], function):
+            if name not in old or self._is_changed(name, old[name], function):
                 yield name
         yield from (name for name in old if name not in new)
+
+    def _is_changed(self, name: str, one: Any, other: Any) -> bool:
+        return not is_same(one, other, lambda function: self._script(name, function))
+
+    def _script(self, name: str, function: Any) -> str:
+        key = (function.__chandle__(), name)
+        if key not in self._scripts:
+            self._scripts[key] = (function, function_script(function, name))
+        return self._scripts[key][1]
 
     def _of(self, module: tvm.IRModule) -> Mapping[str, Any]:
         # The module is kept with its functions, so that no other one gets its address.
@@ -195,11 +206,3 @@ class _Functions:
             items = {str(each.name_hint): function for each, function in module.functions_items()}
             self._known[address] = (module, items)
         return self._known[address][1]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if one.same_as(other):
-        return True
-    # The elements of constants are the same where the rest is: passes that make new ones, such as
-    # FoldConstant, take calls away.
-    return bool(tvm_ffi.structural_equal(one, other, skip_tensor_content=True))

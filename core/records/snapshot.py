@@ -186,13 +186,15 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A text with the entities that its lines show; spans may nest, outer ones first.
 
-    ``cards`` say what names in it stand for.
+    ``cards`` say what names in it stand for. ``changed`` are the lines, from 1, that the step of
+    its moment changed; ``None`` where that is not known.
     """
 
     text: str
     language: str
     spans: tuple[Span, ...] = ()
     cards: tuple[Card, ...] = ()
+    changed: tuple[int, ...] | None = None
 
 
 class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):
