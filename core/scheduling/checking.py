@@ -175,8 +175,8 @@ def compare(
         return Checked(verdict="differs", reason=f"it writes outside of {', '.join(beside)}")
     coarsest = _coarsest(reference.parameters)
     found = [_judged(each, coarsest, reference.terms) for each in given]
-    verdicts: tuple[Verdict, ...] = ("differs", "inconclusive")
-    verdict = next((v for v in verdicts if any(each.verdict == v for each in found)), "same")
+    order: tuple[Verdict, ...] = ("differs", "inconclusive", "same")
+    verdict = next(v for v in order if v == "same" or any(each.verdict == v for each in found))
     told = [each for each in found if each.verdict == verdict]
     measured = [each for each in told if each.max_abs_error is not None]
     worst = max(measured, key=_by_tolerance, default=None)
