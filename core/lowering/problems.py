@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -56,7 +57,8 @@ ONLY_TENSORS = "of data, and only tensors can be computed"
 
 def reason_of(error: Exception) -> str:
     """Return in a few words why TVM, or a rule, failed."""
-    if any(sign in str(error) for sign in _NEEDS_NUMBER):
+    needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
+    if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
         return "it needs a number where a dimension has any size"
     # A KeyError puts its message in quotes.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
@@ -64,5 +66,10 @@ def reason_of(error: Exception) -> str:
     return message[-1] if message else type(error).__name__
 
 
-_NEEDS_NUMBER = ("int() argument must be", "Cannot use and / or / not operator to Expr", "'Expr'")
+_NEEDS_NUMBER = (
+    "int() argument must be",
+    "Cannot use and / or / not operator to Expr",
+    "TVM supports multiple types of integer divisions",
+)
+_EXPRESSION = re.compile(r"'Expr'|\b(Var|Add|Sub|Mul|Div|Mod|FloorDiv|FloorMod|Min|Max|Cast)\b")
 """What Python and TVM say where an expression stands for a size that has several values."""

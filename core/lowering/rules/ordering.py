@@ -75,7 +75,12 @@ def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool =
     axis = axis_of(0 if dim is None else dim, rank_of(value))
     middle = (shape_of(value)[axis] - 1) // 2
     order = argsort(b, value, axis)
-    place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
+    if isinstance(middle, int):
+        place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
+    else:
+        # A slice between two expressions has no extent that TVM can derive.
+        index = b.emit(op.arange(middle, middle + 1, 1, "int64"))
+        place = b.emit(op.take(order, index, axis, mode="clip"))
     if is_float(dtype_of(value)):
         # Where there is a NaN, the first one is the median.
         missing = cast(b, is_nan(b, value), "int32")
