@@ -33,10 +33,7 @@ def contradictions(pipeline: Pipeline, sample: str, preset: str) -> Iterator[str
 
 
 def _lines(stages: Stages) -> Mapping[Clock, tuple[StepLine, ...]]:
-    return {
-        "passes": pass_lines(pass_records(stages.transformed.runs)),
-        "build": pass_lines(stages.recorded.records),
-    }
+    return {"passes": pass_lines(pass_records(stages.transformed.runs))}
 
 
 def _of_step(stages: Stages, recipe: Recipe, moment: Moment, line: StepLine) -> Iterator[str]:

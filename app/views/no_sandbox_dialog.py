@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.plain_text import Label
@@ -62,18 +62,14 @@ class NoSandboxDialog(Question):
             label.setWordWrap(True)
             column.insertWidget(place, label)
         column.insertWidget(3, self.remembered)
-        self.go_without = self.buttons.addButton(
-            self.tr("Run without a sandbox"), QDialogButtonBox.ButtonRole.DestructiveRole
-        )
+        self.go_without = QPushButton(self.tr("Run without a sandbox"))
+        column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
         self.go_without.setAutoDefault(False)
         self.go_without.clicked.connect(self._go_without)
         self.cancel.setText(self.tr("Keep stopped"))
-        self.cancel.setDefault(False)
-        self.cancel.setAutoDefault(False)
-        self.act.setAutoDefault(True)
         self.act.setDefault(True)
-        self.act.setFocus()
         offer_help(self, "sessions#in-a-sandbox")
+        self.act.setFocus()
 
     def _go_without(self) -> None:
         self.without.emit(self.remembered.isChecked())

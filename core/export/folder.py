@@ -173,11 +173,12 @@ _NOT_COMPARED = (
 def _not_compared(
     given: _Exporting, wanted: Sequence[Wanted], files: Mapping[str, File]
 ) -> Iterator[str]:
-    """Yield a note if something was written that can be run, and no run has compared it."""
+    """Yield a note if what can be run was asked for, and no run has compared it."""
     if given.record is not None or "report.html" in files:
         return
     runs = {"module": "module.py", "library": f"{FOLDER}/model.so"}
-    names = [runs[name] for name in dict.fromkeys(each.name for each in wanted) if name in runs]
+    asked = dict.fromkeys(each.name for each in wanted if each.asked)
+    names = [runs[name] for name in asked if name in runs]
     names = [name for name in names if name in files]
     if names:
         yield _NOT_COMPARED.format(" and ".join(names))

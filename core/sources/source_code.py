@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType
+from zipfile import is_zipfile
 
 from lowerscope.core.sources.approved_files import check_approved
 from lowerscope.core.sources.user_files import is_installed, is_users
@@ -58,7 +59,7 @@ def _find_sources(entry: str) -> _SourceFinder:
     ImportError
         If the folder is not a user's: another hook knows it.
     """
-    if not _is_users_code(entry):
+    if not _is_users_code(entry) or (os.path.isfile(entry) and not is_zipfile(entry)):
         raise ImportError("not a folder of the user's", path=entry)
     return _SourceFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES))
 

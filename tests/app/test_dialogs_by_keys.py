@@ -35,6 +35,7 @@ from lowerscope.app.views.export_dialog import ExportDialog
 from lowerscope.app.views.extensions_dialog import ExtensionsDialog
 from lowerscope.app.views.inputs_dialog import InputsDialog
 from lowerscope.app.views.measuring_dialog import MeasuringDialog
+from lowerscope.app.views.no_sandbox_dialog import NoSandboxDialog
 from lowerscope.app.views.palette import Palette
 from lowerscope.app.views.pass_dialog import PassDialog
 from lowerscope.app.views.remote_dialog import RemoteDialog
@@ -66,6 +67,7 @@ DIALOGS: dict[str, Make] = {
     "inputs": lambda window: InputsDialog(["x", "y"], (), (), 0, parent=window),
     "measuring": lambda window: MeasuringDialog(window.workspace, window),
     "palette": Palette,
+    "no sandbox": lambda window: NoSandboxDialog("The system makes no sandbox (why).", window),
     "pass": lambda window: PassDialog(None, window),
     "remote": lambda window: RemoteDialog(window.workspace, window.targets.targets, window),
     "rules": lambda window: RulesDialog(window.workspace, window),
@@ -109,8 +111,8 @@ def test_there_is_no_other_dialog() -> None:
     here = {each for each in kinds(Dialog) if each.__module__.startswith("lowerscope.app.views")}
     assert {each.__name__ for each in here} == {
         *("AboutDialog", "EntryDialog", "ExportDialog", "ExtensionsDialog", "InputsDialog"),
-        *("MeasuringDialog", "Palette", "PassDialog", "RemoteDialog", "RulesDialog"),
-        *("RunCodeDialog", "SettingsDialog", "ShortcutsPage", "TargetDialog"),
+        *("MeasuringDialog", "NoSandboxDialog", "Palette", "PassDialog", "RemoteDialog"),
+        *("RulesDialog", "RunCodeDialog", "SettingsDialog", "ShortcutsPage", "TargetDialog"),
         *("TolerancesDialog", "TuneDialog", "UnpackDialog"),
     }
     assert len(here) == len(DIALOGS)

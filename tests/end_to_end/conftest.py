@@ -134,6 +134,7 @@ def bench(
         client = partial(LastingClient, lasting)
         patch.setattr("lowerscope.app.workspace.EngineClient", client)
         window = MainWindow()
+        window.settings.set_asks_first(False)
         window.settings.set_sandbox(sandboxed(request))
         window.show()
         window.begin(request.module.RECIPE)

@@ -54,7 +54,11 @@ def test_what_is_listed_as_changed_is_what_differs(pipeline: Pipeline) -> None:
             for name in before.keys() | after.keys()
             if name not in before
             or name not in after
-            or not tvm_ffi.structural_equal(before[name], after[name])
+            or (
+                not tvm_ffi.structural_equal(before[name], after[name])
+                # What cannot be read in its script is no change that can be shown.
+                and before[name].script() != after[name].script()
+            )
         }
         assert set(each.changed) == differing, each.name
 
