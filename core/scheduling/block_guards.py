@@ -55,6 +55,8 @@ def negated_in(found: Sequence[Place], block: Any) -> bool:
 
 
 def _negates(block: Any, reader: Any) -> bool:
+    if not block.writes:
+        return False  # the root block
     written = block.writes[0].source
     if str(written.dtype) != "bool" or reader.same_as(block):
         return False
