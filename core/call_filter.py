@@ -121,8 +121,8 @@ _TYPING = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX."""
 
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Where a filter finds them in its call. Of arguments this is the lower half, which is all that the
-kernel reads of those that are filtered here."""
+"""The offsets at which a filter finds them in its call. Of arguments this is the lower half,
+which is all that the kernel reads of those that are filtered here."""
 
 _LOAD, _AND, _IF_EQUAL, _IF_FROM, _IF_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000

@@ -84,10 +84,10 @@ _PROBLEM = msgspec.msgpack.Decoder(_RawProblem)
 _NAMES = msgspec.msgpack.Decoder(tuple[str, ...])
 
 _TEXT_AT = {0xD9: 2, 0xDA: 3, 0xDB: 5}
-"""Where a text begins after the byte that says how long its length is, in MessagePack."""
+"""The offset of a text by its first byte, which gives the size of its length, in MessagePack."""
 
 _KIND_AT = slice(1, 13)
-"""Where the kind of a message is, as msgspec writes it: after the number of fields."""
+"""The place of a message's kind, as msgspec writes it: after the number of fields."""
 
 
 def _limit_of(start: bytes) -> int:
@@ -98,7 +98,7 @@ def _limit_of(start: bytes) -> int:
 
 
 class Incoming:
-    """What a child sends, cut into messages that a window can hold and show.
+    """The stream of a child, cut into messages that a window can hold and show.
 
     Attributes
     ----------

@@ -88,7 +88,7 @@ class Sandboxing(QObject):
 
     @property
     def is_on(self) -> bool:
-        """Whether the next child runs in a sandbox, or not at all."""
+        """True if the next child runs in a sandbox, or not at all."""
         return self.state in ("on", "held")
 
     @property
@@ -114,7 +114,7 @@ class Sandboxing(QObject):
 
     @property
     def problem(self) -> Problem:
-        """What requests are told where no code may run without one."""
+        """The problem of requests where no code may run without a sandbox."""
         what = self.tr("no code runs: the system makes no sandbox ({0})").format(self._reason)
         todo = self.tr("Try again with Run, Restart engine and worker")
         return Problem(what=what, todo=todo, code="sandbox")
@@ -249,7 +249,7 @@ class Sandboxing(QObject):
 
     @property
     def waits(self) -> bool:
-        """Whether children are not to be started before the user has decided."""
+        """True while no child may start before the user has decided."""
         return self.state == "held" and not self._stays_stopped
 
     def hold(self, reason: str) -> None:

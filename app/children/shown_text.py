@@ -9,7 +9,7 @@ REASON_CHARACTERS = 300
 """Of the account of what was wrong with a message, which may quote it."""
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""What turns on colours, moves the cursor or sets a title in a terminal."""
+"""Sequences that turn on colours, move the cursor or set a title in a terminal."""
 
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]+")
 _BREAK = re.compile(r"\r\n?")
