@@ -26,7 +26,7 @@ _HEADING_COUNTS = 8
 
 _LITTLE = re.compile(
     r"a|an|and|are|at|be|by|can|do|does|for|from|get|have|how|i|in|into|is|it|its|me|my|"
-    r"not|of|on|or|so|than|that|the|their|them|there|this|to|use|want|was|what|when|where|"
+    r"not|of|on|or|own|so|than|that|the|their|them|there|this|to|use|want|was|what|when|where|"
     r"which|why|will|with|would|you|your"
 )
 """Words of a question that are on every page."""

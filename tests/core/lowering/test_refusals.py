@@ -51,6 +51,8 @@ def test_a_number_made_of_data_is_named_with_node_and_line(bench: Any, strategy:
 class Box:
     """A foreign object."""
 
+    size = 2
+
 
 def boxed(x: torch.Tensor) -> Any:
     return Box()
@@ -61,7 +63,7 @@ fx.wrap("boxed")
 
 def test_all_of_them_are_named_at_once(bench: Any) -> None:
     def compute(x: torch.Tensor) -> Any:
-        return x * x.max().item(), boxed(x), x.tolist()
+        return x * x.max().item() * boxed(x).size, x.tolist()
 
     problem = refusal(bench, Calls(compute))
     assert "boxed (node boxed" in problem.what
