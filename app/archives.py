@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.background import in_thread, when_done
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.session_archives import (
@@ -39,7 +41,6 @@ class Archives(QObject):
     """
 
     unpacked = Signal(str)
-    _ended = Signal(object)
 
     def __init__(self, workspace: Workspace, window: QWidget) -> None:
         super().__init__(window)
@@ -48,7 +49,6 @@ class Archives(QObject):
         self._archive: Archive | None = None
         self._stopped = Event()
         self.dialog: UnpackDialog | None = None
-        self._ended.connect(self._take)
 
     def is_file(self, source: str) -> bool:
         """Return whether a source is named as an archive."""
@@ -84,10 +84,8 @@ class Archives(QObject):
             if stopped.is_set():
                 raise Cancelled
 
-        thread = ThreadPoolExecutor(1, "unpacking")
-        future = thread.submit(unpack, archive, Path(folder), check)
-        future.add_done_callback(self._ended.emit)
-        thread.shutdown(wait=False)
+        unpacked = in_thread("unpacking", partial(unpack, archive, Path(folder), check))
+        when_done(unpacked, self, self._take)
 
     def _stop(self) -> None:
         self._stopped.set()

@@ -70,7 +70,7 @@ def new_place(folder: Path) -> Place:
         If the folder cannot be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(folder.glob(f"*{SUFFIX}"))[: -AUTOMATIC + 1]:
+    for path in sorted(folder.glob(f"[!.]*{SUFFIX}"))[: -AUTOMATIC + 1]:
         old = place_at(path, automatic=True)
         if old.lock is not None:
             path.unlink(missing_ok=True)

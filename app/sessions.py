@@ -18,6 +18,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
 
+from lowerscope.app.background import when_done
 from lowerscope.app.session_places import Place, new_place, place_at
 from lowerscope.app.settings import Settings
 from lowerscope.app.trusting import Trusting
@@ -70,8 +71,6 @@ class Sessions(QObject):
 
     changed = Signal()
     saved = Signal()
-    _ended = Signal(object)
-    _looked = Signal(object)
 
     def __init__(
         self,
@@ -107,8 +106,6 @@ class Sessions(QObject):
         self._retry.setInterval(RETRY_MS)
         self._retry.setSingleShot(True)
         self._retry.timeout.connect(self._save)
-        self._ended.connect(self._take_saved)
-        self._looked.connect(self._say_what_changed)
         workspace.snapshot_changed.connect(self._follow)
         workspace.recipe_wanted.connect(self._follow_wish)
         workspace.selection_changed.connect(self.note)
@@ -204,7 +201,7 @@ class Sessions(QObject):
             self._take(place)
             self._lay_out(session.layout)
             looked = self._thread.submit(changed_since, session, self._hashes)
-            looked.add_done_callback(self._looked.emit)
+            when_done(looked, self, self._say_what_changed)
             if session.wanted is not None:
                 self._to_go_on = with_trust(session.wanted, trust=recipe.source.trust)
                 QTimer.singleShot(0, self._go_on)
@@ -342,7 +339,7 @@ class Sessions(QObject):
         self._under_way = self._thread.submit(
             save, place.path, recipe, now[2], place.written, self._hashes, wanted
         )
-        self._under_way.add_done_callback(self._ended.emit)
+        when_done(self._under_way, self, self._take_saved)
 
     def _is_there(self) -> bool:
         return self._place is not None and self._place.path.exists()

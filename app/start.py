@@ -71,6 +71,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
     from PySide6.QtWidgets import QApplication
 
     from lowerscope.app import theme
+    from lowerscope.app.background import CycleCollector
     from lowerscope.app.settings import Settings
     from lowerscope.app.window import MainWindow
 
@@ -80,6 +81,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
         os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
+    CycleCollector(application)
     if settings.code_pixels():
         theme.set_code_pixels(settings.code_pixels())
     theme.start(application, settings.scheme())

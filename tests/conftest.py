@@ -7,8 +7,10 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from functools import partialmethod
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 from xdist.remote import Producer
 from xdist.workermanage import WorkerController
@@ -16,6 +18,11 @@ from xdist.workermanage import WorkerController
 from lowerscope.core.execution.environment import prepare
 from tests.by_file import ByFile, exit_text
 from tests.longest_first import longest_first
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication, QWidget
+
+    from lowerscope.app.background import CycleCollector
 
 PATIENCE = 60_000
 """Milliseconds to wait at most for what takes milliseconds on a machine that is not busy."""
@@ -69,8 +76,44 @@ def qapp_args() -> list[str]:
     return ["tests", *theme.STYLE]
 
 
+@pytest.fixture(scope="session")
+def qapp(qapp: QApplication) -> QApplication:
+    """Collect cycles in the thread of the tests alone, as `start.make_window` does."""
+    global _cycles
+    from lowerscope.app.background import CycleCollector
+
+    _cycles = CycleCollector(qapp)
+    return qapp
+
+
+_cycles: CycleCollector | None = None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    yield
+    # Most tests have no event loop that would do so. What is to be deleted goes first: a window
+    # that Python finds in a cycle, while Qt still has it, is taken to pieces in any order.
+    if _cycles is not None:
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        _cycles.collect()
+
+
 class PatientBot(QtBot):
-    """Waits for as long as a busy machine may take; by itself it gives up after 5 s."""
+    """Waits for as long as a busy machine may take, and holds on to the widgets of the test.
+
+    By itself it gives up after 5 s, and refers to widgets weakly: a window of which a test has the
+    only reference is left to Python's collector when the test ends, before it is closed. If that
+    runs then, it takes the window to pieces while it is shown, and the process crashes.
+    """
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        super().__init__(request)
+        self._widgets: list[QWidget] = []
+
+    def addWidget(self, widget: QWidget, **options: Any) -> None:
+        super().addWidget(widget, **options)
+        self._widgets.append(widget)
 
     waitUntil = partialmethod(QtBot.waitUntil, timeout=PATIENCE)
     waitSignal = partialmethod(QtBot.waitSignal, timeout=PATIENCE)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.background import in_thread, when_done
 from lowerscope.app.children.outstanding import OnProblem, OnResult
 from lowerscope.core.engine.protocol import RuleParams, SaveValuesParams
 from lowerscope.core.engine.run_params import SaveRunValuesParams
@@ -134,21 +135,25 @@ class HandingOver(QObject):
         replacing
             The files in the user's folder that may be replaced.
         """
-        # No daemon: a window that is closed meanwhile ends when all is in its place.
-        threading.Thread(target=self._put, args=(replacing,), name="handing over").start()
+        output = self._output
+
+        def put() -> tuple[tuple[str, ...], tuple[str, ...] | Problem]:
+            others: tuple[str, ...] = ()
+            try:
+                others = output.others()
+                return others, tuple(map(str, output.copy_out(only(replacing))))
+            except OSError as error:
+                return others, cannot_write(error, output.target)
+            finally:
+                output.close()
+
+        when_done(in_thread("handing over", put), self, self._finish)
 
     def give_up(self) -> None:
         """Forget what the child has written."""
         self._output.close()
         self.deleteLater()
 
-    def _put(self, replacing: Sequence[str]) -> None:
-        answer: tuple[str, ...] | Problem
-        try:
-            self.others = self._output.others()
-            answer = tuple(map(str, self._output.copy_out(only(replacing))))
-        except OSError as error:
-            answer = cannot_write(error, self._output.target)
-        self._output.close()
-        with contextlib.suppress(RuntimeError):  # the window has been closed
-            self.done.emit(answer)
+    def _finish(self, future: Future[tuple[tuple[str, ...], tuple[str, ...] | Problem]]) -> None:
+        self.others, answer = future.result()
+        self.done.emit(answer)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from lowerscope.app.background import in_thread, when_done
 from lowerscope.app.children.handing_over import cannot_write
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
@@ -31,7 +31,6 @@ class WholeText(QObject):
         super().__init__(widget)
         self._workspace = workspace
         self._widget = widget
-        self.done.connect(self._report)
 
     def choose_file(self, title: str, name: str, text: Callable[[], Iterator[bytes]]) -> None:
         """Ask for a file, and write a text to it."""
@@ -43,21 +42,22 @@ class WholeText(QObject):
 
     def save(self, path: Path, text: Callable[[], Iterator[bytes]]) -> None:
         """Write a text, as far as it has come by now, to a file."""
-        # No daemon: a window that is closed meanwhile ends when it is written.
-        threading.Thread(target=self._write, args=(path, text()), name="saving a text").start()
+        pieces = text()
 
-    def _write(self, path: Path, text: Iterator[bytes]) -> None:
-        answer: Path | Problem = path
-        try:
-            with whole_file(path) as made, made.open("wb") as file:
-                file.writelines(text)
-        except OSError as error:
-            answer = cannot_write(error, path)
-        with contextlib.suppress(RuntimeError):  # the window has been closed
-            self.done.emit(answer)
+        def write() -> Path | Problem:
+            try:
+                with whole_file(path) as made, made.open("wb") as file:
+                    file.writelines(pieces)
+            except OSError as error:
+                return cannot_write(error, path)
+            return path
 
-    def _report(self, answer: Path | Problem) -> None:
+        when_done(in_thread("saving a text", write), self, self._report)
+
+    def _report(self, future: Future[Path | Problem]) -> None:
+        answer = future.result()
         if isinstance(answer, Problem):
             self._workspace.report(answer)
         else:
             self._workspace.announced.emit(self.tr("Saved as {0}.").format(answer), "info")
+        self.done.emit(answer)

@@ -116,7 +116,7 @@ def test_python_opens_a_window_of_its_own_and_goes_on(tmp_path: Path) -> None:
     started = window.children()
     try:
         end = time.monotonic() + PATIENCE / 1000
-        while not list((config / "lowerscope" / "sessions").glob("*.lowerscope")):
+        while not list((config / "lowerscope" / "sessions").glob("[!.]*.lowerscope")):
             assert window.is_running()
             assert time.monotonic() < end
             time.sleep(0.05)

@@ -111,7 +111,7 @@ def test_a_window_that_was_killed_is_reopened_where_it_was(
     )
     folder = home / "lowerscope" / "sessions"
     end = time.monotonic() + PATIENCE / 1000
-    while not list(folder.glob("*.lowerscope")):
+    while not list(folder.glob("[!.]*.lowerscope")):
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.05)
