@@ -21,6 +21,7 @@ from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.sources import program_schema
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.program_text import (
+    argument_name,
     free_text,
     harmless_expression,
     harmless_guard,
@@ -177,6 +178,10 @@ EXPRESSIONS = (
     "Pow(Pow(Pow(Pow(s0, 64), 64), 64), 64)",
     "LShift(Integer(1), Integer(99999999999))",
     "Pow(Integer(2), s0)",
+    "Pow(Pow(Pow(s0, 64), 64), 64)",
+    "Pow(s0, 65)",
+    f"Add({'s0, ' * 2000}s1)",
+    "Symbol('s0', evaluate=True)",
     "Float('1e999999999')",
     "s0\n#",
     "s0 # 1",
@@ -251,6 +256,10 @@ NAMED: dict[str, Callable[[Document, str], object]] = {
     "a node": lambda value, name: _node(value).update(name=name),
     "a result": lambda value, name: _node(value)["outputs"][0]["as_tensor"].update(name=name),
     "a use": lambda value, name: _node(value)["inputs"][0]["arg"]["as_tensor"].update(name=name),
+    "an argument of an operator": lambda value, name: _node(value)["inputs"][0].update(
+        # An empty name and a keyword are names as torch writes them.
+        name="a b" if name in ("", "lambda") else name
+    ),
     "a value": lambda value, name: _graph(value)["sym_bool_values"].update(
         {name: {"as_bool": True}}
     ),
@@ -330,6 +339,8 @@ TARGETS = (
     "torch.ops.higher_order.dynamo_bypassing_wrapper",
     "torch.ops.higher_order.inline_asm_elementwise",
     "torch.ops.inductor.add.default",
+    "torch.ops.inductor._reinterpret_tensor.default",
+    "torch.ops.mkldnn.data_ptr.default",
     "torch._functorch.predispatch.importlib",
     "_operator.call",
     "_operator.methodcaller",
@@ -367,11 +378,33 @@ TREES = (
     _tree("builtins.list", json.dumps({"__enum__": True, "fqn": "os:name", "name": "x"})),
     _tree("builtins.dict", json.dumps([f"a'] or {CALL} or ['"])),
     _tree("mine.Type", "null"),
+    _tree("builtins.tuple", "null", _part("mine.Type", "null")),
+    json.dumps([1, _part("builtins.tuple", "null") | {"more": 1}]),
+    _tree("builtins.dict", json.dumps({"a": 1})),
+    _tree("builtins.dict", json.dumps(3)),
+    _tree("builtins.dict", "null"),
     json.dumps([2, {"type": None, "context": None, "children_spec": []}]),
     json.dumps([1, {"type": None, "context": None, "children_spec": [], "more": 1}]),
     "[" * 5000,
     "",
 )
+
+
+def test_names_of_the_arguments_of_operators() -> None:
+    """One of them is a keyword of Python, and most have none."""
+    assert all(map(argument_name, ("", "from", "input")))
+    assert not any(map(argument_name, ("a b", "a=1", "*a", "__import__")))
+
+
+@pytest.mark.parametrize("name", [5, None, f"x={CALL}"])
+def test_an_argument_by_name_that_has_none_is_code(tmp_path: Path, name: object) -> None:
+    spec = _tree(
+        "builtins.tuple",
+        "null",
+        _part("builtins.tuple", "null"),
+        _part("builtins.dict", json.dumps([name]), _part(None, None)),
+    )
+    refusal(tmp_path, of("static", lambda value: _call(value).update(in_spec=spec)))
 
 
 @pytest.mark.parametrize("text", TREES, ids=range(len(TREES)))
@@ -384,21 +417,37 @@ def test_a_description_of_anything_but_containers_is_code(
     assert "the description" in refusal(tmp_path, data).what
 
 
-METADATA = {
-    "stack_trace": f'a\n"""\n{CALL}\n"""',
-    "nn_module_stack": f'a,b,"""{CALL}"""',
-    "torch_fn": f"a;b\r{CALL}",
-    "source_fn_stack": "a,torch.__loader__.load_module",
-    "custom": json.dumps({"a": [f'"""{CALL}"""']}),
-    "from_node": json.dumps([{"name": "a", "more": 1}]),
-    "unknown": "a",
-}
+ENDS = f'"""{CALL}"""'
+METADATA: tuple[tuple[str, object], ...] = (
+    ("stack_trace", f'a\n"""\n{CALL}\n"""'),
+    ("stack_trace", 1),
+    ("nn_module_stack", f"a,b,{ENDS}"),
+    ("torch_fn", f"a;b\r{CALL}"),
+    ("source_fn_stack", "a,torch.__loader__.load_module"),
+    ("source_fn_stack", "a,torch.nn.Linear(1)"),
+    ("source_fn_stack", "a,torch-a.torch.nn"),
+    ("source_fn_stack", "a,mine.b;torch.nn.Linear"),
+    ("source_fn_stack", f"{ENDS},torch.nn.Linear"),
+    ("source_fn_stack", f"a,{ENDS}"),
+    ("custom", json.dumps({"a": [ENDS]})),
+    ("custom", json.dumps({ENDS: "a"})),
+    ("custom", "{"),
+    ("custom", "[" * 100_000),
+    ("from_node", json.dumps([{"name": "a", "more": 1}])),
+    ("from_node", json.dumps([{"name": ENDS}])),
+    ("from_node", json.dumps([{"name": ["a"]}])),
+    ("from_node", json.dumps([{"name": "a", "from_node": [{"name": ENDS}]}])),
+    ("from_node", json.dumps([3])),
+    ("unknown", "a"),
+)
 
 
-@pytest.mark.parametrize("field", sorted(METADATA))
-def test_metadata_that_ends_a_comment_or_a_string_is_code(tmp_path: Path, field: str) -> None:
+@pytest.mark.parametrize(("field", "text"), METADATA)
+def test_metadata_that_ends_a_comment_or_a_string_is_code(
+    tmp_path: Path, field: str, text: object
+) -> None:
     def change(value: Document) -> None:
-        _node(value)["metadata"][field] = METADATA[field]
+        _node(value)["metadata"][field] = text
 
     refusal(tmp_path, of("static", change))
 
@@ -414,6 +463,15 @@ STRUCTURE: dict[str, Callable[[Document], object]] = {
     "a long number": lambda value: _graph(value)["inputs"].append({"as_int": 1 << 64}),
     "a table for text": lambda value: _node(value).update(target={"a": 1}),
     "text for a list": lambda value: value.update(guards_code=CALL),
+    "text for an entry": lambda value: _node(value)["inputs"].append("a"),
+    "text for a table": lambda value: _graph(value).update(tensor_values="a"),
+    "a number for an argument": lambda value: _node(value)["inputs"][0].update(arg=5),
+    "a number for a truth": lambda value: _graph(value).update(is_single_tensor_return=1),
+    "a truth for a number": lambda value: _graph(value)["inputs"].append({"as_int": True}),
+    "no number": lambda value: _graph(value)["inputs"].append({"as_float": float("nan")}),
+    "a version of torch": lambda value: value.update(torch_version=CALL),
+    "a version of torch and more": lambda value: value.update(torch_version=f"2.13.0\n{CALL}"),
+    "a version of torch after more": lambda value: value.update(torch_version=f"{CALL}#2.13.0"),
     "a verifier": lambda value: value["verifiers"].append("EXIR"),
     "a device": lambda value: _graph(value)["inputs"].append({"as_device": {"type": CALL}}),
     "an own class": lambda value: _graph(value)["custom_obj_values"].update(
