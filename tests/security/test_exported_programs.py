@@ -483,6 +483,21 @@ STRUCTURE: dict[str, Callable[[Document], object]] = {
 }
 
 
+FIELDS = [
+    (name, field)
+    for name, fields in (program_schema.RECORDS | program_schema.UNIONS).items()
+    for field in fields
+]
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS)
+def test_each_field_has_a_rule(name: str, field: str) -> None:
+    rule = (program_schema.RECORDS | program_schema.UNIONS)[name][field]
+    text = f'"""\n{CALL}'
+    for value in (text, [text], {text: text}, {"a": text}, [{"a": text}]):
+        assert list(rule(value)), value
+
+
 @pytest.mark.parametrize("name", sorted(STRUCTURE))
 def test_what_is_not_known_is_code(tmp_path: Path, name: str) -> None:
     refusal(tmp_path, of("static", STRUCTURE[name]))
