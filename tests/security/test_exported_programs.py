@@ -25,6 +25,7 @@ from lowerscope.core.sources.program_text import (
     free_text,
     harmless_expression,
     harmless_guard,
+    harmless_paths,
     harmless_target,
     identifier,
     plain,
@@ -125,6 +126,22 @@ GUARDS = (
     'L["x"].size()[0] == 1',
     "L['x\"].size()[0]'] == 1",
     "L['x'].size()[0] == 1  # comment",
+    "(L['x'].size()[0]\n== 1)",
+    "L['x'].size()[0] ==\t1",
+    "L['x'].size()[0] is 1",
+    "'a' in L['x'].size()",
+    "L['x'].size()[L]",
+    "L['x'].size(1)[0]",
+    "L['x'].size(dim=1)[0]",
+    "L['x'].storage_offset(1)",
+    "L[0]",
+    "L['x'][L]",
+    "M['x'].size()[0]",
+    "math.math.floor(1)",
+    "x.inf",
+    "max.floor(1)",
+    "2 ** (9 ** 9)",
+    "2 ** L['n']",
     f"True, '')\n  {CALL}\n  (True",
     f"True\\\n{CALL}",
     "True if True else open('a')",
@@ -179,6 +196,40 @@ EXPRESSIONS = (
     "LShift(Integer(1), Integer(99999999999))",
     "Pow(Integer(2), s0)",
     "Pow(Pow(Pow(s0, 64), 64), 64)",
+    "Pow(Pow(Pow(s0, 64), 64), 64) < 1",
+    "(s0\n+ 1)",
+    "s0 +\t1",
+    "s0 is 1",
+    "s0 in 'a'",
+    "s0 @ s0",
+    "Pow(Integer(2), -s0)",
+    "Pow(s0, Rational(1, 0))",
+    "Pow(s0, Rational(s1, 2))",
+    "Pow(s0, Rational(1, s1))",
+    "Integer()",
+    "Rational(s0, 1)",
+    "trueish",
+    "noo",
+    "import_s0",
+    "s0_x",
+    "Symbol('import_s0')",
+    "Symbol('s0_x')",
+    "Symbol('s0', **s1)",
+    "Symbol('s0', positively=True)",
+    "Symbol('s0', is_positive=True)",
+    "Symbol('s0', positive=1)",
+    "Symbol('s0', positive=s1)",
+    "Float('1', precision=s0)",
+    "Float('1', 5, precision=53)",
+    "Float('0x1')",
+    "Floor(s0)",
+    "FloorDivide(s0, 2)",
+    "lambdify_Abs(s0)",
+    "Abs(s0, evaluate=False)",
+    "Powers(s0, 2)",
+    "MyPow(s0, 2)",
+    "Pow(s0, 2, evaluate=False)",
+    "Pow(s0, 2, 3)",
     "Pow(s0, 65)",
     f"Add({'s0, ' * 2000}s1)",
     "Symbol('s0', evaluate=True)",
@@ -209,6 +260,25 @@ def test_an_expression_that_is_no_bounded_arithmetic_is_code(tmp_path: Path, tex
         value["range_constraints"][text] = {"min_val": 0, "max_val": 3}
 
     assert "the expression" in refusal(tmp_path, of("dynamic", in_range)).what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Max(oo, s0, zoo)",
+        "true",
+        "Symbol('s0', positive=True, integer=True)",
+        "Pow(s0, Rational(1, 2))",
+        "Pow(s0, Integer(-1))",
+        "PowByNatural(s0, 2)",
+        "Float('0.5', precision=53)",
+        "Mod(Add(s0, Integer(-1)), Rational(3, 2))",
+        "(s0 + 1)**2 // 3 >= 4",
+        "-s0 if s0 < 3 else s1",
+    ],
+)
+def test_expressions_as_torch_writes_them_are_harmless(text: str) -> None:
+    assert harmless_expression(text)
 
 
 NAMES = (
@@ -346,6 +416,11 @@ TARGETS = (
     "_operator.methodcaller",
     "_operator.attrgetter",
     "math.factorial",
+    "math.floor.__self__",
+    "torch.hub.math.floor",
+    "torch.ops.higher_order.cond.py_impl",
+    "torch.ops.aten.add.Tensor.more",
+    "x.torch.ops.aten.add.Tensor",
     "#extension:run",
     "print",
     f"torch.ops.aten.add.Tensor\n{CALL}",
@@ -557,6 +632,14 @@ def test_a_key_among_the_example_inputs_is_in_code(tmp_path: Path, key: Any) -> 
     torch.save(((x, {key: x, "z": x}, [x, x]), {"k": x}), stream)
     parts = members(programs()["nested"]) | {"data/sample_inputs/model.pt": stream.getvalue()}
     refusal(tmp_path, archive(parts))
+    nested = {"k": {key: [x]}}
+    assert not any(map(harmless_paths, (nested, [nested], (nested,))))
+    assert harmless_paths(((x, 1, None), {"k": [torch.float32, {"p q": "a'"}]}))
+
+
+@pytest.mark.parametrize("value", [b"a", {"a"}, object(), torch.load])
+def test_an_example_input_of_another_kind_is_code(value: object) -> None:
+    assert not harmless_paths(([value],))
 
 
 def test_torch_does_not_go_on_with_an_older_format(
@@ -594,6 +677,7 @@ def test_operators_with_text_are_those_that_choose_a_variant() -> None:
     assert harmless_target("torch.ops.aten.einsum.default")
     assert harmless_target("torch.ops.aten.div.Tensor_mode")
     assert harmless_target("torch.ops.prims.add.default")
+    assert harmless_target("torch.ops.aten.relu")
     kinds = {
         str(argument.type)
         for each in torch._C._jit_get_all_schemas()

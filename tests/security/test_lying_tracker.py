@@ -74,6 +74,8 @@ def server(tracker: Tracker) -> object:
         ([MAGIC, frame(KNOWN), frame([0, ["host", "port", 1]])], server, "no tracker of TVM's"),
         ([MAGIC, frame(KNOWN), frame([0])], server, "no tracker of TVM's"),
         ([MAGIC, frame(KNOWN), frame([1, "no"])], server, "no tracker of TVM's"),
+        ([MAGIC, frame(KNOWN), frame([1, ["host", 1, "key"]])], server, "no tracker of TVM's"),
+        ([b"\0\0\0\0", frame(KNOWN)], keys, "no tracker of TVM's"),
     ],
 )
 def test_what_is_no_answer_is_one_line(

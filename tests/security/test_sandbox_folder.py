@@ -165,6 +165,7 @@ def test_what_was_planted_in_the_cache_before_is_not_followed(home: Path) -> Non
     note = cache / "unfinished" / "note"
     note.write_bytes(os.fsencode(home / ".lowerscope-evil"))
     (home / ".lowerscope-evil").symlink_to(home)
+    (cache / "unfinished" / "other").write_bytes(os.fsencode(home / "mine"))
     (cache / "tuning").symlink_to(home)
     (cache / "lock").symlink_to(home / "mine")
     sweep()
