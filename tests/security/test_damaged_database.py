@@ -38,6 +38,28 @@ def test_random_bytes_are_no_traces(database: Database, name: str, seed: int) ->
     database.close()
 
 
+OTHERS = (
+    "5",
+    "[]",
+    "{}",
+    "[0, []]",
+    "[-1, []]",
+    "[99, [[], [], [], []]]",
+    '[0, "a"]',
+    "[1e99, []]",
+)
+"""Lines of JSON that are no traces."""
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_other_lines_are_no_traces(database: Database, line: str) -> None:
+    database.folder.mkdir(parents=True)
+    for name in TRACES:
+        (database.folder / name).write_text(f"{line}\n")
+    assert len(database.traces) == 0
+    database.close()
+
+
 def test_random_bytes_are_no_history(database: Database) -> None:
     database.keep(function(), Kept(function="add"))
     assert database.kept(function()) is not None

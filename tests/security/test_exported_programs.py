@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
+import pickle
 import re
 import zipfile
 from collections.abc import Callable
@@ -142,6 +144,16 @@ GUARDS = (
     "max.floor(1)",
     "2 ** (9 ** 9)",
     "2 ** L['n']",
+    "M['x'][0] == 1",
+    "max(1)[0] == 1",
+    "L.size()[0] == 1",
+    "L.storage_offset() == 1",
+    "open('a').size()[0] == 1",
+    "math.floors(1)",
+    "import_max(1)",
+    "infinite",
+    "import_inf",
+    "math.floor(1, key=1)",
     f"True, '')\n  {CALL}\n  (True",
     f"True\\\n{CALL}",
     "True if True else open('a')",
@@ -615,6 +627,63 @@ PARTS = (
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_that_is_not_known_is_code(tmp_path: Path, name: str) -> None:
     refusal(tmp_path, archive(members(programs()["static"]) | {name: b"x"}))
+
+
+class Calls:
+    """Is unpickled as a call."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.function, ("a",)
+
+
+PICKLED: dict[str, Callable[..., object]] = {
+    "os.system": os.system,
+    "torch.load": torch.load,
+    "torch.FloatTensor": torch.FloatTensor,
+    "builtins.eval": eval,
+}
+
+
+@pytest.mark.parametrize(
+    "part", ["data/sample_inputs/model.pt", "data/weights/weight_0", "extra/a"]
+)
+@pytest.mark.parametrize("name", sorted(PICKLED))
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_pickle_that_calls_is_code(tmp_path: Path, part: str, name: str, inside: bool) -> None:
+    stream = io.BytesIO()
+    value = Calls(PICKLED[name])
+    torch.save((value,), stream) if inside else pickle.dump((value,), stream)
+    parts = members(programs()["static"]) | {part: stream.getvalue()}
+    problem = refusal(tmp_path, archive(parts))
+    (choice,) = problem.choices
+    assert choice.startswith("an import of ")
+    assert choice.endswith(f".{name.rpartition('.')[2]}")
+
+
+def test_two_parts_of_one_name_are_code(tmp_path: Path) -> None:
+    """Which of them torch reads goes by the reader."""
+    parts = members(programs()["static"])
+    parts |= {"data/weights/WEIGHT_0": parts["data/weights/weight_0"]}
+    assert "two parts of the same name" in refusal(tmp_path, archive(parts)).choices
+
+
+def test_archives_inside_of_archives_end(tmp_path: Path) -> None:
+    inner = b"a"
+    for _ in range(7):
+        inner = archive({"version": b"3\n", "a": inner})
+    parts = members(programs()["static"]) | {"data/weights/weight_0": inner}
+    assert "archives inside of archives" in refusal(tmp_path, archive(parts)).choices
+    cut = parts | {"data/weights/weight_0": b"PK\x03\x04abc"}
+    assert "an archive that cannot be read" in refusal(tmp_path, archive(cut)).choices
+
+
+@pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 100_000, b""])
+def test_text_that_cannot_be_read_is_code(tmp_path: Path, text: bytes) -> None:
+    for part in (MODEL, "data/weights/model_weights_config.json"):
+        refusal(tmp_path, archive(members(programs()["static"]) | {part: text}))
 
 
 def test_a_payload_of_another_kind_is_code(tmp_path: Path) -> None:

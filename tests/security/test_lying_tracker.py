@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from tvm.rpc import base
@@ -109,3 +109,31 @@ def test_thousands_of_keys_are_named_by_the_first(monkeypatch: pytest.MonkeyPatc
     ):
         tracker.check_known(Silent())
     assert len(caught.value.problem.line()) < 2000
+
+
+def test_an_answer_that_trickles_has_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trackers, "CONNECT", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(4)
+                connection.sendall(MAGIC)
+                connection.recv(1 << 16)
+                connection.sendall(struct.pack("<i", 1000))
+                connection.settimeout(0.3)
+                for _ in range(20):
+                    with suppress(TimeoutError):
+                        connection.recv(1)
+                    connection.sendall(b" ")
+
+        thread = threading.Thread(target=trickle, daemon=True)
+        thread.start()
+        host, port = listening.getsockname()
+        with (
+            pytest.raises(LowerscopeError, match="it took longer than 1 s"),
+            Tracker(Remote(tracker=f"{host}:{port}", key=KEY)) as tracker,
+        ):
+            tracker.keys()
+        thread.join()

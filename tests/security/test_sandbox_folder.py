@@ -11,7 +11,7 @@ import pytest
 
 from lowerscope.core import directories, sandbox
 from lowerscope.core.cache_limit import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.directories import files_below, open_directory, remove
+from lowerscope.core.directories import files_below, open_directory, open_file, remove
 from lowerscope.core.engine.temporary_files import sweep
 from lowerscope.core.running import running_call
 from lowerscope.core.sandbox_folder import CODE_CACHES, SandboxFolder, folders, own_folder
@@ -237,12 +237,14 @@ from pathlib import Path
 from lowerscope.core.directories import remove
 tree = Path({str(tree)!r})
 (tree / "other" / "mine").write_text("mine")
+remove(tree / "other")
+print(os.listdir(tree / "other"))
 remove(tree)
 print(os.listdir(tree), os.listdir(tree / "other"))
 """
     command = [program, "--bind", "/", "/", "--tmpfs", str(tree / "other")]
     done = subprocess.run([*command, sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "['other'] ['mine']\n", done.stderr
+    assert done.stdout == "['mine']\n['other'] ['mine']\n", done.stderr
     remove(tree)
     assert not tree.exists()
 
@@ -252,21 +254,39 @@ def test_what_somebody_else_has_is_not_opened(
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
+    (folder / "file").touch()
     os.close(open_directory(folder))
+    os.close(open_file(folder / "file"))
     monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
     with pytest.raises(PermissionError):
         open_directory(folder)
+    with pytest.raises(PermissionError):
+        open_file(folder / "file")
 
 
 def test_too_many_files_are_an_error_and_not_a_long_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(directories, "_MOST", 10)
-    for number in range(11):
-        (tmp_path / str(number)).touch()
+    for kind in ("files", "folders"):
+        (tmp_path / kind).mkdir()
+        for number in range(11):
+            path = tmp_path / kind / str(number)
+            path.touch() if kind == "files" else path.mkdir()
+        opened = open_directory(tmp_path / kind)
+        with pytest.raises(OSError, match="more than 10 files"):
+            files_below(opened)
+        os.close(opened)
+
+
+def test_files_are_not_looked_for_at_any_depth(tmp_path: Path) -> None:
+    folder = tmp_path
+    for _ in range(12):
+        (folder / "file").touch()
+        folder /= "deeper"
+        folder.mkdir()
     opened = open_directory(tmp_path)
-    with pytest.raises(OSError, match="more than 10 files"):
-        files_below(opened)
+    assert len(files_below(opened)) == directories._DEPTH + 1
     os.close(opened)
 
 
